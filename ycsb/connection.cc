@@ -66,6 +66,7 @@ StatusOr<std::unique_ptr<Connection>> Connection::Open(Cluster* cluster, int mac
                               {.location_cache_bytes = options.location_bytes,
                                .values_in_entries = connection->values_in_entries(),
                                .node = home.node,
+                               .worker = &connection->worker_,
                                .shared_cache = connection->CacheFor(home, static_cast<size_t>(i), options.index_bytes),
                                .own = XCacheFor(home, static_cast<size_t>(i), options)});
     if (!index.ok()) return index.status();

@@ -36,6 +36,28 @@ void Worker::Spawn(Task<void> task) {
   tasks_.push_back(std::move(task));
 }
 
+void Worker::Unpark(Parked* parked) {
+  Parked* first = unparked_.load(std::memory_order_relaxed);
+  do {
+    parked->next = first;
+  } while (!unparked_.compare_exchange_weak(first, parked, std::memory_order_release, std::memory_order_relaxed));
+  if (Runtime* runtime = Runtime::Current()) [[unlikely]]
+    runtime->WakeIdle();
+}
+
+// In the order in which they were unparked.
+size_t Worker::TakeUnparked() {
+  Parked* last = unparked_.exchange(nullptr, std::memory_order_acquire);
+  Parked* first = nullptr;
+  while (last != nullptr) {
+    Parked* const next = std::exchange(last->next, first);
+    first = std::exchange(last, next);
+  }
+  size_t taken = 0;
+  for (; first != nullptr; first = first->next, ++taken) ready_.push_back(first->handle);
+  return taken;
+}
+
 void Worker::Run() {
   while (!tasks_.empty()) {
     if (Round()) ReapFinished();
@@ -65,6 +87,7 @@ bool Worker::Round() {
     }
   }
   for (auto& [id, poller] : pollers_) progress += poller();
+  if (unparked_.load(std::memory_order_relaxed) != nullptr) progress += TakeUnparked();
 
   if (progress > 0) {
     idle_rounds_ = 0;

@@ -1,9 +1,10 @@
 // Worker: a thread's coroutine scheduler. It resumes ready coroutines and, between two rounds, polls (the channel's
 // completions, the node's RPC rings).
 //
-// A Worker belongs to the thread that calls Run or BlockOn; nothing here is thread-safe.
+// A Worker belongs to the thread that calls Run or BlockOn; nothing here is thread-safe but Unpark.
 #pragma once
 
+#include <atomic>
 #include <coroutine>
 #include <cstdint>
 #include <functional>
@@ -56,6 +57,17 @@ class Worker {
   // Makes `handle` ready; it is resumed in a later step of Run(). For awaiters and pollers.
   void Resume(std::coroutine_handle<> handle) { ready_.push_back(handle); }
 
+  // A suspended coroutine of this worker that another thread will make ready. It lies in the coroutine's frame, and is
+  // used once for each suspension.
+  struct Parked {
+    std::coroutine_handle<> handle;
+    Parked* next = nullptr;  // the worker's
+  };
+  // Makes it ready, as Resume does, from any thread: for coroutines that wait for coroutines of other workers. A worker
+  // that is not running resumes it when it runs again. *parked and the worker must not go before that; the caller
+  // touches neither afterwards.
+  void Unpark(Parked* parked);
+
   // co_await worker.Yield(): lets all other ready coroutines run first.
   struct YieldAwaiter {
     Worker* worker;
@@ -94,6 +106,8 @@ class Worker {
   }
 
   void RunUntilDone(Task<void> task);
+  // Makes ready what other threads have unparked. Returns their number.
+  size_t TakeUnparked();
   // One step: resumes ready coroutines, wakes sleepers, polls. Relaxes the CPU if there was nothing to do. False if
   // nothing was resumed: then no task has finished either.
   bool Round();
@@ -106,6 +120,7 @@ class Worker {
   int next_poller_id_ = 0;
   std::function<void()> idle_;
   uint32_t idle_rounds_ = 0;
+  std::atomic<Parked*> unparked_{nullptr};  // the last one first
 };
 
 }  // namespace gannet::coro

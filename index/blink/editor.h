@@ -62,6 +62,9 @@ class Editor {
     const int most = place.address == root_ ? kRootSlots<Keys> : Keys::kSlots;
     return std::max(most - place.image.template count<Entry>(), 0);
   }
+  // Makes a node known to the level above, `level`. Without it the tree works as before.
+  coro::Task<void> InsertSeparator(uint8_t level, Keyed separator);
+  bool IsRoot(const Place& place) const { return place.address == root_; }
   // Fills the empty root of a new tree: at `level`, with at most kRootSlots entries.
   coro::Task<Status> FillRoot(uint8_t level, std::span<const Keyed> entries);
 
@@ -84,7 +87,6 @@ class Editor {
 
   // The following are not necessary for a correct tree: if one fails, the tree works as before. `level`: of the inner
   // node.
-  coro::Task<void> InsertSeparator(uint8_t level, Keyed separator);
   coro::Task<void> RemoveSeparator(uint8_t level, Keyed separator);
   // Takes out an entry whose child is dead, or elsewhere. Byte keys.
   coro::Task<void> RemoveStale(Place* node);

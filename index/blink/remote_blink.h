@@ -14,6 +14,7 @@
 #include "index/remote/block_lending.h"
 #include "index/remote/change_calls.h"
 #include "index/remote/leaf_channel.h"
+#include "index/remote/leaf_combiner.h"
 #include "index/remote/leaf_insert.h"
 #include "index/remote/leaf_scan.h"
 #include "rdma/rpc.h"
@@ -25,7 +26,7 @@ inline constexpr rdma::MethodId kDescribe = kBlinkMethods;
 
 // Keys: IntegerKeys or ByteKeys.
 template <class Keys>
-class RemoteBlink final : public RemoteIndex, public remote::LeafFinder<Keys> {
+class RemoteBlink final : public RemoteIndex, public remote::CombinedLeaves<Keys> {
  public:
   RemoteBlink(rdma::Channel* channel, rdma::NodeId owner, IndexId id, const BlinkClientOptions& options)
       : channel_(channel),
@@ -39,7 +40,8 @@ class RemoteBlink final : public RemoteIndex, public remote::LeafFinder<Keys> {
         calls_(channel, owner, id, options.call_timeout),
         shares_cache_(options.shared != nullptr),
         cache_(shares_cache_ ? options.shared : MakeBlinkCache(options.cache_bytes)),
-        nodes_(cache_->template Of<Keys>()) {}
+        nodes_(cache_->template Of<Keys>()),
+        combiner_(&leaves_, &blocks_, &cache_->queues(), options.worker, this) {}
 
   coro::Async<StatusOr<FindResult>> Find(const index::Key& key) override { return FindOne(Keys::KeyFrom(key)); }
   coro::Task<Status> FindMany(std::span<const index::Key> keys, std::span<FindResult> results) override;
@@ -60,6 +62,7 @@ class RemoteBlink final : public RemoteIndex, public remote::LeafFinder<Keys> {
   using Key = typename Keys::Key;
   using Cut = typename Keys::Cut;
   using Entry = typename Keys::Entry;
+  using Keyed = typename Keys::Keyed;
   using Image = typename Keys::Image;
   using Place = remote::LeafPlaceOf<Keys>;
   using Schema = typename Keys::Schema;
@@ -75,6 +78,14 @@ class RemoteBlink final : public RemoteIndex, public remote::LeafFinder<Keys> {
   coro::Task<Status> LocateLeaf(Key key, Place* place) override;
   size_t RoomIn(const Place& place) const override { return static_cast<size_t>(editor_->RoomIn(place)); }
   const Schema& schema() const override { return *schema_; }
+
+  // CombinedLeaves
+  bool MaySplit(const Place& place) const override { return !editor_->IsRoot(place); }
+  // Its separator is in no node yet.
+  bool NoteSplit(const Keyed&) override { return false; }
+  coro::Task<void> PublishSplits(std::vector<Keyed> rights) override {
+    for (const Keyed& right : rights) co_await editor_->InsertSeparator(1, right);
+  }
 
   bool changes_leaves() const { return options_.rights == IndexRights::kClients; }
   // Makes the editor, which needs the place of the root. InvalidArgument: the owner's index has other keys than this
@@ -101,6 +112,7 @@ class RemoteBlink final : public RemoteIndex, public remote::LeafFinder<Keys> {
   const bool shares_cache_;
   const std::shared_ptr<SharedNodes> cache_;
   mutable typename SharedInnerCache<Keys>::View nodes_;
+  remote::LeafCombiner<Keys> combiner_;
   std::optional<Schema> schema_;
   std::optional<Editor<Keys>> editor_;
   ClientStatistics statistics_;

@@ -106,6 +106,10 @@ class BasicLeafDraft : public LeafLock {
     image_.head.slots = slots.Pack();
   }
 
+  // Leaves out versions: the next change publishes a version that is greater by this number. Only while the leaf is
+  // locked, with no line written. So that each of several changes that are made as one has a version of its own.
+  void SkipVersions(uint64_t number) { version_ = VersionOf(version_ + number); }
+
   // WRITEs of the lines that changed, then of line 0, which publishes the next version. It unlocks, or keeps the lock
   // for another change by this draft.
   enum class Then : uint8_t { kUnlock, kKeepLock };

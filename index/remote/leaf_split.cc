@@ -64,9 +64,12 @@ SplitPlanOf<Keys> PlanSplit(const typename Keys::Image& leaf, const typename Key
   return plan;
 }
 
+namespace {
+
+// Gives the right leaf its content, and the left one its end.
 template <class Keys>
-void AppendSplit(const SplitPlanOf<Keys>& plan, std::span<const typename Keys::Keyed> added, typename Keys::Draft* left,
-                 typename Keys::Draft* right, Posting* posting) {
+void Divide(const SplitPlanOf<Keys>& plan, std::span<const typename Keys::Keyed> added, typename Keys::Draft* left,
+            typename Keys::Draft* right) {
   using Entry = typename Keys::Entry;
   Keys::SetLow(right, plan.border);
   Keys::SetNextLow(right, NextLowOf<Keys>(left->image()));
@@ -77,19 +80,62 @@ void AppendSplit(const SplitPlanOf<Keys>& plan, std::span<const typename Keys::K
     left->Remove(slot);
   }
   for (const auto& entry : added.subspan(plan.new_left)) right->Add(Keys::EntryOf(entry));
-  right->AppendNew(posting);
-
   Keys::SetNextLow(left, plan.border);
   left->set_right(right->address());
-  if (plan.new_left == 0) {
+}
+
+// The new leaves are ready, and nobody knows them yet. `added`: to the left leaf.
+template <class Keys>
+void AppendDivided(std::span<const typename Keys::Keyed> added, typename Keys::Draft* left,
+                   std::span<typename Keys::Draft> fresh, Posting* posting) {
+  for (auto& right : fresh) right.AppendNew(posting);
+  if (added.empty()) {
     left->AppendChange(posting);
   } else {
     // Their slots may be those of entries that move, and are free only when line 0 says so.
     left->AppendChange(posting, Keys::Draft::Then::kKeepLock);
-    for (const auto& entry : added.first(plan.new_left)) left->Add(Keys::EntryOf(entry));
+    for (const auto& entry : added) left->Add(Keys::EntryOf(entry));
     left->AppendChange(posting);
   }
-  right->AppendUnlock(posting);
+  for (auto& right : fresh) right.AppendUnlock(posting);
+}
+
+}  // namespace
+
+template <class Keys>
+void AppendSplit(const SplitPlanOf<Keys>& plan, std::span<const typename Keys::Keyed> added, typename Keys::Draft* left,
+                 typename Keys::Draft* right, Posting* posting) {
+  Divide<Keys>(plan, added, left, right);
+  AppendDivided<Keys>(added.first(plan.new_left), left, {right, 1}, posting);
+}
+
+template <class Keys>
+Spread AppendSpread(const typename Keys::Image& leaf, std::span<const typename Keys::Keyed> added,
+                    typename Keys::Draft* left, std::span<typename Keys::Draft> fresh, Posting* posting) {
+  constexpr size_t kSlots = Keys::kSlots;
+  const auto first = added.first(std::min(added.size(), kSlots));
+  SplitPlanOf<Keys> plan = PlanSplit<Keys>(leaf, {}, first);
+  const auto to_left = first.first(plan.new_left);
+  Divide<Keys>(plan, first, left, &fresh[0]);
+  Spread spread{.added = first.size(), .leaves = 1};
+  while (spread.added < added.size()) {
+    typename Keys::Draft& last = fresh[spread.leaves - 1];
+    auto next = added.subspan(spread.added, std::min(added.size() - spread.added, kSlots));
+    if (Keys::KeyOf(next[0]) < plan.border) break;  // it belongs to a leaf that is full by now
+    const size_t room = kSlots - static_cast<size_t>(last.image().template count<typename Keys::Entry>());
+    if (next.size() > room && spread.leaves < fresh.size()) {
+      plan = PlanSplit<Keys>(last.image(), {}, next);
+      Divide<Keys>(plan, next, &last, &fresh[spread.leaves++]);
+      for (const auto& entry : next.first(plan.new_left)) last.Add(Keys::EntryOf(entry));
+    } else {
+      next = next.first(std::min(next.size(), room));
+      if (next.empty()) break;
+      for (const auto& entry : next) last.Add(Keys::EntryOf(entry));
+    }
+    spread.added += next.size();
+  }
+  AppendDivided<Keys>(to_left, left, fresh.first(spread.leaves), posting);
+  return spread;
 }
 
 template <class Keys>
@@ -114,6 +160,8 @@ template SplitPlanOf<ByteKeys> PlanSplit<ByteKeys>(const TaggedImage& leaf, cons
                                                    std::span<const ByteKeys::Keyed> added);
 template void AppendSplit<IntegerKeys>(const SplitPlan& plan, std::span<const IntegerEntry> added, LeafDraft* left,
                                        LeafDraft* right, Posting* posting);
+template Spread AppendSpread<IntegerKeys>(const LeafImage& leaf, std::span<const IntegerEntry> added, LeafDraft* left,
+                                          std::span<LeafDraft> fresh, Posting* posting);
 template void AppendSplit<ByteKeys>(const SplitPlanOf<ByteKeys>& plan, std::span<const ByteKeys::Keyed> added,
                                     TaggedDraft* left, TaggedDraft* right, Posting* posting);
 template void AppendAbsorb<IntegerKeys>(LeafDraft* left, LeafDraft* right, Posting* posting);

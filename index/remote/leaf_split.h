@@ -42,6 +42,17 @@ template <class Keys = IntegerKeys>
 void AppendSplit(const SplitPlanOf<Keys>& plan, std::span<const typename Keys::Keyed> added, typename Keys::Draft* left,
                  typename Keys::Draft* right, Posting* posting);
 
+// The same for more new entries than two leaves have room for: with as many of `fresh`, new leaves that follow each
+// other, as they need, each of which may be split again before it is written. [new leaves, locked][left line 0 ...],
+// then [state words of the new leaves]. Integer keys only, since those of the new leaves must be known.
+struct Spread {
+  size_t added = 0;   // entries that have found room, from the first of `added` on
+  size_t leaves = 0;  // of `fresh`
+};
+template <class Keys = IntegerKeys>
+Spread AppendSpread(const typename Keys::Image& leaf, std::span<const typename Keys::Keyed> added,
+                    typename Keys::Draft* left, std::span<typename Keys::Draft> fresh, Posting* posting);
+
 // Appends the verbs that give the range and the entries of `right`, which is locked, to `left`, its left sibling, which
 // is locked, too, and has room.
 template <class Keys = IntegerKeys>

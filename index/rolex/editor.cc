@@ -1,6 +1,7 @@
 #include "index/rolex/editor.h"
 
 #include <bit>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "index/backoff.h"
@@ -96,7 +97,7 @@ coro::Task<StatusOr<Change>> Editor<Keys>::Insert(Key key, rdma::GlobalAddress r
         if (*done) {
           const rdma::GlobalAddress leaf = Keys::TargetOf(Keys::EntryOf(right), leaves_->owner());
           const NewLeaf<Keys> added{Keys::KeyOf(right), leaf.offset()};
-          co_await AddSynonym(added);
+          co_await AddSynonyms({&added, 1});
           co_return std::move(change);
         }
       }
@@ -179,22 +180,33 @@ coro::Task<bool> Editor<Keys>::MergeLeft(const Place& leaf, Change* change) {
 }
 
 template <class Keys>
-coro::Task<void> Editor<Keys>::AddSynonym(NewLeaf<Keys> leaf) {
-  guide_->NoteLeaf(leaf);
-  const StatusOr<typename Guide<Keys>::Synonyms> synonyms = co_await guide_->SynonymsFor(leaf.low);
-  if (!synonyms.ok()) co_return;
-  const rdma::GlobalAddress table = synonyms->table;
-  rdma::Operation take[] = {rdma::Operation::FetchAndAdd(table + kUsedOffset, 1)};
+coro::Task<void> Editor<Keys>::AddSynonyms(std::span<const NewLeaf<Keys>> leaves) {
+  for (const NewLeaf<Keys>& leaf : leaves) guide_->NoteLeaf(leaf);
+  // New leaves of one split are next to each other, so one model is for all of them, or nearly.
+  std::vector<Synonym> synonyms;
+  rdma::GlobalAddress table;
+  for (const NewLeaf<Keys>& leaf : leaves) {
+    const StatusOr<typename Guide<Keys>::Synonyms> of_model = co_await guide_->SynonymsFor(leaf.low);
+    if (!of_model.ok()) co_return;
+    if (!synonyms.empty() && of_model->table != table) break;
+    table = of_model->table;
+    synonyms.push_back({of_model->number, leaf.leaf});
+  }
+  rdma::Operation take[] = {rdma::Operation::FetchAndAdd(table + kUsedOffset, synonyms.size())};
   const Status taken = co_await leaves_->PostHint(take);
   if (!taken.ok() || (take[0].result & kRetiredBit) != 0) co_return;
-  const uint64_t slot = take[0].result;
-  if (slot < kSynonyms) {
-    const Synonym synonym{synonyms->number, leaf.leaf};
-    rdma::Operation write[] = {rdma::Operation::Write(&synonym, table + SynonymOffset(slot), sizeof(synonym))};
-    const Status written = co_await leaves_->PostHint(write);
+  const uint64_t first = take[0].result;
+  std::vector<rdma::Operation> writes;
+  for (size_t i = 0; i < synonyms.size() && first + i < kSynonyms; ++i) {
+    writes.push_back(rdma::Operation::Write(&synonyms[i], table + SynonymOffset(first + i), sizeof(Synonym)));
+  }
+  if (!writes.empty()) {
+    const Status written = co_await leaves_->PostHint(writes);
     if (!written.ok()) co_return;
   }
-  if (slot == kTrainAt || slot == kUrgentAt) co_await Enqueue(table, slot == kUrgentAt);
+  for (const uint64_t at : {kTrainAt, kUrgentAt}) {
+    if (first <= at && at < first + synonyms.size()) co_await Enqueue(table, at == kUrgentAt);
+  }
 }
 
 template <class Keys>

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/coro/task.h"
 #include "base/status.h"
@@ -68,6 +69,8 @@ class Editor {
   coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record, rdma::GlobalAddress* existing);
   coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record);
   coro::Task<Status> Replace(Key key, rdma::GlobalAddress from, rdma::GlobalAddress to);
+  // Makes the leaves that a split has made known to others. A hint: if it fails, the index works as before.
+  coro::Task<void> AddSynonyms(std::span<const NewLeaf<Keys>> leaves);
   // Replaces the entry of a slot. False: the leaf has changed, or is being changed.
   coro::Task<StatusOr<bool>> TryReplace(const Place& place, int slot, Entry entry) {
     StatusOr<bool> done = co_await changer_.Replace(place, slot, entry);
@@ -79,7 +82,6 @@ class Editor {
     return Keys::EntryOf(Keys::RecordEntry(*schema_, key, record));
   }
   // The following are hints for others. If one fails, the index works as before.
-  coro::Task<void> AddSynonym(NewLeaf<Keys> leaf);
   coro::Task<void> CountDeath(Key key);
   coro::Task<void> Enqueue(rdma::GlobalAddress synonyms, bool urgent);
   // Merges a leaf that has few entries with its left neighbour. True: *change has the words of both.

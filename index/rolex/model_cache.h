@@ -63,6 +63,7 @@ class ModelCache final : public Guide<Keys> {
   coro::Task<StatusOr<typename Guide<Keys>::Synonyms>> SynonymsFor(Key key) override;
   rdma::GlobalAddress queue() const override;
 
+  remote::LeafQueues* queues() const { return &models_->queues(); }
   bool knows_directory() const;
   uint64_t bytes() const { return models_->bytes(); }
 

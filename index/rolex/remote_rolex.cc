@@ -264,6 +264,13 @@ coro::Task<StatusOr<bool>> RemoteRolex<Keys>::ScanCached(Key from, Key to, bool 
 }
 
 template <class Keys>
+coro::Task<void> RemoteRolex<Keys>::PublishSplits(std::vector<Keyed> rights) {
+  std::vector<NewLeaf<Keys>> leaves;
+  for (const Keyed& right : rights) leaves.push_back(NewLeafOf(right));
+  co_await editor_->AddSynonyms(leaves);
+}
+
+template <class Keys>
 coro::Task<Status> RemoteRolex<Keys>::LocateLeaf(Key key, Place* place) {
   const Status ready = co_await Start();
   GANNET_CO_RETURN_IF_ERROR(ready);
@@ -281,6 +288,12 @@ coro::Task<StatusOr<Change>> RemoteRolex<Keys>::Insert(index::Key key, rdma::Glo
   if (!ready.ok()) co_return ready;
   const Status fits = Keys::CheckLength(*schema_, key);
   if (!fits.ok()) co_return fits;
+  if (combines_) {
+    const Keyed entry = Keys::RecordEntry(*schema_, Keys::KeyFrom(key), record);
+    StatusOr<std::optional<Change>> combined = co_await combiner_.Insert(entry);
+    if (!combined.ok()) co_return combined.status();
+    if (combined->has_value()) co_return *std::move(*combined);
+  }
   StatusOr<Change> change = co_await editor_->Insert(Keys::KeyFrom(key), record, nullptr);
   co_return std::move(change);
 }

@@ -16,6 +16,7 @@
 #include "index/remote/block_lending.h"
 #include "index/remote/change_calls.h"
 #include "index/remote/leaf_channel.h"
+#include "index/remote/leaf_combiner.h"
 #include "index/remote/leaf_insert.h"
 #include "index/remote/leaf_scan.h"
 #include "index/rolex/editor.h"
@@ -26,7 +27,7 @@ namespace gannet::index::rolex {
 
 // Keys: IntegerKeys or ByteKeys.
 template <class Keys>
-class RemoteRolex final : public RemoteIndex, public remote::LeafFinder<Keys> {
+class RemoteRolex final : public RemoteIndex, public remote::CombinedLeaves<Keys> {
  public:
   RemoteRolex(rdma::Channel* channel, rdma::NodeId owner, IndexId id, const RolexClientOptions& options)
       : channel_(channel),
@@ -41,6 +42,8 @@ class RemoteRolex final : public RemoteIndex, public remote::LeafFinder<Keys> {
         shares_cache_(options.shared != nullptr),
         cache_(channel, &leaves_, id, options.call_timeout,
                shares_cache_ ? options.shared : MakeRolexCache(options.max_cache_bytes)),
+        combiner_(&leaves_, &blocks_, cache_.queues(), options.worker, this),
+        combines_(options.worker != nullptr),
         values_in_entries_(options.values_in_entries && !Keys::kKeysElsewhere),
         single_lines_(!values_in_entries_ || channel->capabilities().line_consistent) {}
 
@@ -63,6 +66,7 @@ class RemoteRolex final : public RemoteIndex, public remote::LeafFinder<Keys> {
   using Key = typename Keys::Key;
   using Cut = typename Keys::Cut;
   using Entry = typename Keys::Entry;
+  using Keyed = typename Keys::Keyed;
   using Image = typename Keys::Image;
   using Place = remote::LeafPlaceOf<Keys>;
   using Schema = typename Keys::Schema;
@@ -78,12 +82,25 @@ class RemoteRolex final : public RemoteIndex, public remote::LeafFinder<Keys> {
     return editor_.has_value() && cache_.Find(Keys::At(key), &lead) ? lead.leaf : rdma::GlobalAddress();
   }
   coro::Task<Status> LocateLeaf(Key key, Place* place) override;
-  size_t RoomIn(const Place&) const override { return Keys::kSlots; }
+  size_t RoomIn(const Place& place) const override {
+    return static_cast<size_t>(Keys::kSlots - place.image.template count<Entry>());
+  }
   const Schema& schema() const override { return *schema_; }
 
   // Makes the editor, which needs the schema. InvalidArgument: the owner's index has other keys than this client was
   // told.
   coro::Task<Status> Start();
+
+  // CombinedLeaves
+  bool MaySplit(const Place&) const override { return true; }
+  bool NoteSplit(const Keyed& right) override {
+    cache_.NoteLeaf(NewLeafOf(right));
+    return true;
+  }
+  coro::Task<void> PublishSplits(std::vector<Keyed> rights) override;
+  NewLeaf<Keys> NewLeafOf(const Keyed& right) const {
+    return {Keys::KeyOf(right), Keys::TargetOf(Keys::EntryOf(right), owner_).offset()};
+  }
 
   // READs one line for a key, or a whole leaf. If entries have values, the line comes with line 0.
   struct Probe {
@@ -118,6 +135,8 @@ class RemoteRolex final : public RemoteIndex, public remote::LeafFinder<Keys> {
   ModelCache<Keys> cache_;
   std::optional<Schema> schema_;
   std::optional<Editor<Keys>> editor_;
+  remote::LeafCombiner<Keys> combiner_;
+  const bool combines_;
   const bool values_in_entries_;
   const bool single_lines_;  // lookups may READ them
   ClientStatistics statistics_;

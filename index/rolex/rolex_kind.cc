@@ -28,6 +28,7 @@ IndexKindEntry RolexKind() {
                                  .call_timeout = options.call_timeout,
                                  .patience = options.call_timeout,
                                  .node = options.node,
+                                 .worker = options.worker,
                                  .values_in_entries = options.values_in_entries,
                                  .rights = options.rights});
           },

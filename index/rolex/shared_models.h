@@ -23,6 +23,7 @@
 #include "absl/container/btree_map.h"
 #include "base/many_readers_lock.h"
 #include "index/index.h"
+#include "index/remote/shared_leaves.h"
 #include "index/rolex/directory.h"
 #include "index/rolex/editor.h"
 #include "index/rolex/model.h"
@@ -174,7 +175,7 @@ class SharedModelsOf {
 };
 
 // For indexes of either kind of keys, because whoever makes it does not know which; one of the two stays empty.
-class SharedModels final : public SharedCache {
+class SharedModels final : public remote::SharedLeaves {
  public:
   explicit SharedModels(size_t max_bytes) : integer_keys_(max_bytes), byte_keys_(max_bytes) {}
 

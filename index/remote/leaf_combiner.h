@@ -1,0 +1,99 @@
+// LeafCombiner: inserts of a client into the shared leaves of one index, together with those of the other clients of
+// this process (leaf_queues.h). The client that leads a leaf's queue READs the leaf, takes its lock, and adds the
+// entries of all that wait in one change. If they have no room, it splits the leaf, and both parts get what belongs
+// there. So a run of inserts into one leaf costs one READ, and one lock and one change for each batch of them.
+//
+// What it does not decide itself, it leaves to the caller, which then inserts alone: a key that the leaf has; a byte
+// key whose tag the leaf has, since only that record could tell whether it is the same key; a split of a leaf of byte
+// keys, or of the root of a tree.
+//
+// Each insert of a batch has a version of the leaf of its own, of which only the last is ever published. So the Change
+// of one never covers what another has done: for a transaction that has the leaf as a witness, the others' inserts are
+// changes by others.
+//
+// If the posting fails, it is not known whether the changes were made, and all of the batch get the error. Whatever
+// else happens to the leader, those that wait try again, by themselves or together.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/coro/task.h"
+#include "base/coro/worker.h"
+#include "base/status.h"
+#include "index/index.h"
+#include "index/remote/block_source.h"
+#include "index/remote/leaf_channel.h"
+#include "index/remote/leaf_insert.h"
+#include "index/remote/leaf_queues.h"
+
+namespace gannet::index::remote {
+
+// What LeafCombiner needs to know of an index, in addition.
+template <class Keys>
+class CombinedLeaves : public LeafFinder<Keys> {
+ public:
+  // Whether a split of this leaf is one of leaf_split.h. All of its keys are known.
+  virtual bool MaySplit(const LeafPlaceOf<Keys>& place) const = 0;
+  // A split has made this leaf, with its low fence as key. For the client's caches; returns whether they lead to it
+  // now. Then, for others.
+  virtual bool NoteSplit(const typename Keys::Keyed& right) = 0;
+  virtual coro::Task<void> PublishSplits(std::vector<typename Keys::Keyed> rights) = 0;
+
+ protected:
+  ~CombinedLeaves() = default;
+};
+
+// Not thread-safe; coroutines of the channel's worker may use it at once.
+template <class Keys>
+class LeafCombiner {
+ public:
+  using Keyed = typename Keys::Keyed;
+
+  // All must outlive this. `worker` runs the client's coroutines.
+  LeafCombiner(LeafChannel* leaves, BlockSource* blocks, LeafQueues* queues, coro::Worker* worker,
+               CombinedLeaves<Keys>* index)
+      : leaves_(leaves), blocks_(blocks), queues_(queues), worker_(worker), index_(index) {}
+
+  // nullopt: nothing was done, and the caller inserts the entry. Errors: as those of LeafChanger.
+  coro::Task<StatusOr<std::optional<Change>>> Insert(Keyed entry);
+
+ private:
+  using Place = LeafPlaceOf<Keys>;
+  using Draft = typename Keys::Draft;
+
+  struct Request : LeafQueues::Waiter {
+    Request(coro::Worker* worker, const Keyed& of) : Waiter(worker), entry(of) {}
+
+    const Keyed entry;
+    std::optional<rdma::GlobalAddress> leaf;  // that covers the key: then `place` has its image
+    Place place;
+    Status status;
+    Change change;
+  };
+  struct Batch;
+  enum class Step : uint8_t { kDone, kAgain, kAlone };
+
+  // Where to queue for the key: by the client's caches, or by a search.
+  coro::Task<StatusOr<rdma::GlobalAddress>> QueueFor(Request* request);
+  // Finds the place of the leader's key, which is in the queue's leaf if that is right.
+  coro::Task<Status> ReadPlace(rdma::GlobalAddress leaf, Request* own);
+  coro::Task<StatusOr<Step>> InsertAll(LeafQueues::Lead* lead, Request* own);
+  // Number of new leaves that a split may need.
+  size_t LeavesFor(const Place& place, size_t waiting) const;
+  // The leaf is locked. `blocks`: for a split. *rights: the leaves that a split has made. False: the leader's own entry
+  // has found no room.
+  coro::Task<StatusOr<bool>> ChangeLocked(LeafQueues::Lead* lead, Request* own, Draft* draft,
+                                          std::span<const FreeBlock> blocks, std::vector<Keyed>* rights);
+  bool IsNew(const typename Keys::Image& image, const Keyed& entry) const;
+
+  LeafChannel* leaves_;
+  BlockSource* blocks_;
+  LeafQueues* queues_;
+  coro::Worker* worker_;
+  CombinedLeaves<Keys>* index_;
+};
+
+}  // namespace gannet::index::remote

@@ -1,0 +1,19 @@
+// SharedLeaves: what all clients of an index whose leaves they change have in common in this process, in any of its
+// threads. The kind's cache is derived from it.
+#pragma once
+
+#include "index/index.h"
+#include "index/remote/leaf_queues.h"
+
+namespace gannet::index::remote {
+
+// Thread-safe.
+class SharedLeaves : public SharedCache {
+ public:
+  LeafQueues& queues() { return queues_; }
+
+ private:
+  LeafQueues queues_;
+};
+
+}  // namespace gannet::index::remote
