@@ -1,6 +1,7 @@
 #include "cli/cluster_file.h"
 
 #include <limits>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -28,6 +29,19 @@ Status TakeIndex(cluster::Section& section, const std::string& key, Parse parse,
   return absl::OkStatus();
 }
 
+// The rights of an index of `kind`; *rights stays as it is if the key is absent.
+Status TakeRights(cluster::Section& section, const std::string& key, index::IndexKind kind,
+                  std::optional<index::IndexRights>* rights) {
+  std::string name;
+  GANNET_RETURN_IF_ERROR(section.TakeString(key, "\"owner\"", &name));
+  if (name.empty()) return absl::OkStatus();
+  StatusOr<index::IndexRights> taken = ParseIndexRights(name);
+  if (taken.ok()) taken = index::RightsFor(index::EntryOf(kind), *taken);
+  if (!taken.ok()) return section.Wrong(key, std::string(taken.status().message()));
+  *rights = *taken;
+  return absl::OkStatus();
+}
+
 Status ReadTpcc(cluster::Section& section, int servers, TpccSection* tpcc) {
   const tpcc::Scale full;
   int64_t warehouses = 0;
@@ -44,7 +58,8 @@ Status ReadTpcc(cluster::Section& section, int servers, TpccSection* tpcc) {
            .seed = static_cast<uint64_t>(seed),
            .items = static_cast<uint32_t>(items),
            .customers_per_district = static_cast<uint32_t>(customers)};
-  return TakeIndex(section, "ordered_index", ParseOrderedIndex, &tpcc->ordered_index);
+  GANNET_RETURN_IF_ERROR(TakeIndex(section, "ordered_index", ParseOrderedIndex, &tpcc->ordered_index));
+  return TakeRights(section, "index_rights", tpcc->ordered_index, &tpcc->index_rights);
 }
 
 // A name of `names`; *value stays as it is if the key is absent.
@@ -72,6 +87,9 @@ Status ReadYcsb(cluster::Section& section, const cluster::Config& config, YcsbSe
   int64_t sub_models = 0;
   GANNET_RETURN_IF_ERROR(section.NeedInteger("keys", o.servers, kMaxYcsbKeys, "1000000", &keys));
   GANNET_RETURN_IF_ERROR(TakeIndex(section, "index", ParseIndexOfAnyKey, &o.index));
+  std::optional<index::IndexRights> rights;
+  GANNET_RETURN_IF_ERROR(TakeRights(section, "index_rights", o.index, &rights));
+  o.index_rights = rights.value_or(o.index_rights);
   GANNET_RETURN_IF_ERROR(TakeChoice(section, "keyspace", ycsb::kKeyFormNames, &o.key_form));
   GANNET_RETURN_IF_ERROR(section.TakeInteger("value_bytes", ycsb::kMinValueBytes, ycsb::kMaxValueBytes,
                                              absl::StrCat(ycsb::kMinValueBytes), &value_bytes));
@@ -118,7 +136,8 @@ StatusOr<ClusterFile> Complete(StatusOr<cluster::Config> config, ClusterFile fil
 tpcc::SchemaOptions SchemaOf(const TpccSection& section) {
   return {.warehouses = static_cast<uint32_t>(section.warehouses),
           .scale = {.items = section.items, .customers_per_district = section.customers_per_district},
-          .ordered_index = section.ordered_index};
+          .ordered_index = section.ordered_index,
+          .index_rights = section.index_rights};
 }
 
 StatusOr<ClusterFile> ReadClusterFile(const std::string& file) {

@@ -22,6 +22,7 @@ struct TpccSection {
   uint32_t items = 0;
   uint32_t customers_per_district = 0;
   index::IndexKind ordered_index = index::IndexKind::kXStore;
+  std::optional<index::IndexRights> index_rights = {};  // of the ordered tables; none: the most that the kind allows
 };
 
 tpcc::SchemaOptions SchemaOf(const TpccSection& section);

@@ -1,5 +1,6 @@
 #include "cli/parse.h"
 
+#include <array>
 #include <string_view>
 #include <vector>
 
@@ -72,6 +73,14 @@ StatusOr<index::IndexKind> ParseIndexOfAnyKey(const std::string& text) {
 
 StatusOr<index::IndexKind> ParseOrderedIndex(const std::string& text) {
   return ParseIndex(text, [](const index::IndexTraits& traits) { return !traits.ordered; });
+}
+
+StatusOr<index::IndexRights> ParseIndexRights(const std::string& text) {
+  using enum index::IndexRights;
+  const std::array names = {index::NameOf(kOwnerOnly), index::NameOf(kClients)};
+  const StatusOr<size_t> at = ParseChoice(text, names);
+  if (!at.ok()) return at.status();
+  return index::IndexRightsOf(names[*at]);
 }
 
 StatusOr<std::array<int, 5>> ParseShares(const std::string& text, const std::string& example) {

@@ -36,6 +36,9 @@ StatusOr<index::IndexKind> ParseIndexOfAnyKey(const std::string& text);
 // The name of an ordered index kind.
 StatusOr<index::IndexKind> ParseOrderedIndex(const std::string& text);
 
+// "owner" or "clients".
+StatusOr<index::IndexRights> ParseIndexRights(const std::string& text);
+
 // Five whole percentages that sum to 100. `example`: their meaning and form, for errors.
 StatusOr<std::array<int, 5>> ParseShares(const std::string& text, const std::string& example);
 

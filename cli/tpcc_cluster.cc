@@ -43,11 +43,13 @@ StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Open(const TpccOptions& opti
     database_options.group_commit = *options.group_commit;
     database_options.checkpoint_every = *options.checkpoint_every;
     database_options.log_preallocate_bytes = *options.log_preallocate;
-    database_options.application = TpccApplication(options.warehouses, options.load_seed, *options.ordered_index);
+    database_options.application =
+        TpccApplication(options.warehouses, options.load_seed, *options.ordered_index, *options.index_rights);
   }
   tpcc::SchemaOptions schema;
   schema.warehouses = static_cast<uint32_t>(options.warehouses);
   schema.ordered_index = *options.ordered_index;
+  schema.index_rights = options.index_rights;
   for (int node = 0; node < options.nodes; ++node) {
     auto database = txn::Database::Open(cluster->fabric_.get(), static_cast<rdma::NodeId>(node), database_options);
     if (!database.ok()) return database.status();

@@ -14,20 +14,42 @@ namespace {
 
 // XStore is not named: it was the only kind when the first directories were made.
 constexpr std::string_view kOrderedIndex = " ordered_index=";
+// Rights are not named if they are the most that the kind allows.
+constexpr std::string_view kIndexRights = " index_rights=";
 
-// Takes the kind out of the note. InvalidArgument if this program does not know it.
+// The value of a name in the note; empty if the name is not there.
+std::string_view Noted(std::string_view application, std::string_view name) {
+  const size_t at = application.find(name);
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = application.substr(at + name.size());
+  return rest.substr(0, rest.find(' '));
+}
+
+// These take the kind and the rights out of the note. InvalidArgument if this program does not know them.
 StatusOr<index::IndexKind> OrderedIndexOf(std::string_view application) {
-  const size_t at = application.find(kOrderedIndex);
-  if (at == std::string_view::npos) return index::IndexKind::kXStore;
-  return index::IndexKindOf(application.substr(at + kOrderedIndex.size()));
+  const std::string_view noted = Noted(application, kOrderedIndex);
+  if (noted.empty()) return index::IndexKind::kXStore;
+  return index::IndexKindOf(noted);
+}
+
+StatusOr<index::IndexRights> IndexRightsIn(std::string_view application, index::IndexKind ordered_index) {
+  const std::string_view noted = Noted(application, kIndexRights);
+  if (noted.empty()) return index::RightsFor(index::EntryOf(ordered_index), {});
+  const StatusOr<index::IndexRights> rights = index::IndexRightsOf(noted);
+  if (!rights.ok()) return rights.status();
+  return index::RightsFor(index::EntryOf(ordered_index), *rights);
 }
 
 }  // namespace
 
-std::string TpccApplication(int warehouses, uint64_t seed, index::IndexKind ordered_index) {
+std::string TpccApplication(int warehouses, uint64_t seed, index::IndexKind ordered_index,
+                            index::IndexRights index_rights) {
   std::string note = absl::StrFormat("tpcc warehouses=%d seed=%d", warehouses, seed);
   if (ordered_index != index::IndexKind::kXStore) {
     note.append(kOrderedIndex).append(index::EntryOf(ordered_index).name);
+  }
+  if (index_rights != *index::RightsFor(index::EntryOf(ordered_index), {})) {
+    note.append(kIndexRights).append(index::NameOf(index_rights));
   }
   return note;
 }
@@ -55,6 +77,9 @@ StatusOr<TpccDirectory> LookIntoTpccDirectory(const std::string& directory) {
   const StatusOr<index::IndexKind> ordered_index = OrderedIndexOf(application);
   if (!ordered_index.ok()) return ordered_index.status();
   found.ordered_index = *ordered_index;
+  const StatusOr<index::IndexRights> rights = IndexRightsIn(application, *ordered_index);
+  if (!rights.ok()) return rights.status();
+  found.index_rights = *rights;
   // The first checkpoint keeps the load; each node takes it when all have loaded.
   const auto with_rows =
       std::ranges::count_if(*nodes, [](const NodeData& node) { return !node.manifest.checkpoints.empty(); });

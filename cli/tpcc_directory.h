@@ -14,6 +14,7 @@ struct TpccDirectory {
   int warehouses = 0;
   uint64_t seed = 0;  // of the population
   index::IndexKind ordered_index = index::IndexKind::kXStore;
+  index::IndexRights index_rights = index::IndexRights::kOwnerOnly;  // of the ordered tables
   bool loaded = false;  // false: a load that was not finished left tables without rows
 };
 
@@ -22,6 +23,7 @@ struct TpccDirectory {
 StatusOr<TpccDirectory> LookIntoTpccDirectory(const std::string& directory);
 
 // The manifest's note.
-std::string TpccApplication(int warehouses, uint64_t seed, index::IndexKind ordered_index);
+std::string TpccApplication(int warehouses, uint64_t seed, index::IndexKind ordered_index,
+                            index::IndexRights index_rights);
 
 }  // namespace gannet::cli

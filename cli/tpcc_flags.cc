@@ -27,6 +27,10 @@ void AddStoreFlags(CLI::App& command, TpccOptions* o) {
   Add(command, "--ordered-index", &o->ordered_index, ParseOrderedIndex, "NAME",
       "Index of the tables that are scanned: xstore, blink or rolex. Default: xstore, or as --dir has")
       ->group(group);
+  Add(command, "--index-rights", &o->index_rights, ParseIndexRights, "WHO",
+      "Who may change these indexes, if they are blink or rolex: owner (clients only READ them, and call for\n"
+      "changes) or clients (by verbs, too). Default: clients, or as --dir has")
+      ->group(group);
   Add(command, "--memory-per-node", &o->memory_per_node, ParseSize, "SIZE",
       "Most memory that a node may use, such as 8G. Default: an equal share of three quarters of the machine's")
       ->group(group);

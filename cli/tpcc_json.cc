@@ -59,6 +59,7 @@ Json Of(const TpccOptions& o) {
           {"nodes", o.nodes},
           {"warehouses", o.warehouses},
           {"ordered_index", index::EntryOf(*o.ordered_index).name},
+          {"index_rights", index::NameOf(*o.index_rights)},
           {"threads", o.threads},
           {"warmup_seconds", absl::ToDoubleSeconds(o.warmup)},
           {"duration_seconds", absl::ToDoubleSeconds(o.duration)},

@@ -130,9 +130,14 @@ Status CompleteFromDirectory(TpccOptions* o) {
     return Wrong("--ordered-index %s: %s has %s; leave --ordered-index out, or name another --dir",
                  index::EntryOf(*o->ordered_index).name, o->directory, index::EntryOf(found->ordered_index).name);
   }
+  if (o->index_rights.has_value() && *o->index_rights != found->index_rights) {
+    return Wrong("--index-rights %s: %s has %s; leave --index-rights out, or name another --dir",
+                 index::NameOf(*o->index_rights), o->directory, index::NameOf(found->index_rights));
+  }
   o->nodes = found->nodes;
   o->warehouses = found->warehouses;
   o->ordered_index = found->ordered_index;
+  o->index_rights = found->index_rights;
   o->loaded = found->loaded;
   if (found->loaded) o->load_seed = found->seed;
   return absl::OkStatus();
@@ -143,6 +148,7 @@ Status NeedNoCluster(const TpccOptions& o) {
   const char* flag = o.nodes != 0                     ? "--nodes"
                      : o.warehouses != 0              ? "--warehouses"
                      : o.ordered_index.has_value()    ? "--ordered-index"
+                     : o.index_rights.has_value()     ? "--index-rights"
                      : o.memory_per_node != 0         ? "--memory-per-node"
                      : !o.store.empty()               ? "--store"
                      : o.adversarial                  ? "--adversarial"
@@ -173,6 +179,7 @@ Status CompleteFromCluster(TpccOptions* o) {
   o->nodes = config.num_servers();
   o->warehouses = o->cluster_file->tpcc->warehouses;
   o->ordered_index = o->cluster_file->tpcc->ordered_index;
+  o->index_rights = *index::RightsFor(index::EntryOf(*o->ordered_index), o->cluster_file->tpcc->index_rights);
   o->load_seed = o->cluster_file->tpcc->seed;
   o->prefault = 0;
   if (o->threads == 0) o->threads = 1;
@@ -211,6 +218,9 @@ Status Complete(TpccOptions* o) {
   if (o->nodes == 0) o->nodes = 1;
   if (o->warehouses == 0) o->warehouses = o->nodes;
   o->ordered_index = o->ordered_index.value_or(index::IndexKind::kXStore);
+  const StatusOr<index::IndexRights> rights = index::RightsFor(index::EntryOf(*o->ordered_index), o->index_rights);
+  if (!rights.ok()) return Wrong("--index-rights %s: %s", index::NameOf(*o->index_rights), rights.status().message());
+  o->index_rights = *rights;
   if (o->threads == 0) o->threads = o->nodes;
   if (o->warehouses < o->nodes) {
     return Wrong("--warehouses %d: each of the %d nodes needs at least one; give %d or more, or fewer --nodes",

@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/quantity.h"
 #include "cli/bench_text.h"
@@ -16,9 +15,11 @@ namespace {
 
 std::string WhereTheDataIs(const TpccResult& result) {
   const TpccOptions& o = result.options;
-  const std::string index = *o.ordered_index == index::IndexKind::kXStore
-                                ? ""
-                                : absl::StrCat("ordered index ", index::EntryOf(*o.ordered_index).name, ", ");
+  const std::string index =
+      *o.ordered_index == index::IndexKind::kXStore
+          ? ""
+          : absl::StrFormat("ordered index %s, changed by %s, ", index::EntryOf(*o.ordered_index).name,
+                            index::NameOf(*o.index_rights));
   const std::string warehouses = Count(o.warehouses, "warehouse");
   if (o.cluster_file.has_value()) {
     return absl::StrFormat(

@@ -112,6 +112,10 @@ void AddDataFlags(CLI::App& command, bench::YcsbOptions* o) {
           "Options of this index, as a table has them. rolex: epsilon=N, the error bound of its models in keys (16).\n"
           "Default: those of the index")
       ->group(group);
+  Add(command, "--index-rights", &o->index_rights, ParseIndexRights, "WHO",
+      "Who may change an index of kind blink or rolex: owner (clients only READ it, and call for changes)\n"
+      "or clients (with --inline by verbs). Default: clients")
+      ->group(group);
   Add(
       command, "--keys", &o->keys, [](const std::string& text) { return ParseCount(text, 1, kMaxKeys); }, "N",
       "Keys that are loaded, such as 500K or 10M, dealt to the servers by ranges. Default: 1M")
@@ -233,9 +237,9 @@ void AddPlaceFlags(CLI::App& command, bench::YcsbOptions* o) {
 }  // namespace
 
 std::string FlagOfServers(const CLI::App& command) {
-  for (const char* flag :
-       {"--index", "--index-options", "--keys", "--keyspace", "--value-bytes", "--inline", "--fill", "--sub-models",
-        "--updates", "--fabric", "--servers", "--colocated", "--server-threads", "--nic", "--durability", "--disk"}) {
+  for (const char* flag : {"--index", "--index-options", "--index-rights", "--keys", "--keyspace", "--value-bytes",
+                           "--inline", "--fill", "--sub-models", "--updates", "--fabric", "--servers", "--colocated",
+                           "--server-threads", "--nic", "--durability", "--disk"}) {
     if (command.count(flag) > 0) return flag;
   }
   return "";

@@ -69,6 +69,8 @@ Status CheckMemory(const YcsbOptions& o) {
 
 Status CheckInline(const YcsbOptions& o) {
   const index::IndexKindEntry& kind = index::EntryOf(o.index);
+  const StatusOr<index::IndexRights> rights = index::RightsFor(kind, o.index_rights);
+  if (!rights.ok()) return Wrong("--index-rights %s: %s", index::NameOf(*o.index_rights), rights.status().message());
   if (!o.inline_values) {
     if (o.paths.inserts == ycsb::Path::kCall) return absl::OkStatus();
     return Wrong("--insert-path one-sided: a client cannot make records; give --inline, too");
@@ -80,11 +82,11 @@ Status CheckInline(const YcsbOptions& o) {
     return Wrong("--inline: an entry holds a value of %d bytes; leave --value-bytes out", kWordBytes);
   }
   if (o.locations) return Wrong("--inline: there are no records that --cache locations could remember");
-  if (kind.traits.client_writes) return absl::OkStatus();
+  if (o.clients_change_index()) return absl::OkStatus();
   for (const auto& [flag, path] : {std::pair("--updates", o.paths.updates), {"--insert-path", o.paths.inserts}}) {
     if (path == ycsb::Path::kCall) continue;
-    return Wrong("%s one-sided: only the server changes an index of kind %s; give --index blink or rolex", flag,
-                 kind.name);
+    return Wrong("%s one-sided: only the server changes this index of kind %s; give --index blink or rolex%s", flag,
+                 kind.name, o.index_rights.has_value() ? " without --index-rights owner" : "");
   }
   return absl::OkStatus();
 }
@@ -163,6 +165,7 @@ Status ReadCluster(const YcsbFlags& flags, const std::string& flag_of_servers, Y
     o->server_threads = std::max(o->server_threads, server.server_threads);
   }
   o->index = section.options.index;
+  if (section.options.index_rights == index::IndexRights::kOwnerOnly) o->index_rights = section.options.index_rights;
   o->keys = section.options.keys;
   o->key_form = section.options.key_form;
   o->value_bytes = static_cast<int>(section.options.value_bytes);

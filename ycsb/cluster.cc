@@ -47,6 +47,7 @@ Status CheckOptions(const ClusterOptions& o) {
 
 ServerOptions ServerOptionsOf(const ClusterOptions& options, const KeySpace& keys, int server) {
   return {.index = options.index,
+          .index_rights = options.index_rights,
           .expected_keys = keys.FirstRankOf(server + 1) - keys.FirstRankOf(server),
           .value_bytes = options.value_bytes,
           .values_in_entries = options.values_in_entries,

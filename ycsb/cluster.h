@@ -37,6 +37,9 @@ struct ClusterOptions {
   uint64_t keys = 1'000'000;  // loaded, on all servers together
   IndexKind index = IndexKind::kXStore;
   std::string index_options = {};  // of this kind only (index/registry.h, read_options)
+  // Of kinds that clients can change; those of others have no effect. With kOwnerOnly, inserts, and updates of values
+  // in entries, are by calls.
+  IndexRights index_rights = IndexRights::kClients;
   size_t value_bytes = kMinValueBytes;
   // Values lie in the entries of the index, in the place of a record's address; there are no records. Needs values of 8
   // bytes, and an index that holds values (index/registry.h).
@@ -51,6 +54,8 @@ struct ClusterOptions {
   // is in the log's buffer. kSync: its client then waits until it is durable. Reads do not wait.
   DurabilityMode durability = DurabilityMode::kNone;
   std::shared_ptr<log::FileSystem> disk = {};  // set if writes are logged; every server has a directory in it
+
+  index::IndexTraits index_traits() const { return index::TraitsOf(index::EntryOf(index), index_rights); }
 };
 
 // The part of server `server`.

@@ -63,7 +63,8 @@ StatusOr<std::unique_ptr<Connection>> Connection::Open(Cluster* cluster, int mac
     const auto server = static_cast<rdma::NodeId>(i);
     rdma::Channel* const through = connection->channel_.get();
     auto index = kind.connect(through, server, kIndex,
-                              {.location_cache_bytes = options.location_bytes,
+                              {.rights = cluster->options().index_rights,
+                               .location_cache_bytes = options.location_bytes,
                                .values_in_entries = connection->values_in_entries(),
                                .node = home.node,
                                .worker = &connection->worker_,

@@ -32,11 +32,12 @@ Status CheckOptions(const Cluster& cluster, const RunOptions& o) {
     return absl::InvalidArgumentError("insert_rate needs at least two machines: the last one only inserts");
   }
   const bool values = cluster.options().values_in_entries;
-  if (o.paths.inserts != Path::kCall && !(values && kind.traits.client_writes)) {
+  const bool by_clients = cluster.options().index_traits().client_writes;
+  if (o.paths.inserts != Path::kCall && !(values && by_clients)) {
     return absl::InvalidArgumentError(
         absl::StrFormat("one-sided inserts need values in the entries of an index that clients change; %s", kind.name));
   }
-  if (values && o.paths.updates != Path::kCall && !kind.traits.client_writes) {
+  if (values && o.paths.updates != Path::kCall && !by_clients) {
     return absl::InvalidArgumentError(
         absl::StrFormat("values in the entries of %s are updated by calls: clients do not change it", kind.name));
   }

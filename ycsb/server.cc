@@ -54,7 +54,9 @@ Status Server::Open(rdma::Fabric* fabric, rdma::NodeId id) {
     if (!read.ok()) return read.status();
     own = std::move(read->options);
   }
-  auto created = kind.create(service_.get(), kIndex, {.expected_keys = options_.expected_keys, .own = std::move(own)});
+  auto created =
+      kind.create(service_.get(), kIndex,
+                  {.expected_keys = options_.expected_keys, .rights = options_.index_rights, .own = std::move(own)});
   if (!created.ok()) return created.status();
   index_ = *std::move(created);
   if (kind.traits.learned) xstore_ = static_cast<index::XStore*>(index_.get());

@@ -30,10 +30,12 @@
 namespace gannet::ycsb {
 
 using index::IndexKind;
+using index::IndexRights;
 using txn::DurabilityMode;
 
 struct ServerOptions {
   IndexKind index = IndexKind::kXStore;
+  IndexRights index_rights = IndexRights::kClients;  // as in ClusterOptions
   uint64_t expected_keys = 0;
   size_t value_bytes = 8;
   bool values_in_entries = false;                     // as in ClusterOptions

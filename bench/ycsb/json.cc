@@ -42,6 +42,8 @@ Json ConfigurationOf(const YcsbOptions& o) {
           {"index_options", o.index_options},
           {"durability", kDurabilityNames[static_cast<size_t>(o.durability)]},
           {"disk", o.disk},
+          {"index_rights",
+           index::NameOf(o.clients_change_index() ? index::IndexRights::kClients : index::IndexRights::kOwnerOnly)},
           {"keys", o.keys},
           {"keyspace", NameOf(o.key_form, ycsb::kKeyFormNames)},
           {"value_bytes", o.value_bytes},

@@ -28,7 +28,7 @@ void SetDefaults(YcsbOptions* o) {
   o->interval = o->interval.value_or(sim ? *o->duration / 5 : absl::Seconds(1));
   if (o->colocated) o->servers = o->clients.machines;
   // Clients change what they can change.
-  const bool by_verbs = o->inline_values && index::EntryOf(o->index).traits.client_writes;
+  const bool by_verbs = o->inline_values && o->clients_change_index();
   const ycsb::Path changes = by_verbs ? ycsb::Path::kOneSided : ycsb::Path::kCall;
   o->paths.updates = o->updates.value_or(changes);
   o->paths.inserts = o->inserts_by.value_or(changes);
@@ -43,6 +43,7 @@ ycsb::ClusterOptions YcsbOptions::cluster_options() const {
           .keys = keys,
           .index = index,
           .index_options = index_options,
+          .index_rights = index_rights.value_or(index::IndexRights::kClients),
           .value_bytes = static_cast<size_t>(value_bytes),
           .values_in_entries = inline_values,
           .fill = fill_percent / 100.0,

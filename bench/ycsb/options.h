@@ -42,7 +42,8 @@ struct YcsbOptions {
 
   // The data.
   ycsb::IndexKind index = ycsb::IndexKind::kXStore;
-  std::string index_options;  // of this kind only (index/registry.h, read_options)
+  std::string index_options;                      // of this kind only (index/registry.h, read_options)
+  std::optional<ycsb::IndexRights> index_rights;  // ClusterOptions::index_rights; none: the most that the kind allows
   uint64_t keys = 1'000'000;
   ycsb::KeyForm key_form = ycsb::KeyForm::kLinear;
   int value_bytes = static_cast<int>(ycsb::kMinValueBytes);
@@ -74,6 +75,7 @@ struct YcsbOptions {
   ycsb::Distribution keys_drawn() const { return distribution.value_or(workload.distribution); }
   const ycsb::Mix& operations() const { return mix.has_value() ? *mix : workload.mix; }
   ycsb::ClusterOptions cluster_options() const;
+  bool clients_change_index() const { return cluster_options().index_traits().client_writes; }
   bool simulated() const { return fabric == FabricKind::kSim; }
 };
 

@@ -44,6 +44,11 @@ TEST(ClusterFileTest, SaysWhatTpccLoads) {
   EXPECT_EQ(file->tpcc->items, 100000u);
   EXPECT_EQ(file->tpcc->customers_per_district, 3000u);
   EXPECT_EQ(SchemaOf(*file->tpcc).ordered_index, index::IndexKind::kRolex);
+  EXPECT_EQ(SchemaOf(*file->tpcc).index_rights, std::nullopt);
+  const StatusOr<ClusterFile> owner =
+      ParseClusterFile(With("[tpcc]\nwarehouses = 5\nordered_index = \"blink\"\nindex_rights = \"owner\""), "c.toml");
+  ASSERT_TRUE(owner.ok()) << owner.status();
+  EXPECT_EQ(SchemaOf(*owner->tpcc).index_rights, index::IndexRights::kOwnerOnly);
 }
 
 TEST(ClusterFileTest, MistakesAboutTpccAreTold) {
@@ -53,6 +58,10 @@ TEST(ClusterFileTest, MistakesAboutTpccAreTold) {
       {"[tpcc]\nwarehouses = 2\nseed = -7", "c.toml:6: [tpcc] seed: ", "a whole number from 0"},
       {"[tpcc]\nwarehouses = 2\nordered_index = \"hash\"",
        "c.toml:6: [tpcc] ordered_index: ", "must be xstore, blink or"},
+      {"[tpcc]\nwarehouses = 2\nindex_rights = \"anybody\"",
+       "c.toml:6: [tpcc] index_rights: ", "must be owner or clients"},
+      {"[tpcc]\nwarehouses = 2\nindex_rights = \"clients\"",
+       "c.toml:6: [tpcc] index_rights: ", "clients cannot change an index of kind xstore"},
       {"[tpcc]\nwarehouses = 2\nsede = 7", "c.toml:6: [tpcc] sede: ", "no such key"},
   });
 }
@@ -73,6 +82,10 @@ TEST(ClusterFileTest, SaysWhatYcsbLoads) {
   EXPECT_EQ(options.fill, 0.75);
   EXPECT_EQ(options.sub_models, 3u);
   EXPECT_EQ(file->ycsb->updates, ycsb::Path::kOneSided);
+  const StatusOr<ClusterFile> owner =
+      ParseClusterFile(With("[ycsb]\nkeys = 9\nindex = \"rolex\"\nindex_rights = \"owner\""), "c.toml");
+  ASSERT_TRUE(owner.ok()) << owner.status();
+  EXPECT_EQ(owner->ycsb->options.index_rights, index::IndexRights::kOwnerOnly);
 }
 
 TEST(ClusterFileTest, MistakesAboutYcsbAreTold) {
@@ -84,6 +97,8 @@ TEST(ClusterFileTest, MistakesAboutYcsbAreTold) {
       {"[ycsb]\nkeys = 9\nupdates = \"call\"", "c.toml:6: [ycsb] updates: ", "must be one-sided or rpc"},
       {"[ycsb]\nkeys = 9\nkeyspace = 3", "c.toml:6: [ycsb] keyspace: ", "such as \"linear\""},
       {"[ycsb]\nkeys = 9\nvalue_bytes = 4", "c.toml:6: [ycsb] value_bytes: ", "from 8 to 1024"},
+      {"[ycsb]\nkeys = 9\nindex = \"hash\"\nindex_rights = \"clients\"",
+       "c.toml:7: [ycsb] index_rights: ", "clients cannot change an index of kind hash"},
       {"[ycsb]\nkeys = 9\nfill = 50", "c.toml:6: [ycsb] fill: ", "no such key here; the keys are fill_percent"},
       {"[tpcc]\nwarehouses = 2\n[ycsb]\nkeys = 9", "c.toml: ", "has the tables [tpcc] and [ycsb]"},
       {"[ycsc]\nkeys = 9", "c.toml:4: ycsc: ", "no such key here; the keys are client_slots"},

@@ -218,6 +218,18 @@ TEST_F(DurableTest, TheOrderedIndexIsThatOfTheFirstRun) {
   EXPECT_EQ(verify.exit_code, 0) << verify.err << verify.out;
 }
 
+TEST_F(DurableTest, SoAreTheRightsOfItsClients) {
+  Run({"--ordered-index", "blink", "--index-rights", "owner"});
+  EXPECT_EQ(Report().at("configuration").at("index_rights"), "owner");
+  const Outcome check = RunProgram(Tpcc("check", {}));
+  EXPECT_EQ(check.exit_code, 0) << check.err;
+  EXPECT_THAT(check.out, HasSubstr("ordered index blink, changed by owner"));
+  EXPECT_THAT(check.out, HasSubstr("  12  holds  "));
+  const Outcome other = RunProgram(Tpcc("check", {"--index-rights", "clients"}));
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.err, HasSubstr("--index-rights clients: " + Path("data") + " has owner"));
+}
+
 TEST_F(DurableTest, WhatOtherModesKeep) {
   for (const char* mode : {"async", "none"}) {
     Run({"--durability", mode});

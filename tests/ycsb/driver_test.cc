@@ -228,6 +228,30 @@ TEST(Driver, ClientsWorkOnTheNodesOfTheServers) {
   }
 }
 
+// Values in the entries of indexes that clients may only READ: all changes are calls.
+TEST(Driver, ServersChangeWhatClientsMayOnlyRead) {
+  for (const IndexKind index : {IndexKind::kBlink, IndexKind::kRolex}) {
+    SmallBenchOptions options;
+    options.index = index;
+    options.index_rights = IndexRights::kOwnerOnly;
+    options.value_bytes = 8;
+    options.values_in_entries = true;
+    SmallBench bench(options);
+    RunOptions run_options = bench.ShortRun();
+    run_options.mix = {40, 20, 20, 0, 20};
+    run_options.paths = {.reads = Path::kOneSided, .updates = Path::kCall, .inserts = Path::kCall};
+    const StatusOr<RunReport> run = RunBenchmark(&bench.cluster(), run_options, nullptr);
+    ASSERT_TRUE(run.ok()) << run.status();
+    EXPECT_GT(run->of(Kind::kInsert).finished, 0u);
+    EXPECT_EQ(bench.Contents().records, options.keys + run->of(Kind::kInsert).finished);
+    for (const bool updates : {false, true}) {
+      (updates ? run_options.paths.updates : run_options.paths.inserts) = Path::kOneSided;
+      EXPECT_TRUE(absl::IsInvalidArgument(RunBenchmark(&bench.cluster(), run_options, nullptr).status()));
+      run_options.paths.updates = run_options.paths.inserts = Path::kCall;
+    }
+  }
+}
+
 // New keys of several machines lie behind all others, on the last server.
 TEST(Driver, AppendsToTheLastServer) {
   for (const IndexKind index : {IndexKind::kHash, IndexKind::kXStore}) {

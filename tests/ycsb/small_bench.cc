@@ -44,6 +44,7 @@ SmallBench::SmallBench(const SmallBenchOptions& o) {
                                                   .key_form = o.key_form,
                                                   .keys = o.keys,
                                                   .index = o.index,
+                                                  .index_rights = o.index_rights,
                                                   .value_bytes = o.value_bytes,
                                                   .values_in_entries = o.values_in_entries,
                                                   .durability = o.durability,

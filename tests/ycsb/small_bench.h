@@ -19,6 +19,7 @@ struct SmallBenchOptions {
   uint64_t keys = 3000;
   KeyForm key_form = KeyForm::kLinear;
   IndexKind index = IndexKind::kXStore;
+  IndexRights index_rights = IndexRights::kClients;
   size_t value_bytes = 100;
   bool values_in_entries = false;
   bool colocated = false;
