@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstring>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -110,8 +111,9 @@ BENCHMARK_CAPTURE(FindModelByUpperModels, uneven, Keys::kUneven)->ArgsProduct({{
 std::vector<TrainedLeaf> LeavesOf(std::span<const uint64_t> keys) {
   std::vector<TrainedLeaf> leaves;
   for (size_t from = 0; from + kKeysPerLeaf <= keys.size(); from += kKeysPerLeaf) {
-    TrainedLeaf leaf{.offset = (leaves.size() + 1) * remote::kLeafBytes, .image = {}};
-    leaf.image.head.low = leaves.empty() ? 0 : keys[from];
+    TrainedLeaf leaf{
+        .low = leaves.empty() ? 0 : keys[from], .offset = (leaves.size() + 1) * remote::kLeafBytes, .image = {}};
+    leaf.image.head.low = leaf.low;
     leaf.image.head.high = from + 2 * kKeysPerLeaf > keys.size() ? UINT64_MAX : keys[from + kKeysPerLeaf] - 1;
     for (size_t i = 0; i < kKeysPerLeaf; ++i) {
       leaf.image.set_entry(static_cast<int>(i), IntegerEntry{keys[from + i], 64});
@@ -128,17 +130,17 @@ void FindInCache(benchmark::State& state) {
   constexpr size_t kKeysPerModel = kLeaves * kKeysPerLeaf;
   const auto models = static_cast<size_t>(state.range(0));
   const std::vector<uint64_t> keys = RandomKeys(models * kKeysPerModel);
-  KnownModels cache(SIZE_MAX);
+  KnownModels<IntegerKeys> cache(SIZE_MAX);
   std::vector<uint64_t> firsts;
   for (size_t from = 0; from + kKeysPerModel <= keys.size(); from += kKeysPerModel) {
     const std::vector<TrainedLeaf> leaves = LeavesOf(std::span(keys).subspan(from, kKeysPerModel));
-    cache.Install(Model::Train(leaves, keys[from], keys[from + kKeysPerModel - 1], 16));
+    cache.Install(Model::Train(leaves, keys[from], keys[from + kKeysPerModel - 1] + 1, 16));
     firsts.push_back(keys[from]);
   }
   const std::vector<uint64_t> asked = Asked(firsts);
   size_t i = 0;
   for (auto _ : state) {
-    KnownModels::Lead lead;
+    KnownModels<IntegerKeys>::Lead lead;
     benchmark::DoNotOptimize(cache.Find(asked[i++ % asked.size()], &lead));
     benchmark::DoNotOptimize(lead);
   }
@@ -153,7 +155,7 @@ void FindLeaf(benchmark::State& state) {
   size_t bytes = 0;
   for (size_t from = 0; from + kKeysPerModel <= keys.size(); from += kKeysPerModel) {
     const std::vector<TrainedLeaf> leaves = LeavesOf(std::span(keys).subspan(from, kKeysPerModel));
-    models.push_back(Model::Train(leaves, keys[from], keys[from + kKeysPerModel - 1], epsilon));
+    models.push_back(Model::Train(leaves, keys[from], keys[from + kKeysPerModel - 1] + 1, epsilon));
     bytes += models.back().bytes();
   }
   Random random(5);
@@ -179,7 +181,7 @@ void TrainModel(benchmark::State& state) {
   std::vector<std::byte> block;
   for (auto _ : state) {
     std::memcpy(read.data(), leaves.data(), leaves.size() * sizeof(TrainedLeaf));
-    const Model model = Model::Train(read, 0, UINT64_MAX, epsilon);
+    const Model model = Model::Train(read, 0, std::nullopt, epsilon);
     block.resize(model.bytes());
     model.Encode(block);
     benchmark::DoNotOptimize(block.data());
