@@ -25,7 +25,7 @@ struct TpccOptions {
   int nodes = 0;                                  // 0: as the directory has, or 1
   int warehouses = 0;                             // 0: as the directory has, or one per node
   std::optional<index::IndexKind> ordered_index;  // of the ordered tables; none: as the directory has, or XStore
-  // Of the ordered tables; none: as the directory has, or the most that their kind allows.
+  // Rights of the ordered tables; none: as the directory has, or the most that their kind allows.
   std::optional<index::IndexRights> index_rights;
   uint64_t memory_per_node = 0;      // bytes; 0: Complete() takes an equal share of most of the machine's memory
   std::string store;                 // a memory file for the nodes' memory; empty: anonymous memory

@@ -36,8 +36,8 @@ struct SchemaOptions {
   // The kind of the ordered tables. It must be ordered. CUSTOMER_BY_NAME has byte keys: if this kind takes integer keys
   // only, that table has kXStore.
   txn::IndexKind ordered_index = txn::IndexKind::kXStore;
-  // Of the ordered tables. None: the most that the kind allows. CUSTOMER_BY_NAME, if it has another kind, has its
-  // rights.
+  // Rights of the ordered tables. None: the most that the kind allows. CUSTOMER_BY_NAME, if it has another kind, has
+  // the rights of that kind.
   std::optional<txn::IndexRights> index_rights = {};
 };
 

@@ -37,8 +37,8 @@ struct ClusterOptions {
   uint64_t keys = 1'000'000;  // loaded, on all servers together
   IndexKind index = IndexKind::kXStore;
   std::string index_options = {};  // of this kind only (index/registry.h, read_options)
-  // Of kinds that clients can change; those of others have no effect. With kOwnerOnly, inserts, and updates of values
-  // in entries, are by calls.
+  // Rights of kinds that clients can change; for others they have no effect. With kOwnerOnly, inserts, and updates of
+  // values in entries, are by calls.
   IndexRights index_rights = IndexRights::kClients;
   size_t value_bytes = kMinValueBytes;
   // Values lie in the entries of the index, in the place of a record's address; there are no records. Needs values of 8

@@ -29,7 +29,7 @@ Status TooLong(const Key& key) {
       absl::StrCat("a key of ", key.size(), " bytes: an index has keys of at most ", kMaxKeyBytes));
 }
 
-// What all three requests begin with.
+// The common beginning of the three requests.
 struct Asked {
   LocalIndex* index = nullptr;
   Key key{};

@@ -44,7 +44,7 @@ class LeafBlocks {
       : node_(node), fence_lines_(fence_lines), rights_(rights) {}
 
   IndexRights rights() const { return rights_; }
-  // Of the leaves: only those of byte keys have lines for fences.
+  // The kind of the keys: only leaves of byte keys have lines for fences.
   KeyKind key_kind() const { return fence_lines_ == 0 ? KeyKind::kInteger : KeyKind::kBytes; }
   size_t fence_lines() const { return fence_lines_; }
   size_t leaf_bytes() const { return LeafBytesWith(fence_lines_); }

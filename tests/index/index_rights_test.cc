@@ -97,7 +97,7 @@ class IndexRightsTest : public testing::TestWithParam<IndexKind> {
 INSTANTIATE_TEST_SUITE_P(Kinds, IndexRightsTest, testing::Values(IndexKind::kBlink, IndexKind::kRolex),
                          [](const auto& instance) { return EntryOf(instance.param).name; });
 
-// The fabric refuses what a client that does not keep the rules would do.
+// The fabric refuses verbs of a client that does not keep the rules.
 TEST_P(IndexRightsTest, AClientCannotWriteIntoALeaf) {
   Start(IndexRights::kOwnerOnly);
   const rdma::GlobalAddress leaf = LeafOf(101);
@@ -116,7 +116,7 @@ TEST_P(IndexRightsTest, AClientCannotWriteIntoALeaf) {
   ExpectSound();
 }
 
-// The models, their tables and the queues of ROLEX.
+// Neither leaves nor, with ROLEX, models, their tables and the queues.
 TEST_P(IndexRightsTest, NothingOfTheIndexLiesInTheWritablePart) {
   Start(IndexRights::kOwnerOnly);
   const uint64_t writable = cluster_->owner().node->writable_offset();
@@ -173,7 +173,7 @@ TEST_P(IndexRightsTest, AClientChangesByCallsOnly) {
   ExpectSound();
 }
 
-// Of the owner's threads, and those of the trainer.
+// The owner changes nothing after the death of a client that could lock nothing.
 TEST_P(IndexRightsTest, ChangesWithoutLocksOfClientsNeedNoRepair) {
   Start(IndexRights::kOwnerOnly);
   ASSERT_TRUE(client_->Await(remote_->Insert(uint64_t{1}, owner_->NewRecord(1))).ok());
@@ -191,7 +191,7 @@ TEST_P(IndexRightsTest, AnIndexOfClientsIsNotChangedByCalls) {
   EXPECT_TRUE(Found(1).is_null());
 }
 
-// What a peer sends is checked.
+// The owner checks the calls of its peers.
 TEST_P(IndexRightsTest, MalformedCallsAreRefused) {
   Start(IndexRights::kOwnerOnly);
   const rdma::GlobalAddress record = owner_->NewRecord(1);
