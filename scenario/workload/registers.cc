@@ -431,7 +431,7 @@ std::vector<txn::TableOptions> Registers::Tables() const {
   for (uint32_t t = 0; t < kNumTables; ++t) {
     tables.push_back({.name = kNames[t],
                       .key_kind = t == kBytes ? index::KeyKind::kBytes : index::KeyKind::kInteger,
-                      .max_key_bytes = t == kBytes ? size_t{32} : index::kIntegerKeyBytes,
+                      .max_key_bytes = t == kBytes ? size_t{48} : index::kIntegerKeyBytes,
                       .index = t == kHash ? txn::IndexKind::kHash : ordered_,
                       .payload_bytes = t == kLengths ? row_words_ * sizeof(uint64_t) : sizeof(RegisterRow),
                       .variable_length = t == kLengths,
