@@ -24,13 +24,13 @@ struct Series {
   std::string_view workloads;
   double windows;
 };
-// Windows: several group commits.
+// Windows: several group commits, after which a client that waits goes on.
 constexpr Series kSeries[] = {
     {kNoLog, DurabilityMode::kNone, "", "abcdef", 4},
     {kLog, DurabilityMode::kAsync, "nvme", "abcdef", 4},
     // Slower than the server writes in these two: it takes a while until the buffers are full.
     {kSlowLog, DurabilityMode::kAsync, "sata-ssd", "af", 16},
-    {"log, clients wait", DurabilityMode::kSync, "nvme", "abdf", 4},
+    {"log, clients wait", DurabilityMode::kSync, "nvme", "abdf", 10},
 };
 
 }  // namespace
