@@ -52,6 +52,9 @@ struct IndexTraits {
   // only the owner's CPU changes them, and they lie where clients cannot write. Of a kind: clients can; of a table:
   // they may, because it has IndexRights::kClients (TraitsOf).
   bool client_writes = false;
+  // If byte keys may have more bytes than this, the index reads them from the records, which clients can write. So a
+  // client that breaks the rules can damage the index, although only the owner's CPU changes it.
+  size_t most_own_key_bytes = SIZE_MAX;
   // With integer keys, entries hold the whole key and bring back any 8 bytes in the place of a record's address whose
   // lower 63 bits are not 0: so entries can have values of that size, and no records. Then bulk loads, lookups, scans
   // and changes work as always; Walk has no keys to tell.

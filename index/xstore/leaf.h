@@ -34,11 +34,13 @@
 
 #include "index/xstore/inline_leaf.h"
 #include "index/xstore/tagged_leaf.h"
+#include "index/xstore/xstore.h"
 
 namespace gannet::index::xstore {
 
 // Leaves with byte keys of at least this many words leave them in the records.
 inline constexpr int kLeastTaggedWords = 9;
+static_assert(CapacityOf(5) == kMostInlineKeyBytes);  // 5 words are the most below nine (key_codec.h)
 
 template <int W>
 using Leaf = std::conditional_t<W >= kLeastTaggedWords, TaggedLeaf<W>, InlineLeaf<W>>;

@@ -28,6 +28,9 @@
 
 namespace gannet::index {
 
+// Longest byte keys of an index that has them in its leaves (xstore/leaf.h).
+inline constexpr size_t kMostInlineKeyBytes = 39;
+
 struct XStoreOptions {
   KeyKind key_kind = KeyKind::kInteger;
   size_t max_key_bytes = kIntegerKeyBytes;  // of byte keys; at most kMaxKeyBytes

@@ -19,7 +19,11 @@ std::shared_ptr<xstore::CachedModel> CacheOf(const std::shared_ptr<SharedCache>&
 IndexKindEntry XStoreKind() {
   return {
       .name = "xstore",
-      .traits = {.ordered = true, .keeps_order = true, .learned = true, .holds_values = true},
+      .traits = {.ordered = true,
+                 .keeps_order = true,
+                 .learned = true,
+                 .most_own_key_bytes = kMostInlineKeyBytes,
+                 .holds_values = true},
       .create = [](IndexService* service, IndexId id,
                    const IndexOptions& options) -> StatusOr<std::unique_ptr<LocalIndex>> {
         const auto* const own = std::any_cast<XStoreOptions>(&options.own);

@@ -2,8 +2,9 @@
 //
 // An index that only its owner's CPU changes is right. One that clients change (IndexTraits::client_writes) may have
 // been damaged by a client that does not keep the rules (docs/security.md): then it has lost keys, or leads from a key
-// to any address. So an address from such an index is checked before it is used. A damaged index gives errors
-// (DataLoss); it never stops the process. A restart makes the index of a logged table again.
+// to any address. So an address from such an index is checked before it is used. An index that reads its keys from the
+// records (IndexTraits::most_own_key_bytes) may have lost keys, but leads to records of the table in any case. A
+// damaged index gives errors (DataLoss); it never stops the process. A restart makes the index of a logged table again.
 #pragma once
 
 #include <atomic>
@@ -21,6 +22,8 @@ namespace gannet::txn {
 
 using index::Key;
 
+// True if a client that breaks the rules can have damaged the table's index.
+bool CanBeDamaged(const Table& table);
 // True if there is a whole record of the table at this address of this node. For walks, which do not tell the key.
 bool IsRecordOf(const LocalNode& local, const Table& table, rdma::GlobalAddress record);
 
