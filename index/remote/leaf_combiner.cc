@@ -115,8 +115,18 @@ coro::Task<StatusOr<typename LeafCombiner<Keys>::Step>> LeafCombiner<Keys>::Inse
       if (!read.ok()) co_return read;
       if (own->leaf != lead->leaf()) co_return Step::kAgain;
     }
+    const size_t waiting = lead->waiting();
+    if (waiting > 0) {
+      // Those that belong elsewhere go on at once; now the caches lead them to the right of this leaf.
+      if (!Keys::IsLast(place->image)) {
+        index_->NoteSplit(Keys::ChildEntry(Keys::NextLow(place->image), place->image.right()));
+      }
+      lead->SendAway([place](const LeafQueues::Waiter& waiter) {
+        return Keys::CoversKey(place->image, Keys::KeyOf(static_cast<const Request&>(waiter).entry));
+      });
+    }
     std::vector<FreeBlock> blocks;
-    for (size_t wanted = LeavesFor(*place, lead->waiting()); blocks.size() < wanted;) {
+    for (size_t wanted = LeavesFor(*place, waiting); blocks.size() < wanted;) {
       // It may take a call, so it comes before the lock.
       const StatusOr<FreeBlock> block = co_await blocks_->Take();
       if (!block.ok() && blocks.empty()) co_return block.status();

@@ -56,6 +56,16 @@ size_t LeafQueues::Lead::waiting() const {
   return part.queues.find(leaf_.bits())->second.waiting.size();
 }
 
+void LeafQueues::Lead::SendAway(const std::function<bool(const Waiter&)>& stays) {
+  Part& part = queues_->PartOf(leaf_);
+  const std::lock_guard lock(part.mutex);
+  std::erase_if(part.queues.find(leaf_.bits())->second.waiting, [&stays](Waiter* waiter) {
+    if (stays(*waiter)) return false;
+    Wake(waiter, Turn::kAgain);
+    return true;
+  });
+}
+
 void LeafQueues::Lead::Take(size_t most, const std::function<void(const Waiter&)>& visit) {
   Charge(Cost::kIndexStep);
   Part& part = queues_->PartOf(leaf_);

@@ -129,6 +129,7 @@ class ClientThread {
   // Available only if the client is in this process:
   rdma::Channel* channel() { return channel_.get(); }
   rdma::EpochManager::Participant* epoch() { return epoch_.get(); }
+  coro::Worker* worker() { return &worker_; }
 
   // Connects with Options::connect; one index client per thread. It must not outlive this.
   StatusOr<std::unique_ptr<RemoteIndex>> Connect(IndexId id);
