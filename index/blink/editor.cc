@@ -199,7 +199,10 @@ coro::Task<StatusOr<bool>> Editor<Keys>::SplitRoot(const Place& place, Keyed ent
   Draft root(place.address, place.image, owner_bits);
   Draft left(left_block->address, left_block->word, level, owner_bits, fence_lines);
   Draft right(right_block->address, right_block->word, level, owner_bits, fence_lines);
-  const StatusOr<bool> locked = co_await leaves_->Lock(root);
+  StatusOr<bool> locked = false;
+  if (left_block->connection == right_block->connection) {
+    locked = co_await leaves_->Lock(root, left_block->connection);
+  }
   if (!locked.ok() || !*locked) {
     blocks_->PutBack(*left_block);
     blocks_->PutBack(*right_block);

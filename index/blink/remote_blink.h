@@ -36,10 +36,10 @@ class RemoteBlink final : public RemoteIndex, public remote::CombinedLeaves<Keys
         leaves_(channel, options.node, owner, options.patience,
                 Keys::kKeysElsewhere ? remote::FenceLinesFor(options.max_key_bytes) : 0, nullptr,
                 remote::LeafChannel::As::kClient),
-        blocks_(channel, owner, id, options.call_timeout),
         calls_(channel, owner, id, options.call_timeout),
         shares_cache_(options.shared != nullptr),
         cache_(shares_cache_ ? options.shared : MakeBlinkCache(options.cache_bytes)),
+        blocks_(channel, options.node, owner, id, options.call_timeout, &cache_->blocks()),
         nodes_(cache_->template Of<Keys>()),
         combiner_(&leaves_, &blocks_, &cache_->queues(), options.worker, this) {}
 
@@ -107,10 +107,10 @@ class RemoteBlink final : public RemoteIndex, public remote::CombinedLeaves<Keys
   IndexId id_;
   BlinkClientOptions options_;
   remote::LeafChannel leaves_;
-  remote::BorrowedBlocks blocks_;
   remote::ChangeCalls calls_;
   const bool shares_cache_;
   const std::shared_ptr<SharedNodes> cache_;
+  remote::BorrowedBlocks blocks_;
   mutable typename SharedInnerCache<Keys>::View nodes_;
   remote::LeafCombiner<Keys> combiner_;
   std::optional<Schema> schema_;

@@ -74,6 +74,17 @@ void LeafBlocks::Return(const FreeBlock& block) {
   free_.push_back(known->first);
 }
 
+void LeafBlocks::GiveBack(rdma::NodeId lessee, const FreeBlock& block) {
+  std::lock_guard lock(mutex_);
+  const auto known = blocks_.find(block.address.offset());
+  if (block.address.node() != node_->id() || known == blocks_.end()) return;
+  Block& at = known->second;
+  const bool is_unused = at.use == Use::kLent && at.lessee == lessee && at.word == block.word;
+  if (!is_unused || LoadWord(At(known->first)) != block.word) return;
+  at = {};
+  free_.push_back(known->first);
+}
+
 void LeafBlocks::Sweep(rdma::NodeId lessee, const std::function<bool(rdma::GlobalAddress)>& is_linked) {
   if (GANNET_MUTANT(kNoSweep)) return;
   std::lock_guard lock(mutex_);

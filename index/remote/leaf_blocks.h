@@ -4,8 +4,9 @@
 //   lent     to a client, or to a thread of the owner, which may have made it a leaf of the index
 //   in use   a leaf of the index, or dead, and its killer has not given it back yet
 //
-// A client takes blocks by a call, in batches, and gives back those that it killed or does not need. A dead block can
-// be reused at once, without a grace period: readers recognise it by its version and its fences (leaf.h).
+// A client takes blocks by a call, in batches, and gives back those that it killed or does not need (block_lending.h).
+// A dead block can be reused at once, without a grace period: readers recognise it by its version and its fences
+// (leaf.h).
 //
 // Death of a client: after the repair of its locks the owner sweeps. A block that was lent to it is in use if the index
 // reaches it, and free otherwise. Dead blocks that were in use are free, too, whoever killed them. So nothing is lost
@@ -35,6 +36,8 @@ namespace gannet::index::remote {
 struct FreeBlock {
   rdma::GlobalAddress address;
   uint64_t word = 0;
+  // Over which it was lent to a client: it is made a leaf over no other one. 0: connections are never lost.
+  uint64_t connection = 0;
 };
 
 class LeafBlocks {
@@ -57,6 +60,8 @@ class LeafBlocks {
   std::vector<FreeBlock> Lend(Context& context, rdma::NodeId lessee, size_t count);
   // Takes back a block that died, with the word that it has since. Ignores what it cannot believe.
   void Return(const FreeBlock& block);
+  // Takes back a block that `lessee` has borrowed and not used. It says so once. Ignores what it cannot believe.
+  void GiveBack(rdma::NodeId lessee, const FreeBlock& block);
 
   // After the repair of the locks of `lessee`, which is dead. `is_linked`: the index reaches the leaf.
   void Sweep(rdma::NodeId lessee, const std::function<bool(rdma::GlobalAddress)>& is_linked);

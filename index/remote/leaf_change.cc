@@ -32,7 +32,7 @@ coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Split(const Place& place, Key
   if (!block.ok()) co_return block.status();
   Draft old(place.address, place.image, leaves_->owner_bits());
   Draft fresh(block->address, block->word, place.image.level(), leaves_->owner_bits(), leaves_->fence_lines());
-  const StatusOr<bool> locked = co_await leaves_->Lock(old);
+  const StatusOr<bool> locked = co_await leaves_->Lock(old, block->connection);
   if (!locked.ok() || !*locked) {
     blocks_->PutBack(*block);
     co_return locked;

@@ -152,8 +152,9 @@ bool LeafChannel::NoteLock(rdma::GlobalAddress leaf, uint64_t connection) {
   return true;
 }
 
-coro::Task<StatusOr<bool>> LeafChannel::Lock(const LeafLock& draft) {
+coro::Task<StatusOr<bool>> LeafChannel::Lock(const LeafLock& draft, uint64_t of_blocks) {
   const uint64_t connection = Connection();
+  if (of_blocks != 0 && of_blocks != connection) co_return false;
   if (!NoteLock(draft.address(), connection)) co_return false;
   rdma::Operation cas[] = {draft.Lock()};
   cas[0].connection = connection;

@@ -66,7 +66,8 @@ class LeafChannel {
   coro::Task<StatusOr<LeafLook>> Read(rdma::GlobalAddress leaf, BasicLeafImage<Head>* image);
 
   // Takes the lock. False: the leaf has changed since the draft's image, or this channel is changing it now.
-  coro::Task<StatusOr<bool>> Lock(const LeafLock& draft);
+  // `connection`: that of the blocks that the change makes leaves; then False also if it has ended. 0: any.
+  coro::Task<StatusOr<bool>> Lock(const LeafLock& draft, uint64_t connection = 0);
   // Gives back a lock; no line was written.
   coro::Task<Status> GiveBack(const LeafLock& draft);
   // Posts a change of `leaf`, whose lock Lock took: its WRITEs end with line 0 that unlocks it. Further leaves in the

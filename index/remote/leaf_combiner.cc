@@ -131,6 +131,10 @@ coro::Task<StatusOr<typename LeafCombiner<Keys>::Step>> LeafCombiner<Keys>::Inse
       const StatusOr<FreeBlock> block = co_await blocks_->Take();
       if (!block.ok() && blocks.empty()) co_return block.status();
       if (!block.ok()) break;
+      if (!blocks.empty() && block->connection != blocks[0].connection) {
+        for (const FreeBlock& other : blocks) blocks_->PutBack(other);
+        blocks.clear();
+      }
       blocks.push_back(*block);
     }
     if (!IsNew(place->image, own->entry) || (index_->RoomIn(*place) == 0 && blocks.empty())) {
@@ -139,7 +143,7 @@ coro::Task<StatusOr<typename LeafCombiner<Keys>::Step>> LeafCombiner<Keys>::Inse
       co_return Step::kAlone;
     }
     Draft draft(place->address, place->image, leaves_->owner_bits());
-    const StatusOr<bool> locked = co_await leaves_->Lock(draft);
+    const StatusOr<bool> locked = co_await leaves_->Lock(draft, blocks.empty() ? 0 : blocks[0].connection);
     if (locked.ok() && *locked) {
       std::vector<Keyed> rights;
       const StatusOr<bool> done = co_await ChangeLocked(lead, own, &draft, blocks, &rights);
@@ -152,6 +156,7 @@ coro::Task<StatusOr<typename LeafCombiner<Keys>::Step>> LeafCombiner<Keys>::Inse
       } else {
         lead->Disperse();  // most of them belong to the new leaves now
         co_await index_->PublishSplits(std::move(rights));
+        co_await blocks_->Refill();
       }
       co_return step;
     }

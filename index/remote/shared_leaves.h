@@ -3,6 +3,7 @@
 #pragma once
 
 #include "index/index.h"
+#include "index/remote/block_stock.h"
 #include "index/remote/leaf_queues.h"
 
 namespace gannet::index::remote {
@@ -11,9 +12,11 @@ namespace gannet::index::remote {
 class SharedLeaves : public SharedCache {
  public:
   LeafQueues& queues() { return queues_; }
+  BlockStock& blocks() { return blocks_; }
 
  private:
   LeafQueues queues_;
+  BlockStock blocks_;
 };
 
 }  // namespace gannet::index::remote

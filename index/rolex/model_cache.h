@@ -64,6 +64,7 @@ class ModelCache final : public Guide<Keys> {
   rdma::GlobalAddress queue() const override;
 
   remote::LeafQueues* queues() const { return &models_->queues(); }
+  remote::BlockStock* blocks() const { return &models_->blocks(); }
   bool knows_directory() const;
   uint64_t bytes() const { return models_->bytes(); }
 

@@ -36,12 +36,12 @@ class RemoteRolex final : public RemoteIndex, public remote::CombinedLeaves<Keys
         leaves_(channel, options.node, owner, options.patience,
                 Keys::kKeysElsewhere ? remote::FenceLinesFor(options.max_key_bytes) : 0, nullptr,
                 remote::LeafChannel::As::kClient),
-        blocks_(channel, owner, id, options.call_timeout),
         calls_(channel, owner, id, options.call_timeout),
         changes_leaves_(options.rights == IndexRights::kClients),
         shares_cache_(options.shared != nullptr),
         cache_(channel, &leaves_, id, options.call_timeout,
                shares_cache_ ? options.shared : MakeRolexCache(options.max_cache_bytes)),
+        blocks_(channel, options.node, owner, id, options.call_timeout, cache_.blocks()),
         combiner_(&leaves_, &blocks_, cache_.queues(), options.worker, this),
         combines_(options.worker != nullptr),
         values_in_entries_(options.values_in_entries && !Keys::kKeysElsewhere),
@@ -128,11 +128,11 @@ class RemoteRolex final : public RemoteIndex, public remote::CombinedLeaves<Keys
   rdma::NodeId owner_;
   size_t max_key_bytes_;
   remote::LeafChannel leaves_;
-  remote::BorrowedBlocks blocks_;
   remote::ChangeCalls calls_;
   const bool changes_leaves_;  // by verbs; else by calls
   bool shares_cache_;
   ModelCache<Keys> cache_;
+  remote::BorrowedBlocks blocks_;
   std::optional<Schema> schema_;
   std::optional<Editor<Keys>> editor_;
   remote::LeafCombiner<Keys> combiner_;

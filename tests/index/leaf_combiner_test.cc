@@ -412,6 +412,7 @@ TYPED_TEST(LeafCombinerTest, ALeaderThatEndsLetsTheOthersGoOn) {
     for (const Status& error : other.errors) EXPECT_TRUE(absl::IsUnavailable(error)) << error;
     // The channel's node has died for the owner: what its verbs had locked is repaired.
     this->index_->RepairAfter(1);
+    this->shared_ = TypeParam::Cache();
     const Status status = this->index_->CheckStructure();
     ASSERT_TRUE(status.ok()) << status;
     EXPECT_FALSE(this->index_->Find(Key(from)).record.is_null());

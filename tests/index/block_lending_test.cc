@@ -1,0 +1,147 @@
+// Blocks that the clients of a process borrow for the leaves of an index: one stock, whose surplus goes back.
+#include "index/remote/block_lending.h"
+
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "index/remote/block_stock.h"
+#include "index/remote/leaf_channel.h"
+#include "index/rolex/rolex.h"
+#include "index/rolex/rolex_index.h"
+#include "tests/index/record_helper.h"
+
+namespace gannet::index::remote {
+namespace {
+
+constexpr IndexId kId = 1;
+
+TEST(BlockStock, ForgetsTheBlocksOfAConnectionThatHasEnded) {
+  BlockStock stock;
+  const FreeBlock blocks[] = {{{0, 64}, 1, 5}, {{0, 128}, 1, 5}};
+  stock.Add(5, blocks);
+  EXPECT_EQ(stock.unused(5), 2u);
+  EXPECT_TRUE(stock.Take(5).has_value());
+  EXPECT_EQ(stock.AddDead(5, std::span(blocks).first(1)), 1u);
+  EXPECT_FALSE(stock.Take(6).has_value());
+  EXPECT_TRUE(stock.TakeSurplus(6, 0, 10).dead.empty());
+  EXPECT_EQ(stock.unused(5), 0u);
+}
+
+TEST(BlockStock, KeepsWhatIsNoSurplus) {
+  BlockStock stock;
+  std::vector<FreeBlock> blocks;
+  for (uint64_t i = 1; i <= 30; ++i) blocks.push_back({{0, i * 64}, 1});
+  stock.Add(0, blocks);
+  stock.AddDead(0, std::span(blocks).first(3));
+  BlockStock::Surplus surplus = stock.TakeSurplus(0, 12, 10);
+  EXPECT_EQ(surplus.unused.size(), 10u);
+  EXPECT_EQ(surplus.dead.size(), 3u);
+  surplus = stock.TakeSurplus(0, 12, 10);
+  EXPECT_EQ(surplus.unused.size(), 8u);
+  EXPECT_TRUE(surplus.dead.empty());
+  EXPECT_EQ(stock.unused(0), 12u);
+}
+
+class BlockLendingTest : public ::testing::Test {
+ protected:
+  BlockLendingTest() : cluster_({}) {
+    RegisterRolexMethods(cluster_.owner().service.get());
+    cluster_.Serve();
+    owner_ = std::make_unique<OwnerThread>(&cluster_);
+    auto index = CreateRolex(cluster_.owner().service.get(), kId, KeyKind::kInteger);
+    GANNET_CHECK(index.ok(), "%s", index.status().ToString());
+    index_ = *std::move(index);
+    thread_ = std::make_unique<ClientThread>(&cluster_);
+  }
+  LeafBlocks& lender() { return static_cast<rolex::RolexIndex*>(index_.get())->blocks(); }
+  std::unique_ptr<BorrowedBlocks> Client(BlockStock* stock) {
+    return std::make_unique<BorrowedBlocks>(thread_->channel(), nullptr, 0, kId, absl::Seconds(5), stock);
+  }
+  FreeBlock Take(BorrowedBlocks* blocks) {
+    const StatusOr<FreeBlock> block = thread_->Await(blocks->Take());
+    GANNET_CHECK(block.ok(), "%s", block.status().ToString());
+    return *block;
+  }
+  void Return(BorrowedBlocks* blocks, const FreeBlock& block) { thread_->Await(Done(blocks->Return(block))); }
+  static coro::Task<bool> Done(coro::Task<void> task) {
+    co_await task;
+    co_return true;
+  }
+
+  IndexCluster cluster_;
+  std::unique_ptr<OwnerThread> owner_;
+  std::unique_ptr<LocalIndex> index_;
+  std::unique_ptr<ClientThread> thread_;
+};
+
+TEST_F(BlockLendingTest, ClientsOfAProcessTakeFromOneStock) {
+  BlockStock stock;
+  std::set<uint64_t> taken;
+  {
+    const auto first = Client(&stock);
+    taken.insert(Take(first.get()).address.bits());
+  }
+  const size_t lent = lender().counts().lent;
+  const auto second = Client(&stock);
+  for (size_t i = 1; i < lent - 1; ++i) EXPECT_TRUE(taken.insert(Take(second.get()).address.bits()).second);
+  EXPECT_EQ(lender().counts().lent, lent) << "what the first client has borrowed, the second one has used";
+}
+
+TEST_F(BlockLendingTest, TheSurplusGoesBack) {
+  BlockStock stock;
+  const auto blocks = Client(&stock);
+  std::vector<FreeBlock> taken;
+  for (int i = 0; i < 200; ++i) taken.push_back(Take(blocks.get()));
+  const LeafBlocks::Counts before = lender().counts();
+  for (const FreeBlock& block : taken) blocks->PutBack(block);
+  EXPECT_EQ(lender().counts().lent, before.lent);
+  // Blocks that die bring about a call, and the surplus goes with it. (These have not died, which the owner sees.)
+  std::vector<FreeBlock> dead;
+  for (int i = 0; i < 16; ++i) dead.push_back(Take(blocks.get()));
+  for (const FreeBlock& block : dead) Return(blocks.get(), block);
+  const LeafBlocks::Counts after = lender().counts();
+  EXPECT_LT(after.lent, before.lent);
+  EXPECT_EQ(after.free - before.free, before.lent - after.lent);
+  EXPECT_GE(stock.unused(0), 16u) << "some are kept";
+  // Nobody has a block twice.
+  std::set<uint64_t> all;
+  for (const FreeBlock& block : dead) all.insert(block.address.bits());
+  for (int i = 0; i < 300; ++i) EXPECT_TRUE(all.insert(Take(blocks.get()).address.bits()).second);
+}
+
+TEST_F(BlockLendingTest, TheOwnerBelievesOnlyTheLessee) {
+  BlockStock stock;
+  const auto blocks = Client(&stock);
+  const FreeBlock block = Take(blocks.get());
+  const LeafBlocks::Counts before = lender().counts();
+  lender().GiveBack(0, block);                             // another node
+  lender().GiveBack(1, {block.address, block.word + 1});   // another word
+  lender().GiveBack(1, {block.address + 64, block.word});  // no block
+  lender().GiveBack(1, {{1, block.address.offset()}, block.word});
+  EXPECT_EQ(lender().counts().lent, before.lent);
+  lender().GiveBack(1, block);
+  lender().GiveBack(1, block);
+  EXPECT_EQ(lender().counts().lent, before.lent - 1);
+  EXPECT_EQ(lender().counts().free, before.free + 1);
+}
+
+TEST_F(BlockLendingTest, ABlockOfAnotherConnectionBecomesNoLeaf) {
+  LeafChannel leaves(thread_->channel(), nullptr, 0, absl::Seconds(5), 0, nullptr, LeafChannel::As::kClient);
+  const rdma::GlobalAddress leaf = index_->Find(Key(uint64_t{1})).witness.word;
+  LeafImage image;
+  const StatusOr<LeafLook> look = thread_->Await(leaves.Read(leaf, &image));
+  ASSERT_TRUE(look.ok() && *look == LeafLook::kWhole);
+  const LeafDraft draft(leaf, image, leaves.owner_bits());
+  const StatusOr<bool> other = thread_->Await(leaves.Lock(draft, 77));
+  ASSERT_TRUE(other.ok());
+  EXPECT_FALSE(*other);
+  EXPECT_EQ(LoadWord(cluster_.At(leaf)), image.head.state);
+  const StatusOr<bool> locked = thread_->Await(leaves.Lock(draft));
+  EXPECT_TRUE(locked.ok() && *locked);
+  EXPECT_TRUE(thread_->Await(leaves.GiveBack(draft)).ok());
+}
+
+}  // namespace
+}  // namespace gannet::index::remote
