@@ -112,9 +112,9 @@ void AddAppends(const std::vector<Experiment>& experiments, std::vector<Claim>* 
       "ROLEX: inserts of ascending keys against spread ones", RatioOf(append->measured.mops, spread->measured.mops),
       0.8,
       "ours: at least 0.8; section 4.3: \"low performance when multiple compute nodes contend for the same leaf lock\"",
-      "threads of a machine share a lock, and one change of its leaf makes about ten inserts. But the new leaves of the "
-      "other machines are known only when somebody has gone right from leaf to leaf, or has READ the synonym table; and "
-      "inserts that waited for a leaf that was split meanwhile wait for another one"));
+      "threads of a machine share a lock, and one change of a leaf makes about ten inserts. But where the other "
+      "machines have split the leaf since, the one that leads searches for its own for up to 25 us, and the inserts of "
+      "its machine that expect the same leaf wait for that"));
 }
 
 void AddForms(const std::vector<Experiment>& experiments, std::vector<Claim>* claims) {
