@@ -22,6 +22,7 @@ enum class Mutant : uint8_t {
   kBelieveErrors,        // a body's error is returned without validating its read set
   kForgetFailure,        // a transaction continues and commits after one of its operations failed
   kKeepStalePatches,     // writes of a record from before its size changed are kept and applied to the new size
+  kForgetRemovals,       // an insert by verbs does not start above the versions of removed records
   kSkipDecision,         // a transaction is installed at several nodes without a decision that ends it
   kSkipRepair,           // the locks and debts of a dead node are not repaired
   kDebtsRest,            // a debt that is not settled within call_timeout is not tried again

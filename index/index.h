@@ -347,6 +347,9 @@ struct Insertion {
 
   Key key;
   rdma::GlobalAddress record;
+  // If not empty: AppendChanges WRITEs it to `record`, where nothing has led so far, before it adds the key. It must
+  // stay until TakeChanges.
+  std::span<const std::byte> image{};
   Outcome outcome = Outcome::kRefused;
   rdma::GlobalAddress existing{};
   // If several keys came into one leaf together, only the first of them lists the change of the leaf's word.
@@ -359,7 +362,7 @@ struct Insertion {
 //   Begin                     | READs of the leaves that the client's caches expect |
 //   Find                      when these have succeeded; it READs more if they were not the right leaves
 //   AppendLocks, TakeLocks    | CAS of each leaf |         from here on the thread does nothing else
-//   AppendChanges, TakeChanges| WRITEs of each leaf |      until here (rdma::Channel::Alone)
+//   AppendChanges, TakeChanges| WRITEs of records and leaves |  until here (rdma::Channel::Alone)
 //   Find, ...                 again, while keys are pending: their leaves had changed between READ and CAS
 //
 // Because the thread does nothing else while locks are held, and a lock is only tried, locks of different leaves may be

@@ -226,7 +226,9 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
   // Also if nothing is logged, because every node's memory has the same layout.
   StatusOr<std::unique_ptr<EpochWords>> words = EpochWords::Create(fabric, state->node.get(), state->slab.get());
   if (!words.ok()) return words.status();
-  StatusOr<std::unique_ptr<Durability>> durability = Durability::Open(state->local.get(), *std::move(words));
+  StatusOr<std::byte*> removals = state->slab->AllocatePermanent(RemovalVersions::kBytes);
+  if (!removals.ok()) return removals.status();
+  StatusOr<std::unique_ptr<Durability>> durability = Durability::Open(state->local.get(), *std::move(words), *removals);
   if (!durability.ok()) return durability.status();
   state->durability = *std::move(durability);
   state->owner_service = std::make_unique<OwnerService>(state->local.get(), state->durability.get(), state->peers.get(),

@@ -141,6 +141,12 @@ void LeafInserts<Keys>::AppendChanges(std::vector<rdma::Operation>* operations) 
     Leaf& leaf = *leaf_pool_[i];
     if (!leaf.is_locked) continue;
     leaf.first_change = changes_.size();
+    // The records go first, and TakeChange repeats all of this until line 0 is there. So if line 0 is there, they are.
+    for (const Item& item : items_) {
+      const std::span<const std::byte> record = item.insertion->image;
+      if (item.leaf != &leaf || record.empty()) continue;
+      changes_.Add(rdma::Operation::Write(record.data(), item.insertion->record, static_cast<uint32_t>(record.size())));
+    }
     leaf.draft->AppendChange(&changes_);
     leaf.changes = changes_.size() - leaf.first_change;
     const auto first = std::ranges::find(items_, &leaf, &Item::leaf);

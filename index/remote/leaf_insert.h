@@ -1,7 +1,7 @@
 // LeafInserts: inserts of a transaction into the shared leaves of one index, by verbs (InsertBatch). Keys of one leaf
-// share its READ, its lock and its change. What takes more than that is left to the owner: a leaf without room, whose
-// split is not part of this; and a byte key whose tag the leaf has already, since only that record could tell whether
-// it is the same key (about one insert of 1,500).
+// share its READ, its lock and its change, which may bring the records along. What takes more than that is left to the
+// owner: a leaf without room, whose split is not part of this; and a byte key whose tag the leaf has already, since
+// only that record could tell whether it is the same key (about one insert of 1,500).
 //
 // Why the image is current when the lock is taken: the CAS expects the state word of the image, and no state word
 // returns (leaf.h).

@@ -138,6 +138,7 @@ TEST_P(IndexRightsTest, TheOwnerLendsNoBlocks) {
   writer.PutU16(kId);
   writer.PutU16(4);
   writer.PutU16(0);
+  writer.PutU16(0);
   const StatusOr<size_t> lent = Call(remote::kExchange, writer.written());
   EXPECT_TRUE(absl::IsPermissionDenied(lent.status())) << lent.status();
   EXPECT_EQ(remote_->NewInsertBatch(), nullptr);

@@ -20,10 +20,18 @@ struct Case {
   bool durable = false;
   bool deaths = false;
   const char* workload = "registers";
+  const char* ordered_index = "xstore";  // another one: two nodes, and one-sided paths
 };
 
 Case Rectangles(Mutant mutant, const char* name, uint64_t within) {
   return {mutant, name, within, false, false, "rectangles"};
+}
+
+// Inserts at other nodes by verbs, with a log.
+Case InsertsByVerbs(Mutant mutant, const char* name, uint64_t within) {
+  Case test{mutant, name, within, /*durable=*/true};
+  test.ordered_index = "rolex";
+  return test;
 }
 
 // Few keys, and threads that lose their cores at critical moments.
@@ -67,6 +75,11 @@ uint64_t SeedsUntilCaught(const Case& test, uint64_t within, std::string* verdic
   sweep.jobs = 1;
   sweep.limit_seconds = 300;  // generous, for a busy machine
   sweep.scenario = Hostile(test.durable, test.deaths, test.workload);
+  sweep.scenario.ordered_index = test.ordered_index;
+  if (test.ordered_index != std::string("xstore")) {
+    sweep.scenario.nodes = 2;
+    sweep.scenario.read_path = "one_sided";
+  }
   uint64_t run = 0;
   uint64_t caught = 0;
   const Status status = RunSweep(sweep, [&](const ScenarioReport& report) {
@@ -105,6 +118,7 @@ INSTANTIATE_TEST_SUITE_P(All, MutantsTest,
                                            Case{Mutant::kSkipDecision, "SkipDecision", 40, false, true},
                                            Case{Mutant::kSkipRepair, "SkipRepair", 10, false, true},
                                            Case{Mutant::kRepairUndecided, "RepairUndecided", 40, false, true},
+                                           InsertsByVerbs(Mutant::kForgetRemovals, "ForgetRemovals", 100),
                                            Rectangles(Mutant::kSilentInnerNode, "SilentInnerNode", 20),
                                            Rectangles(Mutant::kSilentLeaf, "SilentLeaf", 20),
                                            Rectangles(Mutant::kLeafWitnesses, "LeafWitnesses", 40),
@@ -177,7 +191,8 @@ TEST(MutantsTest, ATornListThatIsBelievedBreaksTheRun) {
 
 TEST(MutantsTest, WithoutAMistakeTheSameSeedsPass) {
   for (const Case& test : {Case{Mutant::kNone, "", 10, false, false}, Case{Mutant::kNone, "", 10, true, false},
-                           Case{Mutant::kNone, "", 10, false, true}, Rectangles(Mutant::kNone, "", 20)}) {
+                           Case{Mutant::kNone, "", 10, false, true}, InsertsByVerbs(Mutant::kNone, "", 20),
+                           Rectangles(Mutant::kNone, "", 20)}) {
     std::string verdict;
     EXPECT_EQ(SeedsUntilCaught(test, test.within, &verdict), 0u) << verdict;
   }

@@ -1,6 +1,12 @@
 #include "tpcc/procedures/new_order.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <set>
+
 #include "gtest/gtest.h"
+#include "log/file/faulty_file_system.h"
 #include "tests/tpcc/small_tpcc.h"
 
 namespace gannet::tpcc {
@@ -195,6 +201,37 @@ TEST_P(NewOrderTest, GeneratedInputsRun) {
   }
   EXPECT_EQ(orders, committed);
   EXPECT_EQ(small_->FailingConditions(), std::set<int>{});
+}
+
+// All rows of the order are at another node, and there is a log. With inserts by verbs the only calls are those for the
+// log and for the decision.
+TEST(NewOrderOfAnotherNodeTest, InsertsNeedNoCallWithALog) {
+  for (const auto kind : {txn::IndexKind::kBlink, txn::IndexKind::kRolex}) {
+    txn::DatabaseOptions database{.read_path = txn::ReadPathPolicy::kOneSided,
+                                  .directory = "/data",
+                                  .create_if_missing = true,
+                                  .durability = txn::DurabilityMode::kAsync,
+                                  .files = std::make_shared<log::FaultyFileSystem>(1)};
+    const auto small = SmallTpcc::Make({.nodes = 2, .ordered_index = kind, .database = database});
+    ASSERT_NE(small, nullptr);
+    NewOrderInput input{.w = 2, .d = 3, .c = 1, .entry_d = 1'700'000'000, .line_count = 10, .lines = {}};
+    for (uint32_t i = 0; i < 10; ++i) input.lines[i] = {.item = i + 1, .supply_w = 2, .quantity = 1};
+    NewOrderScratch scratch;
+    NewOrderOutput output{};
+    uint64_t calls = UINT64_MAX;
+    for (int order = 0; order < 30; ++order) {
+      const rdma::VerbCounters before = small->session().channel().counters();
+      ASSERT_TRUE(small->session()
+                      .RunBlocking([&](txn::Transaction& transaction) {
+                        return NewOrder(transaction, small->table(), input, scratch, &output);
+                      })
+                      .ok());
+      // Some orders borrow blocks, and some meet a full leaf.
+      calls = std::min(calls, (small->session().channel().counters() - before).calls);
+    }
+    EXPECT_EQ(calls, 2u);
+    EXPECT_EQ(small->FailingConditions(), std::set<int>{});
+  }
 }
 
 }  // namespace

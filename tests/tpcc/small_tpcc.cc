@@ -4,6 +4,7 @@
 
 #include "gtest/gtest.h"
 #include "tpcc/table_scan.h"
+#include "txn/all_nodes.h"
 
 namespace gannet::tpcc {
 namespace {
@@ -83,6 +84,8 @@ Status SmallTpcc::Start(const Options& options) {
 
 SmallTpcc::~SmallTpcc() {
   session_.reset();
+  if (nodes_.size() > 1)
+    txn::OnAllNodes(nodes_, [](txn::Database& database) { return database.Close(); }).IgnoreError();
   databases_.clear();
 }
 

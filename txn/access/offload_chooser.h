@@ -196,7 +196,7 @@ class OffloadChooser {
 
   // The path of an insert into a table with these traits, at an owner that announced `load` last. Adaptive: with verbs,
   // the thread does nothing else for two round trips. So it is a call, as long as the owner's threads have time for it.
-  // (Removals are always calls: commit/insert_remote.cc says why.)
+  // (Removals are always calls; with a log they must be: durable/removal_versions.h.)
   AccessPath PathOfInsert(const index::IndexTraits& traits, const rdma::NodeLoad& load) const {
     if (!traits.client_writes) return AccessPath::kCall;
     if (!adaptive()) return FixedPath(traits);

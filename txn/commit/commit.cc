@@ -267,7 +267,8 @@ Status Commit::RemakeInsert(WriteEntry& entry) {
 
 Status Commit::CommitDirect() noexcept {
   Status status = LockAndIndexDirect();
-  const RedoScope redo(this);
+  RedoScope redo(this);
+  redo.Enter();
   if (status.ok()) status = ValidateDirect();
   if (status.ok() && exists_ != kNone) status = Exists();
   if (redo_bytes_ > 0 && log_->any_unsaved_load() && status.ok()) [[unlikely]]

@@ -63,6 +63,7 @@ struct CommitScratch {
   // The rest is kept for its capacity.
   std::vector<rdma::Operation> operations;
   NeighbourReads words;                       // of a validation
+  NeighbourReads removed;                     // versions of removed records, for the placeholders
   std::vector<uint32_t> decided;              // numbers of a decision's entries
   std::vector<rdma::GlobalAddress> finished;  // records of the decision call in flight
   std::vector<Placeholder> placeholders;
@@ -111,6 +112,7 @@ class Commit {
 
  private:
   static constexpr size_t kNone = SIZE_MAX;
+  class RedoScope;  // the commit's stay in its epoch, and its reservation in the log's buffer (redo_scope.h)
 
   // commit.cc
   // Rule 3 of precedence.h.
@@ -186,13 +188,18 @@ class Commit {
   // insert_remote.cc
   bool InsertsByVerbs(const WriteEntry& entry) const;
   coro::Task<Status> Borrow(rdma::NodeId owner, uint64_t connection, size_t bytes);
-  // Chooses the inserts that are made by verbs, and makes images of their placeholders. Not with a log.
+  // Chooses the inserts that are made by verbs, and makes images of their placeholders.
   coro::Task<Status> MakePlaceholders();
-  // Adds their WRITEs to scratch_.operations, and READs of the leaves where their keys may belong.
-  void AppendPlaceholders();
-  // There is at least one. *validated: also did what ValidateMixed does, because nothing is left to prepare.
-  coro::Task<Status> IndexPlaceholders(bool* validated);
-  coro::Task<Status> ChangeLeaves(bool* validated);
+  // Adds READs of the leaves where their keys may belong to scratch_.operations.
+  void BeginIndexing();
+  // There is at least one. *validated: also entered the epoch and did what ValidateMixed does, because nothing is left
+  // to prepare.
+  coro::Task<Status> IndexPlaceholders(RedoScope* redo, bool* validated);
+  coro::Task<Status> ChangeLeaves(RedoScope* redo, bool* validated);
+  // With a log: adds READs of the versions of removed records with their keys to scratch_.operations, in a posting
+  // behind the locks of the leaves; then has the placeholders start above them.
+  void AskForRemovedVersions();
+  void StartAboveRemovedVersions();
   void TakeInserted();
   coro::Task<Status> NoteAllExisting();
   index::InsertBatch* BatchFor(index::RemoteIndex* index);
@@ -215,7 +222,6 @@ class Commit {
   coro::Task<void> Decide();
 
   // redo.cc
-  class RedoScope;  // the commit's stay in its epoch, and its reservation in the log's buffer
   coro::Async<Status> RunReserved();
   coro::Task<Status> RunWhenRoom();
   void AppendRedo(log::TransactionPart part, uint64_t id);

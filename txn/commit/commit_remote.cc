@@ -65,7 +65,7 @@ coro::Task<Status> Commit::LockRemote() {
     scratch_.operations.back().connection = entry.connection;
     if (entry.kind == WriteKind::kRemove) CountChange(AccessKind::kRemove, entry, AccessPath::kCall);
   }
-  AppendPlaceholders();
+  BeginIndexing();
   if (scratch_.operations.empty()) co_return absl::OkStatus();
   may_hold_locks_ = true;
   Status status = co_await session_->channel->Post(scratch_.operations);
@@ -481,13 +481,14 @@ coro::Task<Status> Commit::CommitMixed() {
     session_->debts.Forget();
   Status status = co_await JoinOwners();
   if (status.ok()) status = LockAndIndexDirect();
+  RedoScope redo(this);
   bool validated = false;
-  if (status.ok() && redo_bytes_ == 0) status = co_await MakePlaceholders();
+  if (status.ok()) status = co_await MakePlaceholders();
   if (status.ok()) status = co_await LockRemote();
-  if (status.ok() && !scratch_.placeholders.empty()) status = co_await IndexPlaceholders(&validated);
+  if (status.ok() && !scratch_.placeholders.empty()) status = co_await IndexPlaceholders(&redo, &validated);
   GiveBackPlaceholders();
   if (status.ok() && !validated && exists_ == kNone) status = co_await PrepareRemote();
-  const RedoScope redo(this);
+  redo.Enter();
   if (status.ok() && !validated) status = co_await ValidateMixed(/*in_the_past=*/writes_.entries().empty());
   if (status.ok() && exists_ != kNone) status = Exists();
   if (status.ok() && redo_bytes_ > 0) status = co_await LogMixed();

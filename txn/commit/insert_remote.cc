@@ -2,40 +2,57 @@
 // place of the kTxnPrepare call, and needs no CPU of the owner:
 //
 //   before the lock   Each insert gets a block that the owner has lent (session/record_stock.h).
-//   lock              The posting of the locks also WRITEs the placeholders: whole records, locked and absent. Nothing
-//                     leads to them. It also READs the leaves where the client's caches expect the keys to belong.
-//   lock the leaves   One posting for all indexes; keys of one leaf share a lock (index::InsertBatch).
-//   index, validate   One posting: WRITEs of the leaves, which release their locks, then the READs of the validation.
+//   lock              The posting of the locks also READs the leaves where the client's caches expect the keys to
+//                     belong.
+//   lock the leaves   One posting for all indexes; keys of one leaf share a lock (index::InsertBatch). With a log,
+//   READs
+//                     of the versions of removed records follow the locks.
+//   index, validate   One posting: WRITEs of the placeholders, which are whole records, locked and absent; WRITEs of
+//   the
+//                     leaves, which release their locks; then the READs of the validation.
 //
-// From then on the placeholder is like one that the owner has made. Installs, decisions, the release of an abort and
-// the repair after a death do not differ. It takes as many postings as with the call: lock, prepare, validate, install.
+// From then on the placeholder is like one that the owner has made. Redo, decisions, installs, the release of an abort
+// and the repair after a death do not differ. It takes as many postings as with the call: lock, prepare, validate,
+// install.
 //
-// Why the record is there before the index leads to it: its WRITE has completed before the leaf is locked.
+// Why the record is there before the index leads to it: its WRITE comes before those of the leaf, and a node performs
+// the WRITEs of one channel in their order (fabric.h, 3).
 //
 // Why the READs of the validation may go with the change of the leaves: by then all locks of the transaction are held,
 // those of the leaves, too. A witness is the leaf's state word, which has the lock. So of two transactions each of
 // which fills a gap that the other has seen, one finds the other's lock or change: both lock before they validate. The
 // words of the own leaves are READ after the WRITEs, because a node performs verbs of one channel in their order
-// (fabric.h, 3).
+// (fabric.h, 3). With a log, the epoch is entered when the leaves are locked, for the same reason (redo.cc).
 //
-// What fails. If the lock's posting fails, nothing leads to the blocks, so they are used again, with higher versions.
-// An insert that the batch refuses, because its leaf is full or contended, goes on by the call; then the validation
-// comes after the call. An insert whose outcome is unknown is one whose connection has ended: the owner counts this
-// node as dead, and removes the placeholder if it is in the index (ReleaseAllOf), or takes the block back
-// (LentRecords).
+// Why a placeholder starts above every removal of its key that comes before it, as recovery needs
+// (durable/removal_versions.h). A removal is made by the owner's CPU: it notes the version, then it changes the leaf.
+// The lock of the leaf is a CAS from the state word of an image that does not have the key, and no state word returns.
+// So if the CAS succeeds, then at that moment each removal of the key that will ever come before this insert has
+// changed the leaf, and has noted its version before that. (If the key was in another leaf, from which this one was
+// split off later, the split comes after the removal.) The READ of the version is posted behind the CAS on the same
+// channel to the same node, so it sees what the CAS saw (fabric.h, 3). It need not come after the key has entered the
+// index, as at the owner, where an insert takes no lock first: from the CAS on until this transaction ends, no removal
+// of the key can come.
 //
-// With a log, inserts are calls: an insert has to look at the versions of removed records at the owner after its key
-// has entered the index (durable/removal_versions.h).
+// What fails. If the lock's posting fails, nothing was written. If the posting of the leaves' locks fails, with a log
+// the transaction ends, because the versions are not known; leaves that are locked are changed all the same, which
+// unlocks them, and the abort takes the placeholders out. An insert that the batch refuses, because its leaf is full or
+// contended, goes on by the call, in addition to the verbs of the others; then the validation comes after the call. An
+// insert whose outcome is unknown is one whose connection has ended: the owner counts this node as dead, and removes
+// the placeholder if it is in the index (ReleaseAllOf), or takes the block back (LentRecords). Blocks that came into no
+// index are used again, with higher versions.
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
 
+#include "base/mutant.h"
 #include "base/sometimes.h"
 #include "rdma/rpc.h"
 #include "rdma/versioned.h"
 #include "txn/commit/commit.h"
 #include "txn/commit/commit_internal.h"
+#include "txn/commit/redo_scope.h"
 #include "txn/owner/wire.h"
 #include "txn/record/record.h"
 #include "txn/session/record_stock.h"
@@ -121,7 +138,7 @@ coro::Task<Status> Commit::MakePlaceholders() {
   scratch_.insertions.clear();
   for (const Placeholder& one : scratch_.placeholders) {
     const WriteEntry& entry = writes_[one.entry];
-    scratch_.insertions.push_back({.key = entry.key, .record = one.block.address});
+    scratch_.insertions.push_back({.key = entry.key, .record = one.block.address, .image = one.image});
     const StatusOr<index::RemoteIndex*> index = session_->RemoteIndexOf(*entry.table, one.block.address.node());
     GANNET_CO_RETURN_IF_ERROR(index.status());
     scratch_.batch_of.push_back(BatchFor(*index));
@@ -129,13 +146,8 @@ coro::Task<Status> Commit::MakePlaceholders() {
   co_return absl::OkStatus();
 }
 
-void Commit::AppendPlaceholders() {
-  std::vector<Placeholder>& all = scratch_.placeholders;
-  for (const Placeholder& one : all) {
-    scratch_.operations.push_back(
-        rdma::Operation::Write(one.image.data(), one.block.address, static_cast<uint32_t>(one.image.size())));
-    scratch_.operations.back().connection = writes_[one.entry].connection;
-  }
+void Commit::BeginIndexing() {
+  const std::vector<Placeholder>& all = scratch_.placeholders;
   std::vector<rdma::Operation>* const reads = scratch_.expects_leaves ? &scratch_.operations : nullptr;
   scratch_.expects_leaves = true;
   scratch_.batches.clear();
@@ -147,6 +159,30 @@ void Commit::AppendPlaceholders() {
                  reads);
     scratch_.batches.push_back(batch);
     begin = end;
+  }
+}
+
+void Commit::AskForRemovedVersions() {
+  scratch_.removed.Clear();
+  if (redo_bytes_ == 0) return;
+  for (const Placeholder& one : scratch_.placeholders) {
+    const WriteEntry& entry = writes_[one.entry];
+    scratch_.removed.Add(log_->RemovedVersionAt(one.block.address.node(), entry.table->id(), entry.key),
+                         sizeof(uint64_t));
+  }
+  scratch_.removed.AppendTo(&scratch_.operations, /*merge=*/true, &writes_.arena());
+}
+
+// Nothing leads to their blocks yet, except of those that are given away already.
+void Commit::StartAboveRemovedVersions() {
+  for (size_t i = 0; i < scratch_.removed.size(); ++i) {
+    Placeholder& one = scratch_.placeholders[i];
+    const uint64_t removed = VersionOf(LoadWord(scratch_.removed.image(i)));
+    if (one.is_given || VersionOf(one.state) >= removed || GANNET_MUTANT(kForgetRemovals)) continue;
+    Sometimes<"commit: an insert by verbs starts above a removed record">();
+    one.state = removed | kAbsentBit;
+    rdma::StampImage(one.image.data(), one.image.size() / kLineBytes, Locked(one.state, session_->owner_bits),
+                     NextState(one.state, false));
   }
 }
 
@@ -165,7 +201,7 @@ void Commit::GiveBackPlaceholders() {
   scratch_.batch_of.clear();
 }
 
-coro::Task<Status> Commit::IndexPlaceholders(bool* validated) {
+coro::Task<Status> Commit::IndexPlaceholders(RedoScope* redo, bool* validated) {
   constexpr int kRounds = 3;  // of leaves that others change
   for (int round = 0; round < kRounds; ++round) {
     size_t pending = 0;
@@ -178,7 +214,7 @@ coro::Task<Status> Commit::IndexPlaceholders(bool* validated) {
         std::ranges::count(scratch_.insertions, index::Insertion::Outcome::kExists, &index::Insertion::outcome) > 0;
     if (exists) co_return co_await NoteAllExisting();
     if (pending == 0) break;
-    const Status changed = co_await ChangeLeaves(validated);
+    const Status changed = co_await ChangeLeaves(redo, validated);
     TakeInserted();
     GANNET_CO_RETURN_IF_ERROR(changed);
     if (*validated) break;
@@ -187,7 +223,7 @@ coro::Task<Status> Commit::IndexPlaceholders(bool* validated) {
 }
 
 // Nothing suspends while this is alone.
-coro::Task<Status> Commit::ChangeLeaves(bool* validated) {
+coro::Task<Status> Commit::ChangeLeaves(RedoScope* redo, bool* validated) {
   std::vector<rdma::Operation>& operations = scratch_.operations;
   Status first_error;
   const auto note = [&first_error](Status status) {
@@ -199,19 +235,25 @@ coro::Task<Status> Commit::ChangeLeaves(bool* validated) {
     const rdma::Channel::Alone alone(session_->channel.get());
     operations.clear();
     for (index::InsertBatch* const batch : scratch_.batches) batch->AppendLocks(&operations);
+    AskForRemovedVersions();
     if (!operations.empty()) posted = session_->channel->PostAlone(operations);
+    if (scratch_.removed.size() > 0) note(posted);
     size_t locked = 0;
     for (index::InsertBatch* const batch : scratch_.batches) {
       note(co_await batch->TakeLocks(posted, operations));
       locked += batch->locked();
     }
+    if (posted.ok()) StartAboveRemovedVersions();
     operations.clear();
     for (index::InsertBatch* const batch : scratch_.batches) batch->AppendChanges(&operations);
     for (index::Insertion& one : scratch_.insertions) reads_.Carry(std::exchange(one.change, {}));
     const auto to_prepare = std::ranges::count_if(
         writes_.entries(), [this](const WriteEntry& entry) { return IsPrepared(entry) && !entry.indexed; });
     *validated = first_error.ok() && locked == static_cast<size_t>(to_prepare);
-    if (*validated) validation = AppendValidation(/*in_the_past=*/false);
+    if (*validated) {
+      redo->Enter();
+      validation = AppendValidation(/*in_the_past=*/false);
+    }
     posted = absl::OkStatus();
     if (!operations.empty()) posted = session_->channel->PostAlone(operations);
     for (index::InsertBatch* const batch : scratch_.batches) note(co_await batch->TakeChanges(posted));

@@ -215,9 +215,7 @@ std::span<const uint64_t> Commit::AskForEpochs() {
   const auto touch = [&](rdma::GlobalAddress address) { touched[address.node()] = std::byte{1}; };
   for (const ReadEntry& entry : reads_.records()) touch(entry.word);
   for (const ReadEntry& entry : reads_.witnesses()) touch(entry.word);
-  for (const WriteEntry& entry : writes_.entries()) {
-    if (!entry.record.is_null()) touch(entry.record);
-  }
+  for (const WriteEntry& entry : writes_.entries()) touched[OwnerOf(entry)] = std::byte{1};
   touched[session_->self] = std::byte{0};
   auto* read = reinterpret_cast<uint64_t*>(writes_.arena().Allocate(nodes * words_each * sizeof(uint64_t)));
   size_t n = 0;

@@ -7,14 +7,17 @@
 
 namespace gannet::txn {
 
-// Lasts from the locks to the end of the install. Without a log, or without changes, it does nothing.
+// Enter begins the stay, when all locks are held and before anything is validated; it lasts to the end of the
+// install. Without a log, or without changes, it does nothing.
 class Commit::RedoScope {
  public:
-  explicit RedoScope(Commit* commit) : commit_(commit) {
-    if (commit->redo_bytes_ == 0) return;
-    entered_ = commit->log_->writer().Enter();
-    commit->epoch_ = entered_;
-    commit->logged_ = true;
+  explicit RedoScope(Commit* commit) : commit_(commit) {}
+  // May be called again. Must be called once, also by a commit that has failed.
+  void Enter() {
+    if (commit_->redo_bytes_ == 0 || entered_ != 0) return;
+    entered_ = commit_->log_->writer().Enter();
+    commit_->epoch_ = entered_;
+    commit_->logged_ = true;
     log::MayDieHere(log::KillPoint::kCommitLocked);
   }
   ~RedoScope() {

@@ -56,6 +56,10 @@ class CommitLog {
   uint64_t RemovedVersion(TableId table, const index::Key& key) const { return removals_->Of(table, key); }
   // Called before a removed key leaves its index.
   void NoteRemoval(TableId table, const index::Key& key, uint64_t version) { removals_->Note(table, key, version); }
+  // Where `owner` has the same version, for a READ.
+  rdma::GlobalAddress RemovedVersionAt(rdma::NodeId owner, TableId table, const index::Key& key) const {
+    return removals_->At(owner, table, key);
+  }
 
   // Number of words that a commit READs of each other node that it touched, beginning at EpochsAt.
   size_t EpochWordsToRead(bool has_redo) const {

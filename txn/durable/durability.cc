@@ -19,15 +19,18 @@ constexpr absl::Duration kCloseWithin = absl::Seconds(10);
 
 }  // namespace
 
-Durability::Durability(const LocalNode* local, std::unique_ptr<EpochWords> words)
-    : local_(local), words_(std::move(words)), removals_(/*kept=*/IsLogged()) {}
+Durability::Durability(const LocalNode* local, std::unique_ptr<EpochWords> words, std::byte* removals)
+    : local_(local),
+      words_(std::move(words)),
+      removals_(removals, local->node.AddressOf(removals), /*kept=*/IsLogged()) {}
 
 bool Durability::IsLogged() const {
   return !local_->options.directory.empty() && local_->options.durability != DurabilityMode::kNone;
 }
 
-StatusOr<std::unique_ptr<Durability>> Durability::Open(const LocalNode* local, std::unique_ptr<EpochWords> words) {
-  std::unique_ptr<Durability> durability(new Durability(local, std::move(words)));
+StatusOr<std::unique_ptr<Durability>> Durability::Open(const LocalNode* local, std::unique_ptr<EpochWords> words,
+                                                       std::byte* removals) {
+  std::unique_ptr<Durability> durability(new Durability(local, std::move(words), removals));
   if (!local->options.directory.empty()) GANNET_RETURN_IF_ERROR(durability->TakeDirectory());
   return durability;
 }

@@ -29,8 +29,9 @@ struct LocalNode;
 class Durability {
  public:
   // Locks the directory for this process, if the options name one, and creates the database if they say so
-  // (data_directory.h). `words`: this node's.
-  static StatusOr<std::unique_ptr<Durability>> Open(const LocalNode* local, std::unique_ptr<EpochWords> words);
+  // (data_directory.h). `words`: this node's. `removals`: memory for RemovalVersions.
+  static StatusOr<std::unique_ptr<Durability>> Open(const LocalNode* local, std::unique_ptr<EpochWords> words,
+                                                    std::byte* removals);
   ~Durability();
 
   // Recovers the tables. When all nodes have done that (start_together.h), notes the tables in the manifest and starts
@@ -68,7 +69,7 @@ class Durability {
   uint64_t NextTransactionId();
 
  private:
-  Durability(const LocalNode* local, std::unique_ptr<EpochWords> words);
+  Durability(const LocalNode* local, std::unique_ptr<EpochWords> words, std::byte* removals);
   bool IsLogged() const;
   Status TakeDirectory();
   Status StartLog(const log::LogEnd& end);
