@@ -172,8 +172,8 @@ void LocalScan50(benchmark::State& state, Kind kind) {
 }
 
 // A range with three keys, as TPC-C's search for customers of one name.
-void LocalScanOf3(benchmark::State& state, bool blink) {
-  World& world = TheWorld(state, blink);
+void LocalScanOf3(benchmark::State& state, Kind kind) {
+  World& world = TheWorld(state, kind);
   EpochGuard guard(world.owner->epoch());
   std::vector<OwnedKey> sorted = world.keys;
   std::ranges::sort(sorted, [](const OwnedKey& a, const OwnedKey& b) { return a.view() < b.view(); });
