@@ -4,12 +4,10 @@
 //   before the lock   Each insert gets a block that the owner has lent (session/record_stock.h).
 //   lock              The posting of the locks also READs the leaves where the client's caches expect the keys to
 //                     belong.
-//   lock the leaves   One posting for all indexes; keys of one leaf share a lock (index::InsertBatch). With a log,
-//   READs
-//                     of the versions of removed records follow the locks.
+//   lock the leaves   One posting for all indexes; keys of one leaf share a lock (index::InsertBatch). With a log
+//                     READs of the versions of removed records follow the locks.
 //   index, validate   One posting: WRITEs of the placeholders, which are whole records, locked and absent; WRITEs of
-//   the
-//                     leaves, which release their locks; then the READs of the validation.
+//                     the leaves, which release their locks; then the READs of the validation.
 //
 // From then on the placeholder is like one that the owner has made. Redo, decisions, installs, the release of an abort
 // and the repair after a death do not differ. It takes as many postings as with the call: lock, prepare, validate,
