@@ -32,11 +32,18 @@ Status StaysLocked(rdma::GlobalAddress leaf) {
 
 template <class Keys>
 coro::Task<Status> Editor<Keys>::Locate(Point point, Place* place) {
+  Patience patience(leaves_->patience_nanos());
   rdma::GlobalAddress before;
-  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+  for (int attempt = 0;; ++attempt) {
     const StatusOr<rdma::GlobalAddress> begin = co_await guide_->LeadTo(point, attempt);
     if (!begin.ok()) co_return begin.status();
-    if (attempt > 2 && *begin == before) break;  // there is nothing further left
+    if (attempt > 2 && (*begin == before || attempt >= kMostAttempts)) {
+      // There is nothing further left. Unless the index is damaged, others have merged leaves while this search passed
+      // them. So it begins again, by the models as they are now.
+      if (!patience.Pause()) break;
+      attempt = 0;
+      continue;
+    }
     before = *begin;
     place->address = *begin;
     Key last_low{};
