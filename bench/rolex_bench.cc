@@ -62,7 +62,7 @@ std::vector<uint64_t> FirstKeys(size_t models, Keys keys) {
   return firsts;
 }
 
-// As many keys of each model.
+// Random keys, equally many of each model.
 std::vector<uint64_t> Asked(std::span<const uint64_t> firsts) {
   Random random(3);
   std::vector<uint64_t> asked(1 << 14);

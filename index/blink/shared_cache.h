@@ -64,7 +64,7 @@ class SharedInnerCache {
   InnerCache<Keys> nodes_;
 };
 
-// For trees of either kind of keys, because whoever makes it does not know which; one of the two stays empty.
+// For trees of either kind of keys, because its maker does not know which; one of the two stays empty.
 class SharedNodes final : public remote::SharedLeaves {
  public:
   explicit SharedNodes(size_t max_bytes) : integer_keys_(max_bytes), byte_keys_(max_bytes) {}

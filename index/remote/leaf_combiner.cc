@@ -170,8 +170,8 @@ coro::Task<StatusOr<typename LeafCombiner<Keys>::Step>> LeafCombiner<Keys>::Inse
   }
 }
 
-// The inserts of one batch, with the leader's own as the first. Whoever was taken is answered when this goes, also if
-// the leader's coroutine is destroyed while it waits for the posting.
+// The inserts of one batch, with the leader's own as the first. The others are answered when this goes, also if the
+// leader's coroutine is destroyed while it waits for the posting.
 template <class Keys>
 struct LeafCombiner<Keys>::Batch {
   Batch(LeafQueues::Lead* of, Request* own) : lead(of), leader(own) {
@@ -236,7 +236,7 @@ coro::Task<StatusOr<bool>> LeafCombiner<Keys>::ChangeLocked(LeafQueues::Lead* le
   const auto used = static_cast<size_t>(place.image.template count<typename Keys::Entry>());
   const size_t room = index_->RoomIn(place);
   const bool splits = !blocks.empty() && fit.size() > room && used + std::min(fit.size(), kSlots) > kSlots;
-  // As many as there is room for, from the first one on; the leader's is among them.
+  // Takes as many as there is room for, from the first one on; the leader's is among them.
   const size_t most = splits ? (1 + blocks.size()) * kSlots - used : room;
   if (fit.size() > most) {
     const auto leader = static_cast<size_t>(std::ranges::find(fit, batch.all.data()) - fit.begin());

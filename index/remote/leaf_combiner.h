@@ -11,8 +11,8 @@
 // of one never covers what another has done: for a transaction that has the leaf as a witness, the others' inserts are
 // changes by others.
 //
-// If the posting fails, it is not known whether the changes were made, and all of the batch get the error. Whatever
-// else happens to the leader, those that wait try again, by themselves or together.
+// If the posting fails, it is not known whether the changes were made, and all of the batch get the error. If
+// the leader fails in another way, those that wait try again, by themselves or together.
 #pragma once
 
 #include <cstdint>

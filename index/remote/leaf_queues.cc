@@ -32,7 +32,7 @@ void LeafQueues::DisperseQueue(Part& part, rdma::GlobalAddress leaf) {
   part.queues.erase(at);
 }
 
-// Its worker ends. Whoever has been passed the lead and will not be resumed passes it on.
+// Called when its worker ends. A waiter that was passed the lead and will not be resumed passes it on.
 void LeafQueues::Withdraw(Waiter* waiter) {
   Part& part = PartOf(waiter->leaf_);
   const std::lock_guard lock(part.mutex);

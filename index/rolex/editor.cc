@@ -18,9 +18,9 @@ template <class Keys>
 constexpr int kSparse = Keys::kSlots / 4;
 template <class Keys>
 constexpr int kRoomy = 2 * Keys::kSlots / 3;
-// Of the right links that a search follows (kMostRights), those that it follows before it brings the models up to date
-// (Guide::LeadTo): the synonym table costs fewer round trips than a long chain, and spares them to the next lookups,
-// too.
+// Number of right links that a search follows before it brings the models up to date (Guide::LeadTo). The synonym table
+// costs fewer round trips than a long chain, and spares them to the next lookups, too. In all it follows at most
+// kMostRights.
 constexpr int kFewRights = 4;
 
 Status StaysLocked(rdma::GlobalAddress leaf) {

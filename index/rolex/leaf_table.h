@@ -92,8 +92,8 @@ class LineHint {
 struct TableHeader {
   uint16_t leaves = 0;
   uint8_t shift = 0;  // of integer keys
-  // Of byte keys: bytes of the model's first key, of the next model's first key (kNoKey: there is none), of what the
-  // fences have in common, and of all these and the fences together.
+  // Numbers of bytes, for byte keys: of the model's first key, of the next model's first key (kNoKey: there is none),
+  // of the common prefix of the fences, and of all these and the fences together.
   static constexpr uint8_t kNoKey = 255;
   uint8_t first_bytes = 0;
   uint8_t next_bytes = 0;

@@ -174,7 +174,7 @@ class SharedModelsOf {
   KnownModels<Keys> models_;
 };
 
-// For indexes of either kind of keys, because whoever makes it does not know which; one of the two stays empty.
+// For indexes of either kind of keys, because its maker does not know which; one of the two stays empty.
 class SharedModels final : public remote::SharedLeaves {
  public:
   explicit SharedModels(size_t max_bytes) : integer_keys_(max_bytes), byte_keys_(max_bytes) {}
