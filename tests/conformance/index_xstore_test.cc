@@ -28,7 +28,7 @@ IndexFactory Factory(const char* name, const XCacheOptions& cache) {
 // Longest keys that leaves have themselves.
 constexpr size_t kShortBytes = 39;
 
-// As TestKey, but of at most that many bytes.
+// The same as TestKey, but of at most that many bytes.
 OwnedKey ShortKey(uint64_t n) {
   if (n == UINT64_MAX) return OwnedKey(Key(std::string_view(std::string(kShortBytes, '\xff'))));
   std::string bytes;

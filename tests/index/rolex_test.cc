@@ -105,7 +105,7 @@ TEST_F(RolexTest, TrainedKeysTakeOneRead) {
   EXPECT_EQ(remote_->Estimate({&key, 1}).bytes, 64);
 }
 
-// As the first word of a line such a key would be the mark of a line that is being written (fabric.h, 2).
+// At the start of a line such a key would be the mark of a line that is being written (fabric.h, 2).
 TEST_F(RolexTest, KeysThatLookLikeBusyLines) {
   std::set<uint64_t> keys = RandomKeys(7, 1000);
   for (uint64_t key = UINT64_MAX - 30'000; key != 0; ++key) keys.insert(key);

@@ -90,7 +90,7 @@ class IndexDamageTest : public testing::TestWithParam<std::tuple<Kind, int>> {
   void Forget() {
     for (const rdma::GlobalAddress leaf : LeavesOf(hurt(0))) StoreWord(At(leaf) + kWordBytes, 0);
   }
-  // Whatever leads to `from` leads to `to`.
+  // All that leads to `from` leads to `to`.
   void Redirect(rdma::GlobalAddress from, rdma::GlobalAddress to) {
     int redirected = 0;
     for (const rdma::GlobalAddress leaf : LeavesOf(hurt(0))) {
