@@ -21,7 +21,9 @@ constexpr IndexId kId = 1;
 
 template <class Keys>
 void ExpectQuietModels(const RolexIndex* index) {
-  for (const OwnModel<Keys>* const model : static_cast<const BasicRolexIndex<Keys>*>(index)->directory().All()) {
+  const auto* const own = dynamic_cast<const BasicRolexIndex<Keys>*>(index);
+  ASSERT_NE(own, nullptr) << "the index holds keys of the other kind";
+  for (const OwnModel<Keys>* const model : own->directory().All()) {
     for (size_t at = 0; at < model->model.bytes(); at += kLineBytes) {
       ASSERT_FALSE(rdma::IsLineBusy(LoadWord(model->block + at))) << at;
     }
@@ -200,7 +202,7 @@ TEST_F(RolexTest, AFullSynonymTableRefusesNothing) {
   // The urgent queue brought the model to the trainer.
   rolex_->TrainNow();
   EXPECT_GE(rolex_->synonym_tables().size(), 5u);
-  ExpectQuietModels<ByteKeys>(rolex_);
+  ExpectQuietModels<IntegerKeys>(rolex_);
   EXPECT_LE(MostSynonyms(), kTrainAt);
   ExpectFound(other.get(), keys);
   ExpectFound(remote_.get(), keys);
