@@ -51,9 +51,9 @@ void Progress::EndCount() {
 }
 
 void Progress::Loaded(const tpcc::LoadProgress& progress) {
-  Count(absl::StrFormat("loading: warehouse %d of %d, %s rows", progress.warehouses_loaded, progress.warehouses,
+  Count(absl::StrFormat("loading: %d of %d parts of warehouses, %s rows", progress.parts_loaded, progress.parts,
                         WithCommas(progress.rows)));
-  if (progress.warehouses_loaded == progress.warehouses) EndCount();
+  if (progress.parts_loaded == progress.parts) EndCount();
 }
 
 void Progress::Ran(const tpcc::IntervalReport& interval) {

@@ -14,26 +14,24 @@
 namespace gannet::tpcc {
 namespace {
 
-// Counts loaded parts of warehouses and calls the callback when a warehouse is complete. Thread-safe.
+// Counts loaded parts of warehouses and calls the callback after each. Thread-safe.
 class Progress {
  public:
-  Progress(uint32_t all_warehouses, uint32_t warehouses, const LoadCallback& callback)
-      : callback_(callback), parts_(all_warehouses + 1) {
-    state_.warehouses = warehouses;
+  Progress(uint32_t warehouses, const LoadCallback& callback) : callback_(callback) {
+    state_.parts = warehouses * kPartsPerWarehouse;
   }
 
   void Loaded(uint32_t w, uint64_t rows) {
     std::lock_guard lock(mutex_);
     state_.rows += rows;
-    if (w == 0 || ++parts_[w] < kPartsPerWarehouse) return;
-    ++state_.warehouses_loaded;
+    if (w == 0) return;  // the items, which belong to no warehouse
+    ++state_.parts_loaded;
     if (callback_) callback_(state_);
   }
 
  private:
   Mutex mutex_;
   const LoadCallback& callback_;
-  std::vector<uint8_t> parts_;  // by warehouse
   LoadProgress state_;
 };
 
@@ -102,7 +100,7 @@ Status Load(std::span<txn::Database* const> nodes, std::span<const Tables> table
                    .loaded = nullptr};
     warehouses += static_cast<uint32_t>(contexts[n].warehouses.size());
   }
-  Progress state(tables[0].warehouses, warehouses, progress);
+  Progress state(warehouses, progress);
   std::vector<Job> jobs;
   for (const PopulationPart part : kPopulationParts) {
     for (size_t n = 0; n < nodes.size(); ++n) {

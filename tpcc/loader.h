@@ -22,12 +22,16 @@ struct LoadOptions {
 };
 
 struct LoadProgress {
-  uint32_t warehouses_loaded = 0;  // of this process's nodes; their rows exist, indexes may still be built
-  uint32_t warehouses = 0;
+  // Each warehouse of this process's nodes has kPartsPerWarehouse: itself and its districts, its stock, its customers,
+  // and their orders. The rows of a loaded part exist; indexes may still be built.
+  uint32_t parts_loaded = 0;
+  uint32_t parts = 0;
   uint64_t rows = 0;  // so far, in all tables
 };
 
-// Called after each warehouse, one call at a time, on a loading thread.
+// Called after each part of a warehouse, one call at a time, on a loading thread. The parts of one kind are loaded for
+// all warehouses of a node before those of the next kind, so a load by few threads has whole warehouses at its end
+// only.
 using LoadCallback = std::function<void(const LoadProgress&)>;
 
 // Fills the empty tables of the nodes of this process: `tables[i]` are those of `nodes[i]`. They must not be used yet.

@@ -93,14 +93,14 @@ std::vector<Stopped> Commands() {
     return flags;
   };
   return {
-      {"Load", tpcc("prepare", load), "loading: warehouse 1 of 20", "gannet tpcc prepare: stopped while rows"},
-      {"LoadOfARun", tpcc("run", load), "loading: warehouse 1 of 20", "no data is kept"},
-      {"LoadOfACheck", tpcc("check", load), "loading: warehouse 1 of 20", "no data is kept", SIGTERM},
+      {"Load", tpcc("prepare", load), "loading: 1 of 80 parts", "gannet tpcc prepare: stopped while rows"},
+      {"LoadOfARun", tpcc("run", load), "loading: 1 of 80 parts", "no data is kept"},
+      {"LoadOfACheck", tpcc("check", load), "loading: 1 of 80 parts", "no data is kept", SIGTERM},
       {"LoadInAStore", tpcc("run", {"--warehouses", "20", "--nodes", "2", "--store", "STORE"}),
-       "loading: warehouse 1 of 20", "no data is kept"},
+       "loading: 1 of 80 parts", "no data is kept"},
       {"LoadOfADirectory",
        tpcc("prepare", {"--warehouses", "20", "--dir", "HERE/new", "--create"}),
-       "loading: warehouse 1 of 20",
+       "loading: 1 of 80 parts",
        "HERE/new has a load that did not finish; gannet tpcc prepare --dir HERE/new loads it again",
        SIGINT,
        {"new"}},
@@ -157,7 +157,7 @@ INSTANTIATE_TEST_SUITE_P(
     All, InterruptedTest,
     ::testing::Values(Stopped{"Load",
                               {"tpcc", "prepare", "--warehouses", "4", "--dir", "HERE/new", "--create"},
-                              "loading: warehouse 1 of 4",
+                              "loading: 1 of 16 parts",
                               ""},
                       Stopped{"FirstCheckpoint",
                               {"tpcc", "prepare", "--warehouses", "2", "--dir", "HERE/new", "--create"},

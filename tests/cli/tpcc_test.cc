@@ -285,7 +285,7 @@ TEST_F(TpccTest, CtrlCStopsARunThatStillReports) {
   program.Signal(SIGINT);
   const Outcome outcome = program.Wait();
   EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("loading: warehouse 1 of 1"));
+  EXPECT_THAT(outcome.err, HasSubstr("loading: 4 of 4 parts"));
   EXPECT_THAT(outcome.out, HasSubstr("INTERRUPTED"));
   const Json report = Report();
   EXPECT_EQ(report.at("interrupted"), true);

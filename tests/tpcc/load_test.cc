@@ -5,6 +5,7 @@
 #include "gtest/gtest.h"
 #include "tests/tpcc/small_tpcc.h"
 #include "tpcc/loader.h"
+#include "tpcc/population.h"
 #include "tpcc/random.h"
 #include "tpcc/table_scan.h"
 
@@ -156,17 +157,17 @@ TEST_P(LoadTest, SameSeedSameRows) {
   }
 }
 
-TEST(LoadOptionsTest, ProgressCountsEveryWarehouseOnce) {
+TEST(LoadOptionsTest, ProgressCountsEveryPartOnce) {
   auto small = SmallTpcc::Make({.nodes = 2, .warehouses = 5, .load = false});
   ASSERT_NE(small, nullptr);
   std::vector<LoadProgress> calls;
   const Status status = Load(small->nodes(), small->tables(), {.threads = 3},
                              [&](const LoadProgress& progress) { calls.push_back(progress); });
   ASSERT_TRUE(status.ok()) << status;
-  ASSERT_EQ(calls.size(), 5u);
-  for (uint32_t i = 0; i < 5; ++i) {
-    EXPECT_EQ(calls[i].warehouses_loaded, i + 1);
-    EXPECT_EQ(calls[i].warehouses, 5u);
+  ASSERT_EQ(calls.size(), 5u * kPartsPerWarehouse);
+  for (uint32_t i = 0; i < calls.size(); ++i) {
+    EXPECT_EQ(calls[i].parts_loaded, i + 1);
+    EXPECT_EQ(calls[i].parts, 5 * kPartsPerWarehouse);
   }
   EXPECT_GT(calls.back().rows, calls.front().rows);
   EXPECT_EQ(small->FailingConditions(), std::set<int>{});
