@@ -5,20 +5,16 @@
 #include <cmath>
 #include <map>
 #include <mutex>
-#include <set>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "index/remote/leaf_repair.h"
-#include "index/remote/leaf_scan.h"
 #include "index/remote/schema_wire.h"
 
 namespace gannet::index::blink {
 
 using remote::FreeBlock;
 using remote::LeafLook;
-using remote::Posting;
 
 template <class Keys>
 StatusOr<std::unique_ptr<BasicBlinkIndex<Keys>>> BasicBlinkIndex<Keys>::Create(IndexService* service,
@@ -38,7 +34,8 @@ BasicBlinkIndex<Keys>::BasicBlinkIndex(IndexService* service, const Schema& sche
     : service_(service),
       schema_(schema),
       blocks_(&service->node(), schema.fence_lines(), options.rights),
-      patience_nanos_(static_cast<uint64_t>(absl::ToInt64Nanoseconds(options.patience))),
+      leaves_(&service->node(), &blocks_, &schema_, static_cast<uint64_t>(absl::ToInt64Nanoseconds(options.patience)),
+              this, "B-link tree"),
       separators_(Keys::kKeysElsewhere ? std::make_unique<SeparatorTable>() : nullptr),
       hands_(service, &blocks_, options.patience, this) {}
 
@@ -52,16 +49,6 @@ template <class Keys>
 void BasicBlinkIndex<Keys>::Describe(rdma::WireWriter& writer) const {
   writer.PutU64(root_.offset());
   remote::PutSchema<Keys>(schema_, writer);
-}
-
-template <class Keys>
-LeafLook BasicBlinkIndex<Keys>::Read(rdma::GlobalAddress address, Image* image, Patience* patience) const {
-  if (!blocks_.MayHave(address)) return LeafLook::kDead;
-  do {
-    const LeafLook look = remote::ReadOwnLeaf(blocks_.Memory(address.offset()), image, blocks_.fence_lines());
-    if (look == LeafLook::kWhole || look == LeafLook::kDead) return look;
-  } while (patience->Pause());
-  return LeafLook::kDead;
 }
 
 template <class Keys>
@@ -84,15 +71,15 @@ bool BasicBlinkIndex<Keys>::LocateByHints(const Point& point, Place* leaf) const
 }
 
 template <class Keys>
-Status BasicBlinkIndex<Keys>::Locate(const Point& point, uint8_t level, Place* place) const {
+Status BasicBlinkIndex<Keys>::LocateAt(uint8_t level, const Point& point, Place* place) const {
   if (level == 0 && LocateByHints(point, place)) return absl::OkStatus();
-  Patience patience(patience_nanos_);
+  Patience patience(leaves_.patience_nanos());
   do {
     Descent<Keys> descent(root_, point, level);
     while (descent.step() == Step::kRead) {
       Place* const node = &descent.node();
       node->address = descent.next();
-      const LeafLook look = Read(node->address, &node->image, &patience);
+      const LeafLook look = leaves_.Read(node->address, &node->image, &patience);
       if (look == LeafLook::kWhole && node->image.level() > level) {
         remote::LoadAllKeys<Keys>(blocks_, schema_, node);
         if constexpr (Keys::kKeysElsewhere) separators_->Put(*node);
@@ -108,16 +95,6 @@ Status BasicBlinkIndex<Keys>::Locate(const Point& point, uint8_t level, Place* p
   } while (patience.Pause());
   return absl::DataLossError(
       absl::StrCat("the B-link tree at ", root_.ToString(), " has no way to a key: a client has damaged it"));
-}
-
-template <class Keys>
-FindResult BasicBlinkIndex<Keys>::Find(const index::Key& wanted) {
-  const Key key = Keys::KeyFrom(wanted);
-  Place place;
-  if (!Locate(Keys::At(key), 0, &place).ok()) return {};  // lost
-  const int slot = remote::FindOwnKey<Keys>(blocks_, schema_, key, place);
-  if (slot < 0) return {.record = {}, .witness = place.witness()};
-  return {.record = Keys::TargetOf(place.image.template entry<Entry>(slot), root_.node())};
 }
 
 template <class Keys>
@@ -149,94 +126,13 @@ Status BasicBlinkIndex<Keys>::Replace(const index::Key& key, rdma::GlobalAddress
 }
 
 template <class Keys>
-bool BasicBlinkIndex<Keys>::GoRight(Place* place) const {
-  const Key low = Keys::NextLow(place->image);
-  place->address = place->image.right();
-  return Read(place->address, &place->image) == LeafLook::kWhole && Keys::LowOf(place->image) == low &&
-         Keys::CoversKey(place->image, low) && place->image.level() == 0;
-}
-
-template <class Keys>
-StatusOr<bool> BasicBlinkIndex<Keys>::ScanSome(const Key& from, const Key& to, bool reverse, size_t limit,
-                                               size_t most_leaves, ScanResult* result, Cut* next) const {
-  const size_t end = limit > SIZE_MAX - result->entries.size() ? SIZE_MAX : result->entries.size() + limit;
-  Place place;
-  for (size_t leaves = 0; leaves < most_leaves; ++leaves) {
-    if (leaves == 0 || reverse || !GoRight(&place)) {
-      GANNET_RETURN_IF_ERROR(Locate(Keys::PointOf(*next, reverse), 0, &place));
-    }
-    remote::LoadAllKeys<Keys>(blocks_, schema_, &place);
-    if (remote::TakeLeaf(place, from, to, reverse, end, result, next)) return false;
-    if (result->entries.size() >= end) return true;
-  }
-  return true;
-}
-
-template <class Keys>
-Status BasicBlinkIndex<Keys>::Scan(const ScanRange& range, ScanResult* result) {
-  if (range.limit == 0 || range.to < range.from) return absl::OkStatus();
-  const Key from = Keys::KeyFrom(range.from);
-  const Key to = Keys::KeyFrom(range.to);
-  Cut next = Keys::Start(from, to, range.reverse);
-  return ScanSome(from, to, range.reverse, range.limit, SIZE_MAX, result, &next).status();
-}
-
-template <class Keys>
-Status BasicBlinkIndex<Keys>::ScanStep(const ScanRange& range, size_t most_witnesses,
-                                       std::optional<ScanPosition>* position, ScanResult* result) {
-  const Key from = Keys::KeyFrom(range.from);
-  const Key to = Keys::KeyFrom(range.to);
-  Cut next = Keys::Start(from, to, range.reverse);
-  if (position->has_value()) {
-    const Cut at = Keys::CutFrom((*position)->words);
-    next = range.reverse ? std::min(next, at) : std::max(next, at);
-  }
-  position->reset();
-  if (range.limit == 0 || to < from || Keys::IsPast(next, from, to, range.reverse)) return absl::OkStatus();
-  const StatusOr<bool> more = ScanSome(from, to, range.reverse, range.limit, most_witnesses, result, &next);
-  if (!more.ok()) return more.status();
-  if (*more) Keys::PutCut(next, &position->emplace().words);
-  return absl::OkStatus();
-}
-
-template <class Keys>
-ScanPosition BasicBlinkIndex<Keys>::PositionBehind(const index::Key& key, bool reverse) const {
-  ScanPosition position;
-  Keys::PutCut(Keys::Behind(Keys::KeyFrom(key), reverse), &position.words);
-  return position;
-}
-
-template <class Keys>
-bool BasicBlinkIndex<Keys>::Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) {
-  constexpr size_t kLeavesPerStep = 16;
-  ScanResult result;
-  Cut next = Keys::CutFrom(position->next);
-  const StatusOr<bool> more = ScanSome(Keys::kLeast, Keys::Greatest(), false, SIZE_MAX, kLeavesPerStep, &result, &next);
-  for (const index::Entry& entry : result.entries) records->push_back(entry.record);
-  Keys::PutCut(next, &position->next);
-  if (!more.ok()) records->push_back({});
-  return more.value_or(false);
-}
-
-template <class Keys>
 StatusOr<rdma::GlobalAddress> BasicBlinkIndex<Keys>::MakeNode(Context& context, uint8_t level,
                                                               std::span<const Entry> entries, const Key& low,
                                                               const std::optional<Key>& next_low,
                                                               rdma::GlobalAddress right) {
   const StatusOr<FreeBlock> block = blocks_.Take(context);
   if (!block.ok()) return block.status();
-  typename Keys::Draft draft(block->address, block->word, level, OwnerBits(service_->node().id(), 0),
-                             blocks_.fence_lines());
-  Keys::SetLow(&draft, low);
-  Keys::SetNextLow(&draft, next_low);
-  draft.set_right(right);
-  for (const Entry& entry : entries) draft.Add(entry);
-  Posting posting;
-  draft.AppendNew(&posting);
-  Image image = draft.image();
-  image.head.state = draft.unlocked();
-  // Nobody knows the block yet: it is dead until its last word is stored.
-  remote::StoreLeaf(image, service_->node().memory().data() + block->address.offset());
+  leaves_.Store(*block, level, entries, low, next_low, right);
   return block->address;
 }
 
@@ -287,21 +183,20 @@ Status BasicBlinkIndex<Keys>::BulkLoad(Context& context, std::span<const LoadEnt
 }
 
 template <class Keys>
-Status BasicBlinkIndex<Keys>::ForEachLinked(const std::function<void(const Place&)>& visit) const {
+Status BasicBlinkIndex<Keys>::ForEachLinked(const typename Leaves::Visit& visit) const {
   Place place;
   place.address = root_;
-  Read(root_, &place.image);
-  // Nodes are added while it walks, but not so many.
-  uint64_t most = 1000 + 4 * blocks_.bytes() / blocks_.leaf_bytes();
+  leaves_.Read(root_, &place.image);
+  uint64_t most = leaves_.Most();
   for (uint8_t level = place.image.level();; --level) {
     Key low = Keys::kLeast;
     for (bool first = true;; first = false) {
       // A right link may lead to a block that has become another node by now. Fences tell, and the way from the root.
-      if (first || Read(place.address, &place.image) != LeafLook::kWhole || Keys::LowOf(place.image) != low ||
+      if (first || leaves_.Read(place.address, &place.image) != LeafLook::kWhole || Keys::LowOf(place.image) != low ||
           !Keys::CoversKey(place.image, low) || place.image.level() != level) {
-        GANNET_RETURN_IF_ERROR(Locate(Keys::At(low), level, &place));
+        GANNET_RETURN_IF_ERROR(LocateAt(level, Keys::At(low), &place));
       }
-      if (most-- == 0) return absl::DataLossError(absl::StrCat("the B-link tree at ", root_.ToString(), " has no end"));
+      if (most-- == 0) return leaves_.EndlessError();
       visit(place);
       if (Keys::IsLast(place.image)) break;
       low = Keys::NextLow(place.image);
@@ -313,23 +208,7 @@ Status BasicBlinkIndex<Keys>::ForEachLinked(const std::function<void(const Place
 
 template <class Keys>
 void BasicBlinkIndex<Keys>::RepairAfter(rdma::NodeId node) {
-  if (blocks_.rights() == IndexRights::kOwnerOnly) return;  // the node could lock nothing, and has borrowed nothing
-  absl::flat_hash_set<uint64_t> linked;
-  const Status walked = ForEachLinked([&linked](const Place& place) { linked.insert(place.address.offset()); });
-  // What a damaged tree does not reach any more must not be thrown away.
-  const auto is_linked = [&](rdma::GlobalAddress at) { return !walked.ok() || linked.contains(at.offset()); };
-  blocks_.ForEach([&](rdma::GlobalAddress at) {
-    std::byte* leaf = service_->node().memory().data() + at.offset();
-    const uint64_t state = LoadWord(leaf);
-    if (IsLocked(state) && !rdma::IsLineBusy(state) && LockOwnerNode(state) == node) {
-      if constexpr (Keys::kKeysElsewhere) {
-        remote::RepairTaggedLeaf(leaf, is_linked(at), blocks_.fence_lines());
-      } else {
-        remote::RepairLeaf(leaf, is_linked(at));
-      }
-    }
-  });
-  blocks_.Sweep(node, is_linked);
+  leaves_.RepairAfter(node, [this](const typename Leaves::Visit& visit) { return ForEachLinked(visit); });
 }
 
 template <class Keys>
@@ -361,12 +240,11 @@ Status BasicBlinkIndex<Keys>::CheckStructure() {
     if (status.ok()) status = absl::InternalError(absl::StrCat("node ", at.ToString(), ": ", what...));
   };
   const Status walked = ForEachLinked([&](const Place& seen) {
+    if (!status.ok()) return;
     Place place = seen;
     const rdma::GlobalAddress at = place.address;
     const Image& image = place.image;
     linked.insert(at.offset());
-    const uint64_t state = LoadWord(blocks_.Memory(at.offset()));
-    if (state != image.head.state) return fail(at, "is locked: state ", absl::Hex(state));
     if (image.level() != level) {
       if (!children.empty()) fail(at, children.size(), " separators of level ", level, " lead to no node there");
       if (level >= 0 && low.has_value()) fail(at, "the level above ends before the last key");
@@ -376,31 +254,20 @@ Status BasicBlinkIndex<Keys>::CheckStructure() {
       low = Key(Keys::kLeast);
     }
     const Key begins = Keys::LowOf(image);
-    if (!low.has_value() || begins != *low) fail(at, "begins at ", Keys::ToString(begins), ", not where it should");
-    low = NextLowOf<Keys>(image);
-    if (image.right().is_null() != !low.has_value()) fail(at, "the chain ends before the last key, or after it");
     if (const auto child = children.find(at.offset()); child != children.end()) {
       if (child->second != begins) fail(at, "separator ", Keys::ToString(child->second), " for another node");
       children.erase(child);
     }
-    remote::LoadAllKeys<Keys>(blocks_, schema_, &place);
-    std::set<Key> keys;
+    if (status.ok()) status = leaves_.Check(&place, &low);
+    if (!status.ok() || level == 0) return;
+    bool has_first = false;
     for (uint64_t used = image.template used<Entry>(); used != 0; used &= used - 1) {
       const int slot = std::countr_zero(used);
-      const rdma::GlobalAddress target = Keys::TargetOf(image.template entry<Entry>(slot), root_.node());
-      if (!Keys::Knows(place.keys, slot)) {
-        fail(at, "slot ", slot, " leads to ", target.ToString(), ", where there is no key that it covers");
-        continue;
-      }
       const Key key = Keys::KeyAt(image, place.keys, slot);
-      if (!Keys::CoversKey(image, key)) fail(at, "has the key ", Keys::ToString(key), ", which it does not cover");
-      if (!keys.insert(key).second) fail(at, "has the key ", Keys::ToString(key), " twice");
-      if (level > 0) next_children[target.offset()] = key;
-      if (level == 0)
-        Keys::CheckEntry(schema_, key, image.template entry<Entry>(slot),
-                         [&] { fail(at, "has another tag for the key ", Keys::ToString(key)); });
+      has_first = has_first || key == begins;
+      next_children[Keys::TargetOf(image.template entry<Entry>(slot), root_.node()).offset()] = key;
     }
-    if (level > 0 && !keys.contains(begins)) fail(at, "has no first child");
+    if (!has_first) fail(at, "has no first child");
   });
   GANNET_RETURN_IF_ERROR(walked);
   if (status.ok() && !children.empty()) status = absl::InternalError("separators lead to no leaf");

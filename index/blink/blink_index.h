@@ -3,12 +3,10 @@
 // The owner reads nodes by its CPU, and changes them by the same code as clients (remote/hand.h).
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
-#include "index/backoff.h"
 #include "index/blink/blink.h"
 #include "index/blink/descent.h"
 #include "index/blink/editor.h"
@@ -17,6 +15,7 @@
 #include "index/remote/block_lending.h"
 #include "index/remote/hand.h"
 #include "index/remote/leaf_blocks.h"
+#include "index/remote/own_leaves.h"
 #include "index/service.h"
 #include "rdma/rpc.h"
 
@@ -30,7 +29,7 @@ class BlinkTree : public LocalIndex, public remote::BlockLender {
 
 // Keys: IntegerKeys or ByteKeys.
 template <class Keys>
-class BasicBlinkIndex final : public BlinkTree {
+class BasicBlinkIndex final : public BlinkTree, private remote::OwnLeafFinder<Keys> {
  public:
   using Schema = typename Keys::Schema;
 
@@ -38,17 +37,23 @@ class BasicBlinkIndex final : public BlinkTree {
                                                            const BlinkOptions& options);
   ~BasicBlinkIndex() override;
 
-  FindResult Find(const Key& key) override;
+  FindResult Find(const index::Key& key) override { return leaves_.Find(key); }
   void FindMany(std::span<const Key> keys, std::span<FindResult> results) override;
   StatusOr<Change> Insert(Context& context, const Key& key, rdma::GlobalAddress record,
                           rdma::GlobalAddress* existing) override;
   StatusOr<Change> Remove(Context& context, const Key& key, rdma::GlobalAddress record) override;
   Status Replace(const Key& key, rdma::GlobalAddress from, rdma::GlobalAddress to) override;
-  Status Scan(const ScanRange& range, ScanResult* result) override;
+  Status Scan(const ScanRange& range, ScanResult* result) override { return leaves_.Scan(range, result); }
   Status ScanStep(const ScanRange& range, size_t most_witnesses, std::optional<ScanPosition>* position,
-                  ScanResult* result) override;
-  ScanPosition PositionBehind(const Key& key, bool reverse) const override;
-  bool Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) override;
+                  ScanResult* result) override {
+    return leaves_.ScanStep(range, most_witnesses, position, result);
+  }
+  ScanPosition PositionBehind(const index::Key& key, bool reverse) const override {
+    return Leaves::PositionBehind(key, reverse);
+  }
+  bool Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) override {
+    return leaves_.Walk(position, records);
+  }
   Status BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) override;
   Statistics statistics() override;
   Status CheckStructure() override;
@@ -60,10 +65,10 @@ class BasicBlinkIndex final : public BlinkTree {
 
  private:
   using Key = typename Keys::Key;
-  using Cut = typename Keys::Cut;
   using Point = typename Keys::Point;
   using Entry = typename Keys::Entry;
   using Image = typename Keys::Image;
+  using Leaves = remote::OwnLeaves<Keys>;
   using Place = remote::LeafPlaceOf<Keys>;
 
   struct OwnEditor : Editor<Keys> {
@@ -74,27 +79,15 @@ class BasicBlinkIndex final : public BlinkTree {
 
   BasicBlinkIndex(IndexService* service, const Schema& schema, const BlinkOptions& options);
 
-  // Reads a node, also if it is locked. kDead also if there is no node at this address, or if it cannot be read for as
-  // long as the patience lasts. A search has one patience for all of its nodes.
-  remote::LeafLook Read(rdma::GlobalAddress address, Image* image, Patience* patience) const;
-  remote::LeafLook Read(rdma::GlobalAddress address, Image* image) const {
-    Patience patience(patience_nanos_);
-    return Read(address, image, &patience);
-  }
   // The node of `level` that covers the point. DataLoss: there is no way to it.
-  Status Locate(const Point& point, uint8_t level, Place* place) const;
+  Status LocateAt(uint8_t level, const Point& point, Place* place) const;
+  Status Locate(const Point& point, Place* leaf) const override { return LocateAt(0, point, leaf); }
   // The same by hints, for level 0. False: they lead to no leaf that covers the point.
   bool LocateByHints(const Point& point, Place* leaf) const;
-  // To the right sibling of a leaf. False: the right link leads elsewhere by now.
-  bool GoRight(Place* place) const;
-  // Part of a scan: from *next on, at most `limit` entries and `most_leaves` leaves. True: there may be more, from
-  // *next.
-  StatusOr<bool> ScanSome(const Key& from, const Key& to, bool reverse, size_t limit, size_t most_leaves,
-                          ScanResult* result, Cut* next) const;
   // Calls `visit` for every node of every level that the index reaches, locked or not, from the top down and from left
   // to right. DataLoss: it cannot be walked. While others change the index it meets every node that is part of it
   // during the whole walk.
-  Status ForEachLinked(const std::function<void(const Place&)>& visit) const;
+  Status ForEachLinked(const typename Leaves::Visit& visit) const;
   // For BulkLoad: makes an unlocked node of `entries`. `next_low`: low fence of the node to its right, if there is one.
   StatusOr<rdma::GlobalAddress> MakeNode(Context& context, uint8_t level, std::span<const Entry> entries,
                                          const Key& low, const std::optional<Key>& next_low, rdma::GlobalAddress right);
@@ -102,7 +95,7 @@ class BasicBlinkIndex final : public BlinkTree {
   IndexService* service_;
   Schema schema_;
   remote::LeafBlocks blocks_;
-  uint64_t patience_nanos_;
+  Leaves leaves_;
   rdma::GlobalAddress root_;
   // Null for integer keys: their inner nodes hold the separators.
   std::unique_ptr<SeparatorTable> separators_;

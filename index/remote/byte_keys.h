@@ -84,9 +84,8 @@ struct ByteKeys {
   static inline const Key kLeast{};
   static Key Greatest() { return ByteKey(std::string(kMaxKeyBytes, '\xff')); }
   static Status CheckLength(const Schema& schema, const index::Key& key);
-  template <class Fail>
-  static void CheckEntry(const Schema& schema, const Key& key, const Entry& entry, const Fail& fail) {
-    if (entry.tag() != schema.TagOf(key)) fail();
+  static bool IsEntryOf(const Schema& schema, const Key& key, const Entry& entry) {
+    return entry.tag() == schema.TagOf(key);
   }
 
   static Keyed RecordEntry(const Schema& schema, const Key& key, rdma::GlobalAddress record) {

@@ -55,9 +55,8 @@ struct IntegerKeys {
   static constexpr Key Greatest() { return UINT64_MAX; }
   // InvalidArgument: the key is too long for the index.
   static Status CheckLength(const Schema&, const index::Key&) { return absl::OkStatus(); }
-  // Calls `fail` if this is no entry of the key.
-  template <class Fail>
-  static void CheckEntry(const Schema&, Key, const Entry&, const Fail&) {}
+  // For an entry whose record, or child, has the key.
+  static bool IsEntryOf(const Schema&, Key, const Entry&) { return true; }
 
   static Keyed RecordEntry(const Schema&, Key key, rdma::GlobalAddress record) { return {key, record.bits()}; }
   static Keyed ChildEntry(Key low, rdma::GlobalAddress child) { return {low, child.bits()}; }

@@ -10,18 +10,11 @@
 #include "index/rolex/synonyms.h"
 
 namespace gannet::index::rolex {
-namespace {
-
-Synonym LoadSynonym(const std::byte* table, uint64_t slot) {
-  const std::byte* const at = table + SynonymOffset(slot);
-  return {.low = LoadWord(at), .leaf = LoadWord(at + kWordBytes)};
-}
-
-}  // namespace
 
 template <class Keys>
-Retraining<Keys>::Retraining(IndexService* service, const LeafSource<Keys>* leaves, const remote::LeafBlocks* blocks,
-                             Directory<Keys>* directory, std::byte* queue, uint32_t epsilon)
+Retraining<Keys>::Retraining(IndexService* service, const remote::OwnLeaves<Keys>* leaves,
+                             const remote::LeafBlocks* blocks, Directory<Keys>* directory, std::byte* queue,
+                             uint32_t epsilon)
     : service_(service),
       leaves_(leaves),
       blocks_(blocks),
@@ -210,7 +203,7 @@ void Retraining<Keys>::Train(Context& context, const Own* model) {
     const uint64_t end = Retire(old[i]->synonyms);
     for (uint64_t slot = used[i]; slot < end; ++slot) {
       const Synonym late = LoadSynonym(old[i]->synonyms, slot);
-      const std::optional<Key> low = late.leaf == 0 ? std::nullopt : leaves_->LowOf(late);
+      const std::optional<Key> low = late.leaf == 0 ? std::nullopt : LowOf(*leaves_, late);
       if (!low.has_value()) continue;
       const auto to = std::ranges::find_if(fresh, [&low](const Own* one) { return one->model.CoversKey(*low); });
       if (to != fresh.end()) AddSynonym(**to, *low, late.leaf);

@@ -19,6 +19,7 @@
 #include "base/thread.h"
 #include "index/model/trainer.h"
 #include "index/remote/leaf_blocks.h"
+#include "index/remote/own_leaves.h"
 #include "index/rolex/directory.h"
 #include "index/rolex/editor.h"
 #include "index/rolex/synonyms.h"
@@ -26,21 +27,15 @@
 
 namespace gannet::index::rolex {
 
-// Reads leaves for the training.
+// The low fence of the leaf that a slot of a synonym table names; nullopt: there is no such leaf.
 template <class Keys>
-class LeafSource {
- public:
-  using Place = remote::LeafPlaceOf<Keys>;
-
-  virtual ~LeafSource() = default;
-  virtual Status Locate(const typename Keys::Point& point, Place* place) const = 0;
-  // To the right sibling. False: there is none, or it has changed; then Locate finds the leaf.
-  virtual bool GoRight(Place* place) const = 0;
-  // Reads the keys of the leaf's entries, as far as they are not in the image.
-  virtual void LoadKeys(Place* place) const = 0;
-  // The low fence of the leaf that a slot of a synonym table names; nullopt: there is no such leaf.
-  virtual std::optional<typename Keys::Key> LowOf(const Synonym& synonym) const = 0;
-};
+std::optional<typename Keys::Key> LowOf(const remote::OwnLeaves<Keys>& leaves, const Synonym& synonym) {
+  if constexpr (Keys::kKeysElsewhere) {
+    return leaves.LowAt(synonym.leaf);
+  } else {
+    return synonym.low;
+  }
+}
 
 // Keys: IntegerKeys or ByteKeys.
 template <class Keys>
@@ -53,7 +48,7 @@ class Retraining final : private Trainer::Task {
   static constexpr size_t kMostLeavesPerModel = 2 * kLeavesPerModel;
 
   // All must outlive this. `queue`: of kQueueBytes.
-  Retraining(IndexService* service, const LeafSource<Keys>* leaves, const remote::LeafBlocks* blocks,
+  Retraining(IndexService* service, const remote::OwnLeaves<Keys>* leaves, const remote::LeafBlocks* blocks,
              Directory<Keys>* directory, std::byte* queue, uint32_t epsilon);
   ~Retraining() override;
 
@@ -90,7 +85,7 @@ class Retraining final : private Trainer::Task {
   }
 
   IndexService* service_;
-  const LeafSource<Keys>* leaves_;
+  const remote::OwnLeaves<Keys>* leaves_;
   const remote::LeafBlocks* blocks_;
   Directory<Keys>* directory_;
   std::byte* memory_;

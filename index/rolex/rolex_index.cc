@@ -1,17 +1,13 @@
 #include "index/rolex/rolex_index.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <mutex>
-#include <set>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "index/remote/leaf_keys.h"
-#include "index/remote/leaf_repair.h"
-#include "index/remote/leaf_scan.h"
 #include "index/remote/schema_wire.h"
 #include "index/rolex/synonyms.h"
 
@@ -19,7 +15,6 @@ namespace gannet::index::rolex {
 
 using remote::FreeBlock;
 using remote::LeafLook;
-using remote::Posting;
 
 namespace {
 
@@ -59,8 +54,8 @@ StatusOr<std::unique_ptr<BasicRolexIndex<Keys>>> BasicRolexIndex<Keys>::Create(I
   const StatusOr<FreeBlock> block = index->blocks_.Take(context);
   if (!block.ok()) return block.status();
   index->first_leaf_ = block->address;
-  index->StoreNew(*block, {}, Keys::kLeast, std::nullopt, {});
-  index->retraining_ = std::make_unique<Retraining<Keys>>(service, index.get(), &index->blocks_, &index->directory_,
+  index->leaves_.Store(*block, 0, {}, Keys::kLeast, std::nullopt, {});
+  index->retraining_ = std::make_unique<Retraining<Keys>>(service, &index->leaves_, &index->blocks_, &index->directory_,
                                                           index->queue_, options.epsilon);
   GANNET_RETURN_IF_ERROR(index->retraining_->TrainAll(context));
   index->retraining_->Start(service->trainer());
@@ -74,7 +69,8 @@ BasicRolexIndex<Keys>::BasicRolexIndex(IndexService* service, const Schema& sche
       memory_(service->node().memory().data()),
       blocks_(&service->node(), schema.fence_lines(), options.rights),
       directory_(service, options.rights),
-      patience_nanos_(static_cast<uint64_t>(absl::ToInt64Nanoseconds(options.patience))),
+      leaves_(&service->node(), &blocks_, &schema_, static_cast<uint64_t>(absl::ToInt64Nanoseconds(options.patience)),
+              this, "ROLEX index"),
       hands_(service, &blocks_, options.patience, this) {}
 
 template <class Keys>
@@ -100,52 +96,6 @@ std::vector<std::byte*> BasicRolexIndex<Keys>::synonym_tables() const {
 }
 
 template <class Keys>
-void BasicRolexIndex<Keys>::StoreNew(const FreeBlock& block, std::span<const Entry> entries, const Key& low,
-                                     const std::optional<Key>& next_low, rdma::GlobalAddress right) {
-  typename Keys::Draft leaf(block.address, block.word, 0, OwnerBits(service_->node().id(), 0), blocks_.fence_lines());
-  Keys::SetLow(&leaf, low);
-  Keys::SetNextLow(&leaf, next_low);
-  leaf.set_right(right);
-  for (const Entry& entry : entries) leaf.Add(entry);
-  Posting posting;
-  leaf.AppendNew(&posting);
-  Image image = leaf.image();
-  image.head.state = leaf.unlocked();
-  // Nobody knows the block yet: it is dead until its last word is stored.
-  remote::StoreLeaf(image, memory_ + block.address.offset());
-}
-
-template <class Keys>
-LeafLook BasicRolexIndex<Keys>::Read(rdma::GlobalAddress address, Image* image, Patience* patience) const {
-  if (!blocks_.MayHave(address)) return LeafLook::kDead;
-  do {
-    const LeafLook look = remote::ReadOwnLeaf(blocks_.Memory(address.offset()), image, blocks_.fence_lines());
-    if (look == LeafLook::kWhole || look == LeafLook::kDead) return look;
-  } while (patience->Pause());
-  return LeafLook::kDead;
-}
-
-template <class Keys>
-void BasicRolexIndex<Keys>::LoadKeys(Place* place) const {
-  remote::LoadAllKeys<Keys>(blocks_, schema_, place);
-}
-
-template <class Keys>
-std::optional<typename Keys::Key> BasicRolexIndex<Keys>::LowOf(const Synonym& synonym) const {
-  if constexpr (Keys::kKeysElsewhere) {
-    Image image;
-    const rdma::GlobalAddress leaf(first_leaf_.node(), synonym.leaf);
-    if (!blocks_.MayHave(leaf) ||
-        remote::ReadOwnLeaf(blocks_.Memory(leaf.offset()), &image, blocks_.fence_lines()) != LeafLook::kWhole) {
-      return std::nullopt;
-    }
-    return Keys::LowOf(image);
-  } else {
-    return synonym.low;
-  }
-}
-
-template <class Keys>
 rdma::GlobalAddress BasicRolexIndex<Keys>::LeadTo(Point point, int attempt) const {
   const OwnModel<Keys>* model = directory_.Find(point);
   if (model == nullptr) return first_leaf_;
@@ -168,10 +118,6 @@ rdma::GlobalAddress BasicRolexIndex<Keys>::SynonymFor(const Point& point) const 
   const OwnModel<Keys>* const model = directory_.Find(point);
   if (model == nullptr) return {};
   const uint64_t used = UsedSlots(LoadWord(model->synonyms + kUsedOffset));
-  const auto load = [model](uint64_t slot) {
-    const std::byte* const at = model->synonyms + SynonymOffset(slot);
-    return Synonym{.low = LoadWord(at), .leaf = LoadWord(at + kWordBytes)};
-  };
   uint64_t number = 0;
   if constexpr (Keys::kKeysElsewhere) {
     number = model->model.NumberOf(point.key);
@@ -182,7 +128,7 @@ rdma::GlobalAddress BasicRolexIndex<Keys>::SynonymFor(const Point& point) const 
   std::optional<Key> best_low;
   Synonym best;
   const auto take = [&](const Synonym& synonym) {
-    const std::optional<Key> low = LowOf(synonym);
+    const std::optional<Key> low = LowOf(leaves_, synonym);
     if (!low.has_value() || !Keys::IsAtMost(*low, point) || (best_low.has_value() && *low <= *best_low)) return;
     best = synonym;
     best_low = low;
@@ -190,7 +136,7 @@ rdma::GlobalAddress BasicRolexIndex<Keys>::SynonymFor(const Point& point) const 
   uint64_t below = 0;  // the greatest number less than the point's
   bool any_below = false;
   for (uint64_t slot = 0; slot < used; ++slot) {
-    const Synonym synonym = load(slot);
+    const Synonym synonym = LoadSynonym(model->synonyms, slot);
     if (synonym.leaf == 0 || synonym.low > number) continue;
     if (synonym.low == number) {
       take(synonym);
@@ -201,7 +147,7 @@ rdma::GlobalAddress BasicRolexIndex<Keys>::SynonymFor(const Point& point) const 
   }
   if (!best_low.has_value() && any_below) {
     for (uint64_t slot = 0; slot < used; ++slot) {
-      const Synonym synonym = load(slot);
+      const Synonym synonym = LoadSynonym(model->synonyms, slot);
       if (synonym.leaf != 0 && synonym.low == below) take(synonym);
     }
   }
@@ -210,14 +156,14 @@ rdma::GlobalAddress BasicRolexIndex<Keys>::SynonymFor(const Point& point) const 
 
 template <class Keys>
 Status BasicRolexIndex<Keys>::Locate(const Point& point, Place* place) const {
-  Patience patience(patience_nanos_);
+  Patience patience(leaves_.patience_nanos());
   do {
     for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
       place->address = LeadTo(point, attempt);
       const bool is_leftmost = place->address == first_leaf_;
       Key last_low{};
       for (int rights = 0; rights < kMostRights; ++rights) {
-        const LeafLook look = Read(place->address, &place->image, &patience);
+        const LeafLook look = leaves_.Read(place->address, &place->image, &patience);
         if (look != LeafLook::kWhole || place->image.level() != 0 || Keys::BeginsBehind(place->image, point) ||
             (rights > 0 && Keys::LowOf(place->image) <= last_low)) {
           break;
@@ -230,7 +176,7 @@ Status BasicRolexIndex<Keys>::Locate(const Point& point, Place* place) const {
         place->address = place->image.right();
         if (rights == kFewRights) {
           Place there{SynonymFor(point), {}};
-          if (!there.address.is_null() && Read(there.address, &there.image, &patience) == LeafLook::kWhole &&
+          if (!there.address.is_null() && leaves_.Read(there.address, &there.image, &patience) == LeafLook::kWhole &&
               there.image.level() == 0 && !Keys::BeginsBehind(there.image, point) &&
               Keys::LowOf(there.image) > last_low) {
             place->address = there.address;
@@ -242,26 +188,6 @@ Status BasicRolexIndex<Keys>::Locate(const Point& point, Place* place) const {
   } while (patience.Pause());
   return absl::DataLossError(
       absl::StrCat("the ROLEX index at ", first_leaf_.ToString(), " has no way to a key: a client has damaged it"));
-}
-
-template <class Keys>
-bool BasicRolexIndex<Keys>::GoRight(Place* place) const {
-  if (Keys::IsLast(place->image)) return false;
-  const Key low = Keys::NextLow(place->image);
-  place->address = place->image.right();
-  Patience patience(patience_nanos_);
-  return Read(place->address, &place->image, &patience) == LeafLook::kWhole && Keys::LowOf(place->image) == low &&
-         Keys::CoversKey(place->image, low) && place->image.level() == 0;
-}
-
-template <class Keys>
-FindResult BasicRolexIndex<Keys>::Find(const index::Key& wanted) {
-  const Key key = Keys::KeyFrom(wanted);
-  Place place;
-  if (!Locate(Keys::At(key), &place).ok()) return {};  // lost
-  const int slot = remote::FindOwnKey<Keys>(blocks_, schema_, key, place);
-  if (slot < 0) return {.record = {}, .witness = place.witness()};
-  return {.record = Keys::TargetOf(place.image.template entry<Entry>(slot), first_leaf_.node())};
 }
 
 template <class Keys>
@@ -290,68 +216,6 @@ Status BasicRolexIndex<Keys>::Replace(const index::Key& key, rdma::GlobalAddress
   typename Hands::Lease hand(&hands_, nullptr);
   GANNET_RETURN_IF_ERROR(hand.status());
   return hand.Run(hand.editor().editor.Replace(Keys::KeyFrom(key), from, to));
-}
-
-template <class Keys>
-StatusOr<bool> BasicRolexIndex<Keys>::ScanSome(const Key& from, const Key& to, bool reverse, size_t limit,
-                                               size_t most_leaves, ScanResult* result, Cut* next) const {
-  const size_t end = limit > SIZE_MAX - result->entries.size() ? SIZE_MAX : result->entries.size() + limit;
-  Place place;
-  for (size_t leaves = 0; leaves < most_leaves; ++leaves) {
-    if (leaves == 0 || reverse || !GoRight(&place)) {
-      GANNET_RETURN_IF_ERROR(Locate(Keys::PointOf(*next, reverse), &place));
-    }
-    LoadKeys(&place);
-    if (remote::TakeLeaf(place, from, to, reverse, end, result, next)) return false;
-    if (result->entries.size() >= end) return true;
-  }
-  return true;
-}
-
-template <class Keys>
-Status BasicRolexIndex<Keys>::Scan(const ScanRange& range, ScanResult* result) {
-  if (range.limit == 0 || range.to < range.from) return absl::OkStatus();
-  const Key from = Keys::KeyFrom(range.from);
-  const Key to = Keys::KeyFrom(range.to);
-  Cut next = Keys::Start(from, to, range.reverse);
-  return ScanSome(from, to, range.reverse, range.limit, SIZE_MAX, result, &next).status();
-}
-
-template <class Keys>
-Status BasicRolexIndex<Keys>::ScanStep(const ScanRange& range, size_t most_witnesses,
-                                       std::optional<ScanPosition>* position, ScanResult* result) {
-  const Key from = Keys::KeyFrom(range.from);
-  const Key to = Keys::KeyFrom(range.to);
-  Cut next = Keys::Start(from, to, range.reverse);
-  if (position->has_value()) {
-    const Cut at = Keys::CutFrom((*position)->words);
-    next = range.reverse ? std::min(next, at) : std::max(next, at);
-  }
-  position->reset();
-  if (range.limit == 0 || to < from || Keys::IsPast(next, from, to, range.reverse)) return absl::OkStatus();
-  const StatusOr<bool> more = ScanSome(from, to, range.reverse, range.limit, most_witnesses, result, &next);
-  if (!more.ok()) return more.status();
-  if (*more) Keys::PutCut(next, &position->emplace().words);
-  return absl::OkStatus();
-}
-
-template <class Keys>
-ScanPosition BasicRolexIndex<Keys>::PositionBehind(const index::Key& key, bool reverse) const {
-  ScanPosition position;
-  Keys::PutCut(Keys::Behind(Keys::KeyFrom(key), reverse), &position.words);
-  return position;
-}
-
-template <class Keys>
-bool BasicRolexIndex<Keys>::Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) {
-  constexpr size_t kLeavesPerStep = 16;
-  ScanResult result;
-  Cut next = Keys::CutFrom(position->next);
-  const StatusOr<bool> more = ScanSome(Keys::kLeast, Keys::Greatest(), false, SIZE_MAX, kLeavesPerStep, &result, &next);
-  for (const index::Entry& entry : result.entries) records->push_back(entry.record);
-  Keys::PutCut(next, &position->next);
-  if (!more.ok()) records->push_back({});
-  return more.value_or(false);
 }
 
 template <class Keys>
@@ -386,7 +250,7 @@ Status BasicRolexIndex<Keys>::BulkLoad(Context& context, std::span<const LoadEnt
     for (size_t i = from; i < to; ++i) {
       own[i - from] = Keys::EntryOf(Keys::RecordEntry(schema_, key_of(i), entries[i].record));
     }
-    StoreNew(block, std::span(own).first(to - from), low, next_low, right);
+    leaves_.Store(block, 0, std::span(own).first(to - from), low, next_low, right);
     right = block.address;
     next_low = low;
   }
@@ -394,42 +258,9 @@ Status BasicRolexIndex<Keys>::BulkLoad(Context& context, std::span<const LoadEnt
 }
 
 template <class Keys>
-Status BasicRolexIndex<Keys>::ForEachLinked(const std::function<void(const Place&)>& visit) const {
-  Place place;
-  Key low = Keys::kLeast;
-  // Leaves are added while it walks, but not so many.
-  uint64_t most = 1000 + 4 * blocks_.bytes() / blocks_.leaf_bytes();
-  for (bool first = true;; first = false) {
-    if (most-- == 0) {
-      return absl::DataLossError(absl::StrCat("the ROLEX index at ", first_leaf_.ToString(), " has no end"));
-    }
-    if (first || !GoRight(&place)) GANNET_RETURN_IF_ERROR(Locate(Keys::At(low), &place));
-    visit(place);
-    if (Keys::IsLast(place.image)) return absl::OkStatus();
-    low = Keys::NextLow(place.image);
-  }
-}
-
-template <class Keys>
 void BasicRolexIndex<Keys>::RepairAfter(rdma::NodeId node) {
-  if (blocks_.rights() == IndexRights::kOwnerOnly) return;  // the node could lock nothing, and has borrowed nothing
-  IndexService::Lease lease(service_);                      // inside the epoch: models may be replaced meanwhile
-  absl::flat_hash_set<uint64_t> linked;
-  const Status walked = ForEachLinked([&linked](const Place& place) { linked.insert(place.address.offset()); });
-  // What a damaged index does not reach any more must not be thrown away.
-  const auto is_linked = [&](rdma::GlobalAddress at) { return !walked.ok() || linked.contains(at.offset()); };
-  blocks_.ForEach([&](rdma::GlobalAddress at) {
-    std::byte* leaf = memory_ + at.offset();
-    const uint64_t state = LoadWord(leaf);
-    if (IsLocked(state) && !rdma::IsLineBusy(state) && LockOwnerNode(state) == node) {
-      if constexpr (Keys::kKeysElsewhere) {
-        remote::RepairTaggedLeaf(leaf, is_linked(at), blocks_.fence_lines());
-      } else {
-        remote::RepairLeaf(leaf, is_linked(at));
-      }
-    }
-  });
-  blocks_.Sweep(node, is_linked);
+  IndexService::Lease lease(service_);  // inside the epoch: models may be replaced meanwhile
+  leaves_.RepairAfter(node, [this](const typename Leaves::Visit& visit) { return leaves_.ForEach(visit); });
   retraining_->CheckAll();
 }
 
@@ -439,7 +270,7 @@ Statistics BasicRolexIndex<Keys>::statistics() {
   Statistics statistics;
   statistics.registered_bytes = blocks_.bytes() + directory_.bytes() + rdma::SlabAllocator::BlockBytes(kQueueBytes);
   statistics.height = 1;
-  const Status walked = ForEachLinked([&statistics](const Place& place) {
+  const Status walked = leaves_.ForEach([&statistics](const Place& place) {
     ++statistics.nodes;
     statistics.keys += static_cast<uint64_t>(place.image.template count<Entry>());
   });
@@ -453,34 +284,10 @@ Status BasicRolexIndex<Keys>::CheckStructure() {
   Status status;
   absl::flat_hash_set<uint64_t> linked;
   std::optional<Key> low = Key(Keys::kLeast);  // of the leaf that follows
-  const auto fail = [&status](rdma::GlobalAddress at, auto&&... what) {
-    if (status.ok()) status = absl::InternalError(absl::StrCat("leaf ", at.ToString(), ": ", what...));
-  };
-  const Status walked = ForEachLinked([&](const Place& seen) {
-    Place place = seen;
-    const rdma::GlobalAddress at = place.address;
-    const Image& image = place.image;
-    linked.insert(at.offset());
-    const uint64_t state = LoadWord(memory_ + at.offset());
-    if (state != image.head.state) return fail(at, "is locked: state ", absl::Hex(state));
-    const Key begins = Keys::LowOf(image);
-    if (!low.has_value() || begins != *low) fail(at, "begins at ", Keys::ToString(begins), ", not where it should");
-    low = remote::NextLowOf<Keys>(image);
-    if (image.right().is_null() != !low.has_value()) fail(at, "the chain ends before the last key, or after it");
-    LoadKeys(&place);
-    std::set<Key> keys;
-    for (uint64_t used = image.template used<Entry>(); used != 0; used &= used - 1) {
-      const int slot = std::countr_zero(used);
-      if (!Keys::Knows(place.keys, slot)) {
-        fail(at, "slot ", slot, " leads to a place without a key that it covers");
-        continue;
-      }
-      const Key key = Keys::KeyAt(image, place.keys, slot);
-      if (!Keys::CoversKey(image, key)) fail(at, "has the key ", Keys::ToString(key), ", which it does not cover");
-      if (!keys.insert(key).second) fail(at, "has the key ", Keys::ToString(key), " twice");
-      Keys::CheckEntry(schema_, key, image.template entry<Entry>(slot),
-                       [&] { fail(at, "has another tag for the key ", Keys::ToString(key)); });
-    }
+  const Status walked = leaves_.ForEach([&](const Place& seen) {
+    linked.insert(seen.address.offset());
+    Place leaf = seen;
+    if (status.ok()) status = leaves_.Check(&leaf, &low);
   });
   GANNET_RETURN_IF_ERROR(walked);
   if (!status.ok()) return status;

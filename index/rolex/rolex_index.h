@@ -2,17 +2,16 @@
 // clients (remote/hand.h).
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
-#include "index/backoff.h"
 #include "index/index.h"
 #include "index/model/trainer.h"
 #include "index/remote/block_lending.h"
 #include "index/remote/hand.h"
 #include "index/remote/leaf_blocks.h"
+#include "index/remote/own_leaves.h"
 #include "index/rolex/directory.h"
 #include "index/rolex/editor.h"
 #include "index/rolex/retraining.h"
@@ -37,7 +36,7 @@ class RolexIndex : public LocalIndex, public remote::BlockLender {
 
 // Keys: IntegerKeys or ByteKeys.
 template <class Keys>
-class BasicRolexIndex final : public RolexIndex, public LeafSource<Keys> {
+class BasicRolexIndex final : public RolexIndex, private remote::OwnLeafFinder<Keys> {
  public:
   using Schema = typename Keys::Schema;
 
@@ -45,17 +44,23 @@ class BasicRolexIndex final : public RolexIndex, public LeafSource<Keys> {
                                                            const RolexOptions& options);
   ~BasicRolexIndex() override;
 
-  FindResult Find(const index::Key& key) override;
+  FindResult Find(const index::Key& key) override { return leaves_.Find(key); }
   void FindMany(std::span<const index::Key> keys, std::span<FindResult> results) override;
   StatusOr<Change> Insert(Context& context, const index::Key& key, rdma::GlobalAddress record,
                           rdma::GlobalAddress* existing) override;
   StatusOr<Change> Remove(Context& context, const index::Key& key, rdma::GlobalAddress record) override;
   Status Replace(const index::Key& key, rdma::GlobalAddress from, rdma::GlobalAddress to) override;
-  Status Scan(const ScanRange& range, ScanResult* result) override;
+  Status Scan(const ScanRange& range, ScanResult* result) override { return leaves_.Scan(range, result); }
   Status ScanStep(const ScanRange& range, size_t most_witnesses, std::optional<ScanPosition>* position,
-                  ScanResult* result) override;
-  ScanPosition PositionBehind(const index::Key& key, bool reverse) const override;
-  bool Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) override;
+                  ScanResult* result) override {
+    return leaves_.ScanStep(range, most_witnesses, position, result);
+  }
+  ScanPosition PositionBehind(const index::Key& key, bool reverse) const override {
+    return Leaves::PositionBehind(key, reverse);
+  }
+  bool Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) override {
+    return leaves_.Walk(position, records);
+  }
   Status BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) override;
   Statistics statistics() override;
   Status CheckStructure() override;
@@ -70,10 +75,10 @@ class BasicRolexIndex final : public RolexIndex, public LeafSource<Keys> {
 
  private:
   using Key = typename Keys::Key;
-  using Cut = typename Keys::Cut;
   using Point = typename Keys::Point;
   using Entry = typename Keys::Entry;
   using Image = typename Keys::Image;
+  using Leaves = remote::OwnLeaves<Keys>;
   using Place = remote::LeafPlaceOf<Keys>;
 
   class OwnGuide final : public Guide<Keys> {
@@ -98,37 +103,20 @@ class BasicRolexIndex final : public RolexIndex, public LeafSource<Keys> {
 
   BasicRolexIndex(IndexService* service, const Schema& schema, const RolexOptions& options);
 
-  // LeafSource: the leaf that covers the point, and the next one.
   Status Locate(const Point& point, Place* place) const override;
-  bool GoRight(Place* place) const override;
-  void LoadKeys(Place* place) const override;
-  std::optional<Key> LowOf(const Synonym& synonym) const override;
-
   // Where a search begins (Guide::LeadTo).
   rdma::GlobalAddress LeadTo(Point point, int attempt) const;
   // The leaf that the synonym table knows furthest right for the point; null if it knows none. Where it begins is known
   // only approximately.
   rdma::GlobalAddress SynonymFor(const Point& point) const;
-  // Reads a leaf, also if it is locked. kDead also if there is no leaf at this address, or if it cannot be read for as
-  // long as the patience lasts. A search has one patience for all of its leaves.
-  remote::LeafLook Read(rdma::GlobalAddress address, Image* image, Patience* patience) const;
-  // Part of a scan: from *next on, at most `limit` entries and `most_leaves` leaves. True: there may be more, from
-  // *next.
-  StatusOr<bool> ScanSome(const Key& from, const Key& to, bool reverse, size_t limit, size_t most_leaves,
-                          ScanResult* result, Cut* next) const;
-  // Makes an unlocked leaf in a block that is dead. `next_low`: low fence of the leaf to its right, if there is one.
-  void StoreNew(const remote::FreeBlock& block, std::span<const Entry> entries, const Key& low,
-                const std::optional<Key>& next_low, rdma::GlobalAddress right);
-  // Calls `visit` for every leaf of the chain. DataLoss: it cannot be walked.
-  Status ForEachLinked(const std::function<void(const Place&)>& visit) const;
 
   IndexService* service_;
   Schema schema_;
   std::byte* memory_;
   remote::LeafBlocks blocks_;
   Directory<Keys> directory_;
+  Leaves leaves_;
   std::unique_ptr<Retraining<Keys>> retraining_;
-  uint64_t patience_nanos_;
   rdma::GlobalAddress first_leaf_;  // never dies
   std::byte* queue_ = nullptr;
   Hands hands_;

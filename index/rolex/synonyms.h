@@ -64,6 +64,12 @@ constexpr uint64_t UsedSlots(uint64_t used) {
   return given < kSynonyms ? given : kSynonyms;
 }
 
+// By the owner.
+inline Synonym LoadSynonym(const std::byte* table, uint64_t slot) {
+  const std::byte* const at = table + SynonymOffset(slot);
+  return {.low = LoadWord(at), .leaf = LoadWord(at + kWordBytes)};
+}
+
 // Clears a new table, or new queues, of `bytes` bytes. In the part that clients may only READ, blocks are not versioned
 // objects: there the first words of lines are cleared, too.
 inline void ClearWords(std::byte* block, size_t bytes, IndexRights rights) {
