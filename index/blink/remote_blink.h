@@ -83,7 +83,8 @@ class RemoteBlink final : public RemoteIndex, public remote::CombinedLeaves<Keys
   bool MaySplit(const Place& place) const override { return !editor_->IsRoot(place); }
   // Its separator is in no node yet.
   bool NoteSplit(const Keyed&) override { return false; }
-  coro::Task<void> PublishSplits(std::vector<Keyed> rights) override {
+  remote::SplitHint HintOf(std::span<const Keyed>) override { return std::nullopt; }
+  coro::Task<void> PublishSplits(std::vector<Keyed> rights, remote::SplitHint) override {
     for (const Keyed& right : rights) co_await editor_->InsertSeparator(1, right);
   }
 

@@ -26,8 +26,8 @@ coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Add(const Place& place, Entry
 }
 
 template <class Keys>
-coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Split(const Place& place, Keyed entry, Change* change,
-                                                         Keyed* right) {
+coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Split(const Place& place, Keyed entry, Change* change, Keyed* right,
+                                                         SplitHints<Keys>* hints, SplitHint* hint) {
   const StatusOr<FreeBlock> block = co_await blocks_->Take();
   if (!block.ok()) co_return block.status();
   Draft old(place.address, place.image, leaves_->owner_bits());
@@ -40,12 +40,15 @@ coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Split(const Place& place, Key
   const SplitPlanOf<Keys> plan = PlanSplit<Keys>(place.image, place.keys, {&entry, 1});
   Posting posting;
   AppendSplit<Keys>(plan, {&entry, 1}, &old, &fresh, &posting);
+  *right = Keys::ChildEntry(plan.border, block->address);
+  if (hints != nullptr) *hint = hints->HintOf({right, 1});
+  if (hints != nullptr && hint->has_value()) posting.Add(**hint);
   const Status status = co_await leaves_->Commit(old.address(), &posting);
   GANNET_CO_RETURN_IF_ERROR(status);
+  if (hints != nullptr && hint->has_value()) *hint = posting.operations().back();
   change->AddChanged(place.address, place.image.head.state, old.unlocked());
   // Not AddCreated: a transaction that killed the leaf that was in this block has its dead word as a witness.
   change->AddChanged(block->address, block->word, fresh.unlocked());
-  *right = Keys::ChildEntry(plan.border, block->address);
   co_return true;
 }
 

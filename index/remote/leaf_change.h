@@ -2,6 +2,9 @@
 // (leaf.h). For clients, and for the owner over a channel of its own. Keys: IntegerKeys or ByteKeys.
 #pragma once
 
+#include <optional>
+#include <span>
+
 #include "base/coro/task.h"
 #include "base/status.h"
 #include "index/index.h"
@@ -10,8 +13,24 @@
 #include "index/remote/integer_keys.h"
 #include "index/remote/leaf.h"
 #include "index/remote/leaf_channel.h"
+#include "rdma/fabric.h"
 
 namespace gannet::index::remote {
+
+// An FAA that goes out with the posting of a split, behind it: it takes the places where other clients will find the
+// new leaves sooner than by right links. nullopt: none. It gets its result by the posting; before, the result is what
+// the index has set.
+using SplitHint = std::optional<rdma::Operation>;
+
+template <class Keys>
+class SplitHints {
+ public:
+  // `rights`: the new leaves, with their low fences as keys. Called when the leaf that is split is locked.
+  virtual SplitHint HintOf(std::span<const typename Keys::Keyed> rights) = 0;
+
+ protected:
+  ~SplitHints() = default;
+};
 
 // Not thread-safe; coroutines of the channel's worker may use it at once. All return false, with nothing changed, if a
 // leaf has changed since its place was READ, or is being changed. Errors: as those of LeafChannel; then it is not known
@@ -30,8 +49,10 @@ class BasicLeafChanger {
   // Adds an entry to a leaf that has room and covers its key, which it does not have.
   coro::Task<StatusOr<bool>> Add(const Place& place, Entry entry, Change* change);
   // The same for a full leaf, all of whose keys the place knows. *right: the new leaf, with its low fence as key. Also
-  // the errors of BlockSource::Take.
-  coro::Task<StatusOr<bool>> Split(const Place& place, Keyed entry, Change* change, Keyed* right);
+  // the errors of BlockSource::Take. `hints` (null: none) gives the FAA that goes out with the split, *hint is that as
+  // it was posted.
+  coro::Task<StatusOr<bool>> Split(const Place& place, Keyed entry, Change* change, Keyed* right,
+                                   SplitHints<Keys>* hints = nullptr, SplitHint* hint = nullptr);
   // Empties a slot. Then place->image is the leaf as it is now.
   coro::Task<StatusOr<bool>> Remove(Place* place, int slot, Change* change);
   coro::Task<StatusOr<bool>> Replace(const Place& place, int slot, Entry entry);

@@ -15,6 +15,19 @@ bool IsUnknownOutcome(const Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
+// False: the operation is no atomic.
+bool CarryOutAtomic(std::byte* to, rdma::Operation* operation) {
+  if (operation->verb == rdma::Verb::kCompareAndSwap) {
+    operation->result = CompareAndSwapWord(to, operation->expected, operation->operand);
+    return true;
+  }
+  if (operation->verb == rdma::Verb::kFetchAndAdd) {
+    operation->result = FetchAndAddWord(to, operation->operand);
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 LeafChannel::LeafChannel(rdma::Channel* channel, rdma::Node* node, rdma::NodeId owner, absl::Duration patience,
@@ -70,11 +83,8 @@ template coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress le
 void LeafChannel::CarryOut(std::span<rdma::Operation> operations) {
   for (rdma::Operation& operation : operations) {
     std::byte* const to = channel_->Local(operation.remote);
-    if (operation.verb == rdma::Verb::kCompareAndSwap) {
-      operation.result = CompareAndSwapWord(to, operation.expected, operation.operand);
-      continue;
-    }
-    GANNET_CHECK(operation.verb == rdma::Verb::kWrite, "leaves are changed by WRITE and CAS");
+    if (CarryOutAtomic(to, &operation)) continue;
+    GANNET_CHECK(operation.verb == rdma::Verb::kWrite, "leaves are changed by WRITE, CAS and FAA");
     const auto* const from = static_cast<const std::byte*>(operation.local);
     for (size_t line = 0; line < operation.size; line += kLineBytes) {
       StoreWord(to + line, rdma::kLineBusy);
@@ -110,10 +120,7 @@ coro::Task<Status> LeafChannel::PostHint(std::span<rdma::Operation> operations) 
   if (by_own_cpu_) {
     for (rdma::Operation& operation : operations) {
       std::byte* const to = channel_->Local(operation.remote);
-      if (operation.verb == rdma::Verb::kFetchAndAdd) {
-        operation.result = FetchAndAddWord(to, operation.operand);
-        continue;
-      }
+      if (CarryOutAtomic(to, &operation)) continue;
       GANNET_CHECK(operation.verb == rdma::Verb::kWrite, "hints are WRITEs and FAAs");
       for (size_t at = 0; at < operation.size; at += kWordBytes) {
         uint64_t word;
@@ -219,7 +226,7 @@ coro::Task<Status> LeafChannel::TakeChange(rdma::GlobalAddress leaf, std::span<r
       posted = co_await Post(operations);
       continue;
     }
-    // Line 0 was written, so all WRITEs were. The CASes can be repeated at any time.
+    // Line 0 was written, so all WRITEs were. The CASes can be repeated at any time. FAAs are hints: they stay undone.
     Posting rest;
     for (const rdma::Operation& operation : operations) {
       if (operation.verb == rdma::Verb::kCompareAndSwap) rest.Add(operation);

@@ -71,7 +71,8 @@ class LeafChannel {
   // Gives back a lock; no line was written.
   coro::Task<Status> GiveBack(const LeafLock& draft);
   // Posts a change of `leaf`, whose lock Lock took: its WRITEs end with line 0 that unlocks it. Further leaves in the
-  // posting are new, or locked by Lock and released by a CAS in the posting.
+  // posting are new, or locked by Lock and released by a CAS in the posting. Last in it may be FAAs that are hints: if
+  // the change has to be posted again, they are made twice, or not at all, and their results may stay what they were.
   coro::Task<Status> Commit(rdma::GlobalAddress leaf, Posting* posting);
   // Posts verbs that are not part of a change, on writable memory of the owner. If it fails, they may have taken
   // effect.
@@ -101,10 +102,10 @@ class LeafChannel {
   uint64_t Connection() const { return node_ == nullptr ? 0 : node_->ConnectionTo(owner_); }
   // Whether to go on with what failed.
   bool IsOver(uint64_t connection, uint64_t deadline) const;
-  // READs the state word, over the connection, until that succeeds.
   // Carries out operations on this node's memory by its CPU.
   void CarryOut(std::span<rdma::Operation> operations);
   coro::Task<Status> Post(std::span<rdma::Operation> operations);
+  // READs the state word, over the connection, until that succeeds.
   coro::Task<StatusOr<uint64_t>> ReadState(rdma::GlobalAddress leaf, uint64_t connection);
 
   rdma::Channel* channel_;

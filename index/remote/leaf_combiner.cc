@@ -145,17 +145,17 @@ coro::Task<StatusOr<typename LeafCombiner<Keys>::Step>> LeafCombiner<Keys>::Inse
     Draft draft(place->address, place->image, leaves_->owner_bits());
     const StatusOr<bool> locked = co_await leaves_->Lock(draft, blocks.empty() ? 0 : blocks[0].connection);
     if (locked.ok() && *locked) {
-      std::vector<Keyed> rights;
-      const StatusOr<bool> done = co_await ChangeLocked(lead, own, &draft, blocks, &rights);
+      Splits splits;
+      const StatusOr<bool> done = co_await ChangeLocked(lead, own, &draft, blocks, &splits);
       if (!done.ok()) co_return done.status();
       const Step step = *done ? Step::kDone : Step::kAgain;
       if (!*done) own->leaf.reset();
       place->image = draft.image();
-      if (rights.empty()) {
+      if (splits.rights.empty()) {
         lead->Pass(hand);
       } else {
         lead->Disperse();  // most of them belong to the new leaves now
-        co_await index_->PublishSplits(std::move(rights));
+        co_await index_->PublishSplits(std::move(splits.rights), splits.hint);
         co_await blocks_->Refill();
       }
       co_return step;
@@ -217,8 +217,7 @@ size_t LeafCombiner<Keys>::LeavesFor(const Place& place, size_t waiting) const {
 
 template <class Keys>
 coro::Task<StatusOr<bool>> LeafCombiner<Keys>::ChangeLocked(LeafQueues::Lead* lead, Request* own, Draft* draft,
-                                                            std::span<const FreeBlock> blocks,
-                                                            std::vector<Keyed>* rights) {
+                                                            std::span<const FreeBlock> blocks, Splits* splits) {
   using Insertion = typename Batch::Insertion;
   constexpr size_t kSlots = Keys::kSlots;
   const Place& place = own->place;
@@ -235,9 +234,9 @@ coro::Task<StatusOr<bool>> LeafCombiner<Keys>::ChangeLocked(LeafQueues::Lead* le
 
   const auto used = static_cast<size_t>(place.image.template count<typename Keys::Entry>());
   const size_t room = index_->RoomIn(place);
-  const bool splits = !blocks.empty() && fit.size() > room && used + std::min(fit.size(), kSlots) > kSlots;
+  const bool is_split = !blocks.empty() && fit.size() > room && used + std::min(fit.size(), kSlots) > kSlots;
   // Takes as many as there is room for, from the first one on; the leader's is among them.
-  const size_t most = splits ? (1 + blocks.size()) * kSlots - used : room;
+  const size_t most = is_split ? (1 + blocks.size()) * kSlots - used : room;
   if (fit.size() > most) {
     const auto leader = static_cast<size_t>(std::ranges::find(fit, batch.all.data()) - fit.begin());
     const auto first = fit.begin() + static_cast<ptrdiff_t>(leader < most ? 0 : leader + 1 - most);
@@ -251,7 +250,7 @@ coro::Task<StatusOr<bool>> LeafCombiner<Keys>::ChangeLocked(LeafQueues::Lead* le
   const uint64_t before = draft->unlocked();
   Change of_new_leaves;
   if constexpr (!Keys::kKeysElsewhere) {
-    if (splits) {
+    if (is_split) {
       std::vector<Keyed> entries;
       for (const Insertion* const one : fit) entries.push_back(one->entry);
       std::vector<Draft> fresh;
@@ -263,14 +262,14 @@ coro::Task<StatusOr<bool>> LeafCombiner<Keys>::ChangeLocked(LeafQueues::Lead* le
       added.assign(fit.begin(), fit.begin() + static_cast<ptrdiff_t>(spread.added));
       for (size_t i = spread.added; i < fit.size(); ++i) fit[i]->waits_again = true;
       for (size_t i = 0; i < spread.leaves; ++i) {
-        rights->push_back(Keys::ChildEntry(Keys::LowOf(fresh[i].image()), blocks[i].address));
+        splits->rights.push_back(Keys::ChildEntry(Keys::LowOf(fresh[i].image()), blocks[i].address));
         // Not AddCreated: see LeafChanger::Split.
         of_new_leaves.AddChanged(blocks[i].address, blocks[i].word, fresh[i].unlocked());
       }
     }
   }
-  for (size_t i = rights->size(); i < blocks.size(); ++i) blocks_->PutBack(blocks[i]);
-  if (rights->empty()) {
+  for (size_t i = splits->rights.size(); i < blocks.size(); ++i) blocks_->PutBack(blocks[i]);
+  if (splits->rights.empty()) {
     for (Insertion* const one : fit) {
       // Two byte keys of the batch may have the same tag.
       if (IsNew(draft->image(), one->entry) && draft->Add(Keys::EntryOf(one->entry)) >= 0) added.push_back(one);
@@ -286,9 +285,12 @@ coro::Task<StatusOr<bool>> LeafCombiner<Keys>::ChangeLocked(LeafQueues::Lead* le
   }
   for (const WordChange& word : of_new_leaves.words()) added[0]->change.AddChanged(word.word, word.before, word.after);
 
+  if (!splits->rights.empty()) splits->hint = index_->HintOf(splits->rights);
+  if (splits->hint.has_value()) posting.Add(*splits->hint);
   batch.outcome = co_await leaves_->Commit(draft->address(), &posting);
   if (!batch.outcome.ok()) co_return batch.outcome;
-  for (const Keyed& right : *rights) index_->NoteSplit(right);
+  if (splits->hint.has_value()) splits->hint = posting.operations().back();
+  for (const Keyed& right : splits->rights) index_->NoteSplit(right);
   co_return batch.all[0].is_added;
 }
 

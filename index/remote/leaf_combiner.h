@@ -25,6 +25,7 @@
 #include "base/status.h"
 #include "index/index.h"
 #include "index/remote/block_source.h"
+#include "index/remote/leaf_change.h"
 #include "index/remote/leaf_channel.h"
 #include "index/remote/leaf_insert.h"
 #include "index/remote/leaf_queues.h"
@@ -33,14 +34,14 @@ namespace gannet::index::remote {
 
 // What LeafCombiner needs to know of an index, in addition.
 template <class Keys>
-class CombinedLeaves : public LeafFinder<Keys> {
+class CombinedLeaves : public LeafFinder<Keys>, public SplitHints<Keys> {
  public:
   // Whether a split of this leaf is one of leaf_split.h. All of its keys are known.
   virtual bool MaySplit(const LeafPlaceOf<Keys>& place) const = 0;
   // A split has made this leaf, with its low fence as key. For the client's caches; returns whether they lead to it
-  // now. Then, for others.
+  // now. Then, for others; `hint` went out with the split (SplitHints).
   virtual bool NoteSplit(const typename Keys::Keyed& right) = 0;
-  virtual coro::Task<void> PublishSplits(std::vector<typename Keys::Keyed> rights) = 0;
+  virtual coro::Task<void> PublishSplits(std::vector<typename Keys::Keyed> rights, SplitHint hint) = 0;
 
  protected:
   ~CombinedLeaves() = default;
@@ -83,10 +84,14 @@ class LeafCombiner {
   coro::Task<StatusOr<Step>> InsertAll(LeafQueues::Lead* lead, Request* own);
   // Number of new leaves that a split may need.
   size_t LeavesFor(const Place& place, size_t waiting) const;
-  // The leaf is locked. `blocks`: for a split. *rights: the leaves that a split has made. False: the leader's own entry
-  // has found no room.
+  // What a split has made.
+  struct Splits {
+    std::vector<Keyed> rights;
+    SplitHint hint;
+  };
+  // The leaf is locked. `blocks`: for a split. False: the leader's own entry has found no room.
   coro::Task<StatusOr<bool>> ChangeLocked(LeafQueues::Lead* lead, Request* own, Draft* draft,
-                                          std::span<const FreeBlock> blocks, std::vector<Keyed>* rights);
+                                          std::span<const FreeBlock> blocks, Splits* splits);
   bool IsNew(const typename Keys::Image& image, const Keyed& entry) const;
 
   LeafChannel* leaves_;

@@ -99,12 +99,11 @@ coro::Task<StatusOr<Change>> Editor<Keys>::Insert(Key key, rdma::GlobalAddress r
       if (!read.ok()) co_return read;
       if (remote::KnowsAll<Keys>(place)) {
         typename Keys::Keyed right;
-        const StatusOr<bool> done = co_await changer_.Split(place, entry, &change, &right);
+        remote::SplitHint taken;
+        const StatusOr<bool> done = co_await changer_.Split(place, entry, &change, &right, this, &taken);
         if (!done.ok()) co_return done.status();
         if (*done) {
-          const rdma::GlobalAddress leaf = Keys::TargetOf(Keys::EntryOf(right), leaves_->owner());
-          const NewLeaf<Keys> added{Keys::KeyOf(right), leaf.offset()};
-          co_await AddSynonyms({&added, 1});
+          co_await AddSynonyms({&right, 1}, taken);
           co_return std::move(change);
         }
       }
@@ -187,22 +186,41 @@ coro::Task<bool> Editor<Keys>::MergeLeft(const Place& leaf, Change* change) {
 }
 
 template <class Keys>
-coro::Task<void> Editor<Keys>::AddSynonyms(std::span<const NewLeaf<Keys>> leaves) {
-  for (const NewLeaf<Keys>& leaf : leaves) guide_->NoteLeaf(leaf);
+remote::SplitHint Editor<Keys>::HintOf(std::span<const typename Keys::Keyed> rights) {
+  const std::optional<typename Guide<Keys>::Synonyms> first = guide_->KnownSynonyms(Keys::KeyOf(rights[0]));
+  if (!first.has_value()) return std::nullopt;
   // New leaves of one split are next to each other, so one model is for all of them, or nearly.
-  std::vector<Synonym> synonyms;
-  rdma::GlobalAddress table;
-  for (const NewLeaf<Keys>& leaf : leaves) {
-    const StatusOr<typename Guide<Keys>::Synonyms> of_model = co_await guide_->SynonymsFor(leaf.low);
-    if (!of_model.ok()) co_return;
-    if (!synonyms.empty() && of_model->table != table) break;
-    table = of_model->table;
-    synonyms.push_back({of_model->number, leaf.leaf});
+  size_t slots = 1;
+  while (slots < rights.size()) {
+    const auto next = guide_->KnownSynonyms(Keys::KeyOf(rights[slots]));
+    if (!next.has_value() || next->table != first->table) break;
+    ++slots;
   }
-  rdma::Operation take[] = {rdma::Operation::FetchAndAdd(table + kUsedOffset, synonyms.size())};
-  const Status taken = co_await leaves_->PostHint(take);
-  if (!taken.ok() || (take[0].result & kRetiredBit) != 0) co_return;
-  const uint64_t first = take[0].result;
+  rdma::Operation take = rdma::Operation::FetchAndAdd(first->table + kUsedOffset, slots);
+  take.result = kRetiredBit;  // no slot, until it is known which
+  return take;
+}
+
+template <class Keys>
+coro::Task<void> Editor<Keys>::AddSynonyms(std::span<const typename Keys::Keyed> rights, remote::SplitHint taken) {
+  std::vector<Synonym> synonyms;
+  for (const auto& right : rights) guide_->NoteLeaf(NewLeaf<Keys>::Of(right, leaves_->owner()));
+  if (!taken.has_value()) {
+    const auto fetched = co_await guide_->SynonymsFor(Keys::KeyOf(rights[0]));
+    if (fetched.ok()) taken = HintOf(rights);
+    if (!taken.has_value()) co_return;
+    const Status posted = co_await leaves_->PostHint({&*taken, 1});
+    if (!posted.ok()) co_return;
+  }
+  if ((taken->result & kRetiredBit) != 0) co_return;
+  const uint64_t first = taken->result;
+  const rdma::GlobalAddress table(taken->remote.node(), taken->remote.offset() - kUsedOffset);
+  for (const auto& right : rights.first(taken->operand)) {
+    // A slot stays empty if the model has made room for others, or for a newer one, since it was taken.
+    const auto known = guide_->KnownSynonyms(Keys::KeyOf(right));
+    if (!known.has_value() || known->table != table) break;
+    synonyms.push_back({known->number, NewLeaf<Keys>::Of(right, leaves_->owner()).leaf});
+  }
   std::vector<rdma::Operation> writes;
   for (size_t i = 0; i < synonyms.size() && first + i < kSynonyms; ++i) {
     writes.push_back(rdma::Operation::Write(&synonyms[i], table + SynonymOffset(first + i), sizeof(Synonym)));
@@ -212,7 +230,7 @@ coro::Task<void> Editor<Keys>::AddSynonyms(std::span<const NewLeaf<Keys>> leaves
     if (!written.ok()) co_return;
   }
   for (const uint64_t at : {kTrainAt, kUrgentAt}) {
-    if (first <= at && at < first + synonyms.size()) co_await Enqueue(table, at == kUrgentAt);
+    if (first <= at && at < first + taken->operand) co_await Enqueue(table, at == kUrgentAt);
   }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/coro/task.h"
@@ -26,6 +27,11 @@ template <class Keys>
 struct NewLeaf {
   typename Keys::Key low{};
   uint64_t leaf = 0;  // offset in the owner's memory
+
+  // `right`: as splits describe a new leaf.
+  static NewLeaf Of(const typename Keys::Keyed& right, rdma::NodeId owner) {
+    return {Keys::KeyOf(right), Keys::TargetOf(Keys::EntryOf(right), owner).offset()};
+  }
 };
 
 // Who knows models: a client's cache, or the owner.
@@ -44,13 +50,15 @@ class Guide {
     uint64_t number = 0;
   };
   virtual coro::Task<StatusOr<Synonyms>> SynonymsFor(typename Keys::Key key) = 0;
+  // The same by what is known; nullopt if the model is not.
+  virtual std::optional<Synonyms> KnownSynonyms(const typename Keys::Key& key) const = 0;
   // The queues of the index.
   virtual rdma::GlobalAddress queue() const = 0;
 };
 
 // Keys: IntegerKeys or ByteKeys.
 template <class Keys>
-class Editor {
+class Editor final : public remote::SplitHints<Keys> {
  public:
   using Key = typename Keys::Key;
   using Point = typename Keys::Point;
@@ -69,8 +77,12 @@ class Editor {
   coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record, rdma::GlobalAddress* existing);
   coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record);
   coro::Task<Status> Replace(Key key, rdma::GlobalAddress from, rdma::GlobalAddress to);
-  // Makes the leaves that a split has made known to others. A hint: if it fails, the index works as before.
-  coro::Task<void> AddSynonyms(std::span<const NewLeaf<Keys>> leaves);
+  // The FAA that takes slots of a synonym table for the leaves that a split is making: SplitHints. It goes out with the
+  // split. nullopt if no model for them is known.
+  remote::SplitHint HintOf(std::span<const typename Keys::Keyed> rights) override;
+  // Makes the leaves that a split has made known to others, in the slots that `taken` has taken. If there was no such
+  // FAA, it is made now. A hint: if it fails, the index works as before.
+  coro::Task<void> AddSynonyms(std::span<const typename Keys::Keyed> rights, remote::SplitHint taken);
   // Replaces the entry of a slot. False: the leaf has changed, or is being changed.
   coro::Task<StatusOr<bool>> TryReplace(const Place& place, int slot, Entry entry) {
     StatusOr<bool> done = co_await changer_.Replace(place, slot, entry);

@@ -241,13 +241,18 @@ void ModelCache<Keys>::NoteLeaf(const NewLeaf<Keys>& leaf) {
 }
 
 template <class Keys>
+std::optional<typename Guide<Keys>::Synonyms> ModelCache<Keys>::KnownSynonyms(const Key& key) const {
+  const std::shared_ptr<Known> known = ModelFor(Keys::At(key));
+  if (known == nullptr) return std::nullopt;
+  return
+      typename Guide<Keys>::Synonyms{.table = {owner_, known->model.synonyms()}, .number = known->model.NumberOf(key)};
+}
+
+template <class Keys>
 coro::Task<StatusOr<typename Guide<Keys>::Synonyms>> ModelCache<Keys>::SynonymsFor(Key key) {
   for (int i = 0; i < kMostTries; ++i) {
-    const std::shared_ptr<Known> known = ModelFor(Keys::At(key));
-    if (known != nullptr) {
-      co_return typename Guide<Keys>::Synonyms{.table = {owner_, known->model.synonyms()},
-                                               .number = known->model.NumberOf(key)};
-    }
+    const auto known = KnownSynonyms(key);
+    if (known.has_value()) co_return *known;
     const Status fetched = co_await FetchModel(Keys::At(key), 0);
     if (!fetched.ok()) co_return fetched;
   }

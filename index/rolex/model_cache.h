@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -61,6 +62,7 @@ class ModelCache final : public Guide<Keys> {
   coro::Task<StatusOr<rdma::GlobalAddress>> LeadTo(Point point, int attempt) override;
   void NoteLeaf(const NewLeaf<Keys>& leaf) override;
   coro::Task<StatusOr<typename Guide<Keys>::Synonyms>> SynonymsFor(Key key) override;
+  std::optional<typename Guide<Keys>::Synonyms> KnownSynonyms(const Key& key) const override;
   rdma::GlobalAddress queue() const override;
 
   remote::LeafQueues* queues() const { return &models_->queues(); }

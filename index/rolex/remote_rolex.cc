@@ -264,10 +264,8 @@ coro::Task<StatusOr<bool>> RemoteRolex<Keys>::ScanCached(Key from, Key to, bool 
 }
 
 template <class Keys>
-coro::Task<void> RemoteRolex<Keys>::PublishSplits(std::vector<Keyed> rights) {
-  std::vector<NewLeaf<Keys>> leaves;
-  for (const Keyed& right : rights) leaves.push_back(NewLeafOf(right));
-  co_await editor_->AddSynonyms(leaves);
+coro::Task<void> RemoteRolex<Keys>::PublishSplits(std::vector<Keyed> rights, remote::SplitHint hint) {
+  co_await editor_->AddSynonyms(rights, hint);
 }
 
 template <class Keys>

@@ -94,13 +94,11 @@ class RemoteRolex final : public RemoteIndex, public remote::CombinedLeaves<Keys
   // CombinedLeaves
   bool MaySplit(const Place&) const override { return true; }
   bool NoteSplit(const Keyed& right) override {
-    cache_.NoteLeaf(NewLeafOf(right));
+    cache_.NoteLeaf(NewLeaf<Keys>::Of(right, owner_));
     return true;
   }
-  coro::Task<void> PublishSplits(std::vector<Keyed> rights) override;
-  NewLeaf<Keys> NewLeafOf(const Keyed& right) const {
-    return {Keys::KeyOf(right), Keys::TargetOf(Keys::EntryOf(right), owner_).offset()};
-  }
+  remote::SplitHint HintOf(std::span<const Keyed> rights) override { return editor_->HintOf(rights); }
+  coro::Task<void> PublishSplits(std::vector<Keyed> rights, remote::SplitHint hint) override;
 
   // READs one line for a key, or a whole leaf. If entries have values, the line comes with line 0.
   struct Probe {

@@ -6,6 +6,8 @@
 //   - A synonym leaf is the right sibling of the leaf that was split, with fences and a lock of its own. So locks are
 //     per leaf, and not in the leaf table's entries; models, leaf tables and synonym tables are hints, which the fences
 //     in the leaves confirm. A full synonym table refuses nothing: right links lead to all leaves.
+//   - The FAA on a synonym table goes out with the split, as in the paper (3.4). The synonym itself follows by another
+//     posting, because the FAA's result says where it goes. By then the lock is released.
 //   - A leaf table's entry has the leaf's low fence, so that a client READs one leaf, or one line, instead of all that
 //     are within the model's error (model.h).
 //   - Keys may be byte strings of up to 64 bytes (leaf_table.h). The paper's have 8 bytes.

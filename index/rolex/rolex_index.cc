@@ -32,10 +32,10 @@ coro::Task<StatusOr<rdma::GlobalAddress>> BasicRolexIndex<Keys>::OwnGuide::LeadT
 }
 
 template <class Keys>
-coro::Task<StatusOr<typename Guide<Keys>::Synonyms>> BasicRolexIndex<Keys>::OwnGuide::SynonymsFor(Key key) {
+std::optional<typename Guide<Keys>::Synonyms> BasicRolexIndex<Keys>::OwnGuide::KnownSynonyms(const Key& key) const {
   const BasicModel<Keys>& model = index_->directory_.Find(Keys::At(key))->model;
-  co_return typename Guide<Keys>::Synonyms{.table = {index_->first_leaf_.node(), model.synonyms()},
-                                           .number = model.NumberOf(key)};
+  return typename Guide<Keys>::Synonyms{.table = {index_->first_leaf_.node(), model.synonyms()},
+                                        .number = model.NumberOf(key)};
 }
 
 template <class Keys>

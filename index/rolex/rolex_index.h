@@ -86,7 +86,10 @@ class BasicRolexIndex final : public RolexIndex, private remote::OwnLeafFinder<K
     explicit OwnGuide(const BasicRolexIndex* index) : index_(index) {}
     coro::Task<StatusOr<rdma::GlobalAddress>> LeadTo(Point point, int attempt) override;
     void NoteLeaf(const NewLeaf<Keys>&) override {}
-    coro::Task<StatusOr<typename Guide<Keys>::Synonyms>> SynonymsFor(Key key) override;
+    coro::Task<StatusOr<typename Guide<Keys>::Synonyms>> SynonymsFor(Key key) override {
+      co_return *KnownSynonyms(key);
+    }
+    std::optional<typename Guide<Keys>::Synonyms> KnownSynonyms(const Key& key) const override;
     rdma::GlobalAddress queue() const override { return {index_->first_leaf_.node(), index_->queue_offset()}; }
 
    private:

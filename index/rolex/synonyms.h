@@ -4,10 +4,10 @@
 //   line 0     | version | used | dead | 0 ... |
 //   line i     | version | low, leaf | low, leaf | low, leaf | 0 |      low: the number of the leaf's low fence
 //
-//   used       | retired 1 | number of slots that were given out |. Who has split a leaf takes the next slot by FAA,
-//   and
-//              writes the new leaf's low fence and offset into it. Beyond kSynonyms there are no slots: then the leaf
-//              is found by right links only, until the training that is due.
+//   used       | retired 1 | number of slots that were given out |. A client that splits a leaf takes the next slot by
+//              an FAA, which goes out with the split. Then it writes the new leaf's low fence and offset into the slot.
+//              Beyond kSynonyms there are no slots: then the leaf is found by right links only, until the training that
+//              is due.
 //   dead       number of leaves that were absorbed since the training, which count towards the next one
 //   retired    a newer model has replaced this one
 //
@@ -15,9 +15,9 @@
 // are told apart by the low fences in the leaves. The owner reads these where it has to choose. A client needs all of
 // them, to keep what it knows in the order of keys: it READs those of the leaves that are new to it, by one posting.
 //
-// A slot may be empty for a moment, or for ever if its client died. What it has is a hint, like all of a model
-// (model.h). The first word of each line is that of a versioned object, and is never written: the memory will have
-// other uses.
+// A slot may be empty for a moment, or as long as the table lasts, if its client died between the split and the
+// synonym. What it has is a hint, like all of a model (model.h). The first word of each line is that of a versioned
+// object, and is never written: the memory will have other uses.
 //
 // And the queues of models to be trained (3.5), one block per index:
 //

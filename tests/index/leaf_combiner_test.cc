@@ -2,6 +2,7 @@
 #include "index/remote/leaf_combiner.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <iterator>
 #include <map>
@@ -18,6 +19,8 @@
 #include "index/blink/blink.h"
 #include "index/remote/leaf_queues.h"
 #include "index/rolex/rolex.h"
+#include "index/rolex/rolex_index.h"
+#include "index/rolex/synonyms.h"
 #include "tests/index/record_helper.h"
 #include "tests/index/slow_channel.h"
 
@@ -417,6 +420,39 @@ TYPED_TEST(LeafCombinerTest, ALeaderThatEndsLetsTheOthersGoOn) {
     ASSERT_TRUE(status.ok()) << status;
     EXPECT_FALSE(this->index_->Find(Key(from)).record.is_null());
   }
+}
+
+using RolexCombinerTest = LeafCombinerTest<Rolex>;
+
+// What others know of a new leaf costs one posting after the split: the slot was taken in that of the split.
+TEST_F(RolexCombinerTest, ASplitTakesTheSlotOfItsSynonym) {
+  std::set<uint64_t> keys = Load(200);
+  Client client(this);
+  client.Spawn(1001);
+  client.worker->Run();
+  keys.insert(1001);
+  const std::byte* const table = static_cast<rolex::RolexIndex*>(index_.get())->synonym_tables()[0];
+  ASSERT_EQ(LoadWord(table + rolex::kUsedOffset), 0u);
+  const auto postings = [&client] { return std::array{client.channel.reads(), client.channel.changes()}; };
+  size_t splits = 0;
+  for (uint64_t key = 1002; key < 1060; ++key) {
+    if (!keys.insert(key).second) continue;
+    const auto before = postings();
+    client.Spawn(key);
+    client.worker->Run();
+    const bool is_split = LoadWord(table + rolex::kUsedOffset) > splits;
+    EXPECT_EQ(postings()[0], before[0] + 1);
+    EXPECT_EQ(postings()[1], before[1] + (is_split ? 2 : 1));
+    if (!is_split) continue;
+    ++splits;
+    const rolex::Synonym synonym{LoadWord(table + rolex::SynonymOffset(splits - 1)),
+                                 LoadWord(table + rolex::SynonymOffset(splits - 1) + kWordBytes)};
+    const auto* const leaf = reinterpret_cast<const remote::LeafHead*>(cluster_.At({0, synonym.leaf}));
+    EXPECT_EQ(leaf->low, synonym.low);
+  }
+  EXPECT_GE(splits, 3u);
+  EXPECT_TRUE(client.errors.empty());
+  ExpectKeys(keys);
 }
 
 }  // namespace

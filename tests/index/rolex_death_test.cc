@@ -1,5 +1,6 @@
 // Clients of a ROLEX index that die at any verb of any change: the owner's repair leaves nothing locked, lost, doubled
 // or leaked.
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "index/rolex/rolex.h"
 #include "index/rolex/rolex_index.h"
+#include "index/rolex/synonyms.h"
 #include "tests/index/mortal_channel.h"
 #include "tests/index/record_helper.h"
 
@@ -80,6 +82,23 @@ class RolexDeathTest : public ::testing::TestWithParam<std::tuple<uint64_t, KeyK
     ASSERT_TRUE(expected == model.end()) << "lost " << expected->first;
   }
 
+  // Slots of the synonym tables: all that were taken, and those whose synonym was never written.
+  struct Slots {
+    uint64_t taken = 0;
+    uint64_t empty = 0;
+  };
+  Slots CountSlots() const {
+    Slots slots;
+    for (const std::byte* const table : tree_->synonym_tables()) {
+      const uint64_t used = LoadWord(table + rolex::kUsedOffset);
+      slots.taken += rolex::UsedSlots(used);
+      for (uint64_t slot = 0; slot < std::min(rolex::UsedSlots(used), rolex::kSynonyms); ++slot) {
+        slots.empty += LoadWord(table + rolex::SynonymOffset(slot) + kWordBytes) == 0 ? 1 : 0;
+      }
+    }
+    return slots;
+  }
+
   Random random_{Seed()};
   uint64_t seed_ = Seed() * 1'000'000;
   IndexCluster cluster_;
@@ -110,7 +129,7 @@ TEST_P(RolexDeathTest, NothingIsLockedLostDoubledOrLeaked) {
       if (at == model.end()) at = model.begin();
       victim = at->first;
     }
-    if (random_.OneIn(3)) channel_->DieAfter(1 + random_.Below(grows ? 14 : 24));
+    if (random_.OneIn(3)) channel_->DieAfter(1 + random_.Below(grows ? 18 : 24));
     const bool inserts = grows && !model.contains(key);
     if (!inserts && !model.contains(victim)) continue;
     Status status;
@@ -163,6 +182,52 @@ TEST_P(RolexDeathTest, NothingIsLockedLostDoubledOrLeaked) {
   EXPECT_LT(2 * index_->statistics().nodes, most_nodes) << "leaves do not merge";
 }
 
+// Before the split, after it and before the slot of its synonym is taken, before the synonym is written, and after.
+TEST_P(RolexDeathTest, AtEveryVerbOfASplit) {
+  std::map<uint64_t, rdma::GlobalAddress> model;
+  int unknown = 0;
+  int unwritten = 0;
+  int whole = 0;
+  uint64_t key = 1'000'000;
+  size_t verbs = 0;
+  for (bool died = true; died;) {
+    ++verbs;
+    died = false;
+    for (int inserts = 0; inserts < 60 && !died; ++inserts, ++key) {
+      const Slots before = CountSlots();
+      const uint64_t leaves = index_->statistics().nodes;
+      RecordOf(key);
+      channel_->DieAfter(verbs);
+      const Status status = thread_->Await(remote_->Insert(KeyOf(key).view(), RecordOf(key))).status();
+      died = channel_->is_dead();
+      if (!died) {
+        ASSERT_TRUE(status.ok()) << status;
+        model[key] = RecordOf(key);
+        continue;
+      }
+      index_->RepairAfter(1);
+      if (!index_->Find(KeyOf(key).view()).record.is_null()) model[key] = RecordOf(key);
+      ExpectContent(model);
+      if (HasFatalFailure()) return;
+      if (index_->statistics().nodes > leaves) {
+        const Slots after = CountSlots();
+        (after.taken == before.taken ? unknown : after.empty > before.empty ? unwritten : whole) += 1;
+      }
+      Revive();
+    }
+  }
+  EXPECT_GT(verbs, 12u);
+  EXPECT_GT(unknown, 0);
+  EXPECT_GT(unwritten, 0);
+  EXPECT_GT(whole, 0);
+  // A client that comes later finds all.
+  for (const auto& [number, record] : model) {
+    const auto found = thread_->Await(remote_->Find(KeyOf(number).view()));
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(found->record, record);
+  }
+}
+
 // The owner's threads and another client go on while a client dies again and again.
 TEST_P(RolexDeathTest, OthersGoOn) {
   constexpr uint64_t kKeysEach = 400;
@@ -199,7 +264,7 @@ TEST_P(RolexDeathTest, OthersGoOn) {
   for (int round = 0; round < 1500; ++round) {
     const uint64_t key = 3 * random_.Below(kKeysEach) + 2;
     const bool inserts = !model.contains(key);
-    if (random_.OneIn(4)) channel_->DieAfter(1 + random_.Below(14));
+    if (random_.OneIn(4)) channel_->DieAfter(1 + random_.Below(18));
     const Status status = inserts ? thread_->Await(remote_->Insert(KeyOf(key).view(), RecordOf(key))).status()
                                   : thread_->Await(remote_->Remove(KeyOf(key).view(), model.at(key))).status();
     bool is_there = inserts;
