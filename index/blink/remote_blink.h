@@ -84,6 +84,11 @@ class RemoteBlink final : public RemoteIndex, public remote::CombinedLeaves<Keys
   // Its separator is in no node yet.
   bool NoteSplit(const Keyed&) override { return false; }
   remote::SplitHint HintOf(std::span<const Keyed>) override { return std::nullopt; }
+  coro::Task<StatusOr<remote::LeafLook>> ReadExpected(Key, rdma::GlobalAddress leaf, bool /*is_first*/,
+                                                      Image* image) override {
+    StatusOr<remote::LeafLook> look = co_await leaves_.Read(leaf, image);
+    co_return look;
+  }
   coro::Task<void> PublishSplits(std::vector<Keyed> rights, remote::SplitHint) override {
     for (const Keyed& right : rights) co_await editor_->InsertSeparator(1, right);
   }

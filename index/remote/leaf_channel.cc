@@ -1,5 +1,7 @@
 #include "index/remote/leaf_channel.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +12,9 @@
 
 namespace gannet::index::remote {
 namespace {
+
+// READs that go out with that of a leaf.
+constexpr size_t kMostAlong = 2;
 
 bool IsUnknownOutcome(const Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
@@ -44,12 +49,14 @@ LeafChannel::LeafChannel(rdma::Channel* channel, rdma::Node* node, rdma::NodeId 
       patience_nanos_(static_cast<uint64_t>(absl::ToInt64Nanoseconds(patience))) {}
 
 template <class Head>
-coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, BasicLeafImage<Head>* image) {
+coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, BasicLeafImage<Head>* image,
+                                                 std::span<const rdma::Operation> along) {
   if (leaf.node() != owner_ || leaf.offset() % kLineBytes != 0 ||
       (own_blocks_ != nullptr && !own_blocks_->MayHave(leaf))) {
     co_return absl::InvalidArgumentError(absl::StrCat("there is no leaf at ", leaf.ToString()));
   }
   const std::byte* const own = is_own_ ? channel_->Local(leaf) : nullptr;
+  GANNET_CHECK(along.size() <= (own == nullptr ? kMostAlong : 0), "%d READs with that of a leaf", along.size());
   Backoff backoff;
   uint64_t deadline = 0;
   for (;;) {
@@ -57,7 +64,16 @@ coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, Basic
     if (own != nullptr) {
       look = ReadOwnLeaf(own, image, fence_lines_);
     } else {
-      const Status status = co_await channel_->Read(leaf, image, static_cast<uint32_t>(leaf_bytes()));
+      Status status;
+      const auto bytes = static_cast<uint32_t>(leaf_bytes());
+      if (along.empty()) {
+        status = co_await channel_->Read(leaf, image, bytes);
+      } else {
+        std::array<rdma::Operation, 1 + kMostAlong> reads = {rdma::Operation::Read(leaf, image, bytes)};
+        std::ranges::copy(along, reads.begin() + 1);
+        status = co_await channel_->Post(std::span(reads).first(1 + along.size()));
+        along = {};
+      }
       GANNET_CO_RETURN_IF_ERROR(status);
       ++leaves_read_;
       Charge(Cost::kRecordLine, leaf_bytes() / kLineBytes);
@@ -76,8 +92,10 @@ coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, Basic
   }
 }
 
-template coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, LeafImage* image);
-template coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, TaggedImage* image);
+template coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, LeafImage* image,
+                                                          std::span<const rdma::Operation> along);
+template coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, TaggedImage* image,
+                                                          std::span<const rdma::Operation> along);
 
 // A line is busy while its words change. So readers try again.
 void LeafChannel::CarryOut(std::span<rdma::Operation> operations) {

@@ -61,9 +61,11 @@ class LeafChannel {
   uint64_t patience_nanos() const { return patience_nanos_; }
 
   // READs a leaf until its image is whole or dead, which it returns. InvalidArgument if there is no leaf at this
-  // address, as a hostile client may have written it.
+  // address, as a hostile client may have written it. `along`: READs that go out with the first one of the leaf; only
+  // of a client.
   template <class Head>
-  coro::Task<StatusOr<LeafLook>> Read(rdma::GlobalAddress leaf, BasicLeafImage<Head>* image);
+  coro::Task<StatusOr<LeafLook>> Read(rdma::GlobalAddress leaf, BasicLeafImage<Head>* image,
+                                      std::span<const rdma::Operation> along = {});
 
   // Takes the lock. False: the leaf has changed since the draft's image, or this channel is changing it now.
   // `connection`: that of the blocks that the change makes leaves; then False also if it has ended. 0: any.

@@ -14,8 +14,6 @@ namespace {
 
 // Leaves to which one insert comes: the caches of clients are wrong about it, or it is split again and again.
 constexpr int kMostTurns = 16;
-// Right links that a leader follows before it searches.
-constexpr int kFewRights = 4;
 // Blocks for a split are there before the lock is taken, for so many more entries than wait by then.
 constexpr size_t kMayCome = 8;
 constexpr size_t kMostNewLeaves = 4;  // of one split
@@ -48,33 +46,40 @@ coro::Task<StatusOr<rdma::GlobalAddress>> LeafCombiner<Keys>::QueueFor(Request* 
 }
 
 template <class Keys>
-coro::Task<Status> LeafCombiner<Keys>::ReadPlace(rdma::GlobalAddress leaf, Request* own) {
+coro::Task<StatusOr<bool>> LeafCombiner<Keys>::ReadPlace(rdma::GlobalAddress leaf, Request* own) {
   Place* const place = &own->place;
   const auto& key = Keys::KeyOf(own->entry);
   Keys::ForgetKeys(&place->keys);
   place->address = leaf;
-  for (int rights = 0; rights <= kFewRights; ++rights) {
-    const StatusOr<LeafLook> look = co_await leaves_->Read(place->address, &place->image);
-    // A wrong address is what a stale or hostile hint may have.
-    if (!look.ok() && !absl::IsInvalidArgument(look.status())) co_return look.status();
-    if (!look.ok() || *look != LeafLook::kWhole || place->image.level() != 0) break;
-    if (rights > 0 && !index_->NoteSplit(Keys::ChildEntry(Keys::LowOf(place->image), place->address))) break;
-    if (Keys::CoversKey(place->image, key)) {
-      own->leaf = place->address;
-      co_return absl::OkStatus();
+  const StatusOr<LeafLook> look = co_await index_->ReadExpected(key, leaf, own->turns == 0, &place->image);
+  // A wrong address is what a stale or hostile hint may have.
+  if (!look.ok() && !absl::IsInvalidArgument(look.status())) co_return look.status();
+  if (look.ok() && *look == LeafLook::kWhole && place->image.level() == 0) {
+    own->leaf = leaf;
+    if (Keys::CoversKey(place->image, key)) co_return true;
+    if (!Keys::BeginsBehind(place->image, Keys::At(key)) &&
+        index_->NoteSplit(Keys::ChildEntry(Keys::NextLow(place->image), place->image.right())) &&
+        index_->ExpectLeaf(key) != leaf) {
+      co_return false;
     }
-    if (Keys::BeginsBehind(place->image, Keys::At(key))) break;
-    place->address = place->image.right();
   }
   const Status located = co_await index_->LocateLeaf(key, place);
-  if (located.ok()) own->leaf = place->address;
-  co_return located;
+  if (!located.ok()) co_return located;
+  own->leaf = place->address;
+  co_return true;
+}
+
+template <class Keys>
+void LeafCombiner<Keys>::SendOthersAway(LeafQueues::Lead* lead, const Place& place) {
+  lead->SendAway([&place](const LeafQueues::Waiter& waiter) {
+    return Keys::CoversKey(place.image, Keys::KeyOf(static_cast<const Request&>(waiter).entry));
+  });
 }
 
 template <class Keys>
 coro::Task<StatusOr<std::optional<Change>>> LeafCombiner<Keys>::Insert(Keyed entry) {
   Request request(worker_, entry);
-  for (int turns = 0; turns < kMostTurns; ++turns) {
+  for (; request.turns < kMostTurns; ++request.turns) {
     const StatusOr<rdma::GlobalAddress> leaf = co_await QueueFor(&request);
     if (!leaf.ok()) co_return leaf.status();
     const LeafQueues::Turn turn = co_await queues_->Enter(*leaf, &request);
@@ -111,19 +116,24 @@ coro::Task<StatusOr<typename LeafCombiner<Keys>::Step>> LeafCombiner<Keys>::Inse
   for (;;) {
     // What was handed on may be the image of a leaf that does not cover this key.
     if (own->leaf != lead->leaf() || !Keys::CoversKey(place->image, Keys::KeyOf(own->entry))) {
-      const Status read = co_await ReadPlace(lead->leaf(), own);
-      if (!read.ok()) co_return read;
+      const StatusOr<bool> read = co_await ReadPlace(lead->leaf(), own);
+      if (!read.ok()) co_return read.status();
+      if (!*read) {
+        // All go on to the right of this leaf together, but those whose keys it covers: none waits until another one
+        // has found its leaf.
+        SendOthersAway(lead, *place);
+        lead->Pass(hand);
+        own->leaf.reset();
+        co_return Step::kAgain;
+      }
       if (own->leaf != lead->leaf()) co_return Step::kAgain;
     }
     const size_t waiting = lead->waiting();
     if (waiting > 0) {
-      // Those that belong elsewhere go on at once; now the caches lead them to the right of this leaf.
       if (!Keys::IsLast(place->image)) {
         index_->NoteSplit(Keys::ChildEntry(Keys::NextLow(place->image), place->image.right()));
       }
-      lead->SendAway([place](const LeafQueues::Waiter& waiter) {
-        return Keys::CoversKey(place->image, Keys::KeyOf(static_cast<const Request&>(waiter).entry));
-      });
+      SendOthersAway(lead, *place);
     }
     std::vector<FreeBlock> blocks;
     for (size_t wanted = LeavesFor(*place, waiting); blocks.size() < wanted;) {
@@ -221,6 +231,7 @@ coro::Task<StatusOr<bool>> LeafCombiner<Keys>::ChangeLocked(LeafQueues::Lead* le
   using Insertion = typename Batch::Insertion;
   constexpr size_t kSlots = Keys::kSlots;
   const Place& place = own->place;
+  SendOthersAway(lead, place);  // which have come while the lock was taken
   Batch batch(lead, own);
   // Those that the leaf covers and does not have, by their keys. Of equal keys the first remains, of which the leader's
   // is one.

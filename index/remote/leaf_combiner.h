@@ -3,6 +3,11 @@
 // entries of all that wait in one change. If they have no room, it splits the leaf, and both parts get what belongs
 // there. So a run of inserts into one leaf costs one READ, and one lock and one change for each batch of them.
 //
+// Other machines may have split the leaf since the caches learned of it, which is the rule where keys ascend. Then the
+// leader and those that wait go on to the right together, each to the leaf that the caches expect by then: none waits
+// for the search of another. After the second leaf that was too far left, the caches catch up with the splits of other
+// machines while the third one is READ (ReadExpected).
+//
 // What it does not decide itself, it leaves to the caller, which then inserts alone: a key that the leaf has; a byte
 // key whose tag the leaf has, since only that record could tell whether it is the same key; a split of a leaf of byte
 // keys, or of the root of a tree.
@@ -38,6 +43,11 @@ class CombinedLeaves : public LeafFinder<Keys>, public SplitHints<Keys> {
  public:
   // Whether a split of this leaf is one of leaf_split.h. All of its keys are known.
   virtual bool MaySplit(const LeafPlaceOf<Keys>& place) const = 0;
+  // READs the leaf that the client's caches expect to cover `key`, as LeafChannel::Read does. Caches that are behind
+  // the splits of other machines may be brought up to date in the same posting. `is_first`: they have not been wrong
+  // about this key yet.
+  virtual coro::Task<StatusOr<LeafLook>> ReadExpected(typename Keys::Key key, rdma::GlobalAddress leaf, bool is_first,
+                                                      typename Keys::Image* image) = 0;
   // A split has made this leaf, with its low fence as key. For the client's caches; returns whether they lead to it
   // now. Then, for others; `hint` went out with the split (SplitHints).
   virtual bool NoteSplit(const typename Keys::Keyed& right) = 0;
@@ -69,6 +79,7 @@ class LeafCombiner {
     Request(coro::Worker* worker, const Keyed& of) : Waiter(worker), entry(of) {}
 
     const Keyed entry;
+    int turns = 0;                            // those before
     std::optional<rdma::GlobalAddress> leaf;  // that covers the key: then `place` has its image
     Place place;
     Status status;
@@ -79,8 +90,9 @@ class LeafCombiner {
 
   // Where to queue for the key: by the client's caches, or by a search.
   coro::Task<StatusOr<rdma::GlobalAddress>> QueueFor(Request* request);
-  // Finds the place of the leader's key, which is in the queue's leaf if that is right.
-  coro::Task<Status> ReadPlace(rdma::GlobalAddress leaf, Request* own);
+  // READs the queue's leaf for the leader, whose place it is if it covers the leader's key. False: it does not, but the
+  // caches lead to the right of it now. If it is no leaf, or begins behind the key, the leader searches.
+  coro::Task<StatusOr<bool>> ReadPlace(rdma::GlobalAddress leaf, Request* own);
   coro::Task<StatusOr<Step>> InsertAll(LeafQueues::Lead* lead, Request* own);
   // Number of new leaves that a split may need.
   size_t LeavesFor(const Place& place, size_t waiting) const;
@@ -92,6 +104,8 @@ class LeafCombiner {
   // The leaf is locked. `blocks`: for a split. False: the leader's own entry has found no room.
   coro::Task<StatusOr<bool>> ChangeLocked(LeafQueues::Lead* lead, Request* own, Draft* draft,
                                           std::span<const FreeBlock> blocks, Splits* splits);
+  // Those that wait for a leaf that does not cover their keys go on at once: the caches lead them elsewhere.
+  static void SendOthersAway(LeafQueues::Lead* lead, const Place& place);
   bool IsNew(const typename Keys::Image& image, const Keyed& entry) const;
 
   LeafChannel* leaves_;

@@ -9,7 +9,7 @@
 //   comes first          leads ------------------------------> answered by itself
 //   comes later          waits --> taken by the leader ------> kAnswered
 //                          |`----> passed the lead ----------> kLeads
-//                           `----> the leader has failed, or found that the leaf is another: kAgain
+//                           `----> the leader has failed, or found that its key's leaf is another: kAgain
 //
 // The queues guard nothing, and nothing of them is in the leaf: its lock names the channel of the leader, which posts
 // all verbs of the change. So a change needs nothing but that lock, and a client that is not in the queue (a

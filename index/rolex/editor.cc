@@ -222,7 +222,7 @@ coro::Task<void> Editor<Keys>::AddSynonyms(std::span<const typename Keys::Keyed>
     synonyms.push_back({known->number, NewLeaf<Keys>::Of(right, leaves_->owner()).leaf});
   }
   std::vector<rdma::Operation> writes;
-  for (size_t i = 0; i < synonyms.size() && first + i < kSynonyms; ++i) {
+  for (size_t i = 0; i < synonyms.size(); ++i) {
     writes.push_back(rdma::Operation::Write(&synonyms[i], table + SynonymOffset(first + i), sizeof(Synonym)));
   }
   if (!writes.empty()) {

@@ -10,8 +10,18 @@
 #include "rdma/rpc.h"
 
 namespace gannet::index::rolex {
+
+using remote::LeafLook;
+
 namespace {
 
+// The last slots that were taken may not be written yet. So they are READ again.
+constexpr uint64_t kLateSlots = 12;
+// Slots that are READ before it is known how many are used.
+constexpr uint64_t kSlotsAhead = 24;
+// READs of leaves that bring the synonyms of a model along, from the time on when it was behind, until as many of them
+// have brought nothing.
+constexpr int kLooksWhenBehind = 8;
 // A directory that changes while it is read shows that; but not so often.
 constexpr int kMostTries = 20;
 
@@ -162,30 +172,66 @@ coro::Task<Status> ModelCache<Keys>::FetchModel(Point point, uint64_t old) {
 }
 
 template <class Keys>
-coro::Task<Status> ModelCache<Keys>::FetchSynonyms(std::shared_ptr<Known> known, uint64_t used) {
+rdma::Operation ModelCache<Keys>::ReadOfSlots(const Known& known, uint64_t slot, uint64_t end, SlotLines* lines) {
+  lines->first = slot;
+  lines->end = std::min(end, slot - slot % kSynonyms + kSynonyms);
+  const size_t from = SynonymOffset(slot) / kLineBytes * kLineBytes;
+  const size_t to = SynonymOffset(lines->end - 1) / kLineBytes * kLineBytes + kLineBytes;
+  lines->bytes.resize(to - from);
+  return rdma::Operation::Read({owner_, known.model.synonyms() + from}, lines->bytes.data(),
+                               static_cast<uint32_t>(lines->bytes.size()));
+}
+
+template <class Keys>
+auto ModelCache<Keys>::ReadsFor(const Known& known, SynonymReads* reads)
+    -> std::array<rdma::Operation, kReadsOfSynonyms> {
   uint64_t slot = 0;
   {
     const Reading models(view_);
-    slot = known->slots;
+    slot = known.slots;
   }
-  if (used <= slot) co_return absl::OkStatus();
-  const size_t begin = SynonymOffset(slot) / kLineBytes * kLineBytes;
-  const size_t end = SynonymOffset(used - 1) / kLineBytes * kLineBytes + kLineBytes;
-  std::vector<std::byte> lines(end - begin);
-  const Status read = co_await channel_->Read({owner_, known->model.synonyms() + begin}, lines.data(),
-                                              static_cast<uint32_t>(lines.size()));
-  GANNET_CO_RETURN_IF_ERROR(read);
+  return {rdma::Operation::Read({owner_, known.model.synonyms() + kUsedOffset}, &reads->used, kWordBytes),
+          ReadOfSlots(known, slot, slot + kSlotsAhead, &reads->slots)};
+}
+
+template <class Keys>
+coro::Task<StatusOr<bool>> ModelCache<Keys>::TakeSynonyms(std::shared_ptr<Known> known, Point point,
+                                                          SynonymReads* reads) {
+  const uint64_t used = reads->used;
+  if ((used & kRetiredBit) != 0) {
+    const Status fetched = co_await FetchModel(point, known->model.generation());
+    if (!fetched.ok()) co_return fetched;
+    co_return true;
+  }
+  const uint64_t sure = used < kLateSlots ? 0 : used - kLateSlots;
+  std::vector<uint64_t> seen;
+  bool is_behind = false;
+  {
+    const Reading models(view_);
+    seen = known->late;
+    is_behind = known->slots < sure;
+  }
   std::vector<Synonym> synonyms;
-  for (; slot < used; ++slot) {
-    const std::byte* const at = lines.data() + (SynonymOffset(slot) - begin);
-    // A slot that is not written yet comes to light when somebody follows right links.
-    const Synonym synonym{.low = LoadWord(at), .leaf = LoadWord(at + kWordBytes)};
-    if (synonym.leaf != 0) synonyms.push_back(synonym);
+  std::vector<uint64_t> late;
+  for (SlotLines* const lines = &reads->slots;;) {
+    const size_t begin = SynonymOffset(lines->first) / kLineBytes * kLineBytes;
+    const uint64_t end = std::min(lines->end, used);
+    for (uint64_t slot = std::max(lines->first, OldestSlot(used)); slot < end; ++slot) {
+      const std::byte* const at = lines->bytes.data() + (SynonymOffset(slot) - begin);
+      const Synonym synonym{.low = LoadWord(at), .leaf = LoadWord(at + kWordBytes)};
+      if (synonym.leaf == 0) continue;
+      if (slot >= sure) late.push_back(synonym.leaf);
+      if (std::ranges::find(seen, synonym.leaf) == seen.end()) synonyms.push_back(synonym);
+    }
+    if (lines->end >= used) break;
+    rdma::Operation rest[] = {ReadOfSlots(*known, std::max(lines->end, OldestSlot(used)), used, lines)};
+    const Status read = co_await channel_->Post(rest);
+    if (!read.ok()) co_return read;
   }
+  if (synonyms.empty() && !is_behind) co_return false;
   const StatusOr<std::vector<NewLeaf<Keys>>> leaves = co_await LowsOf(std::move(synonyms));
   if (!leaves.ok()) co_return leaves.status();
-  Changing(view_)->AddSynonyms(known.get(), *leaves, used);
-  co_return absl::OkStatus();
+  co_return Changing(view_)->AddSynonyms(known.get(), *leaves, sure, std::move(late)) > 0;
 }
 
 template <class Keys>
@@ -195,15 +241,35 @@ coro::Task<Status> ModelCache<Keys>::Refresh(Point point) {
     const Status fetched = co_await FetchModel(point, 0);
     co_return fetched;
   }
-  uint64_t used = 0;
-  const Status read = co_await channel_->Read({owner_, known->model.synonyms() + kUsedOffset}, &used, kWordBytes);
+  SynonymReads reads;
+  auto operations = ReadsFor(*known, &reads);
+  const Status read = co_await channel_->Post(operations);
   GANNET_CO_RETURN_IF_ERROR(read);
-  if ((used & kRetiredBit) != 0) {
-    const Status fetched = co_await FetchModel(point, known->model.generation());
-    co_return fetched;
+  const StatusOr<bool> taken = co_await TakeSynonyms(known, point, &reads);
+  co_return taken.status();
+}
+
+template <class Keys>
+coro::Task<StatusOr<LeafLook>> ModelCache<Keys>::ReadLeaf(Key key, rdma::GlobalAddress leaf, bool is_first,
+                                                          Image* image) {
+  const Point point = Keys::At(key);
+  const std::shared_ptr<Known> known = ModelFor(point);
+  if (known == nullptr || known->looks_left.load(std::memory_order_relaxed) <= 0) {
+    const StatusOr<LeafLook> look = co_await leaves_->Read(leaf, image);
+    if (known != nullptr && !is_first && look.ok() && *look == LeafLook::kWhole && Keys::EndsBefore(*image, point)) {
+      known->looks_left.store(kLooksWhenBehind, std::memory_order_relaxed);
+    }
+    co_return look;
   }
-  const Status fetched = co_await FetchSynonyms(known, UsedSlots(used));
-  co_return fetched;
+  SynonymReads reads;
+  const auto along = ReadsFor(*known, &reads);
+  const StatusOr<LeafLook> look = co_await leaves_->Read(leaf, image, along);
+  if (!look.ok()) co_return look;
+  // If that fails, the leaf was READ nevertheless.
+  const StatusOr<bool> is_new = co_await TakeSynonyms(known, point, &reads);
+  const bool is_behind = *look == LeafLook::kWhole && Keys::EndsBefore(*image, point);
+  if (is_new.ok() && !*is_new && !is_behind) known->looks_left.fetch_sub(1, std::memory_order_relaxed);
+  co_return look;
 }
 
 template <class Keys>

@@ -3,6 +3,7 @@
 // use it at once.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -30,6 +31,7 @@ class ModelCache final : public Guide<Keys> {
   using Key = typename Keys::Key;
   using Point = typename Keys::Point;
   using Schema = typename Keys::Schema;
+  using Image = typename Keys::Image;
   using Models = SharedModelsOf<Keys>;
 
   // Where a lookup begins.
@@ -63,6 +65,10 @@ class ModelCache final : public Guide<Keys> {
   void NoteLeaf(const NewLeaf<Keys>& leaf) override;
   coro::Task<StatusOr<typename Guide<Keys>::Synonyms>> SynonymsFor(Key key) override;
   std::optional<typename Guide<Keys>::Synonyms> KnownSynonyms(const Key& key) const override;
+  // READs a leaf that was found for `key`, as LeafChannel::Read does. If the model for the key was behind the splits
+  // of other machines not long ago, its synonyms come along, by the same posting. It is behind when it leads to a leaf,
+  // not the first for this key, that ends before the key: the right link of the first was not enough.
+  coro::Task<StatusOr<remote::LeafLook>> ReadLeaf(Key key, rdma::GlobalAddress leaf, bool is_first, Image* image);
   rdma::GlobalAddress queue() const override;
 
   remote::LeafQueues* queues() const { return &models_->queues(); }
@@ -84,7 +90,23 @@ class ModelCache final : public Guide<Keys> {
   coro::Task<Status> FetchModel(Point point, uint64_t old);
   // Brings the model for `point` and its synonyms up to date.
   coro::Task<Status> Refresh(Point point);
-  coro::Task<Status> FetchSynonyms(std::shared_ptr<Known> known, uint64_t used);
+  // Slots of a synonym table, in one READ.
+  struct SlotLines {
+    uint64_t first = 0;
+    uint64_t end = 0;
+    std::vector<std::byte> bytes;  // of the whole lines
+  };
+  // The READs that bring a model's synonyms up to date, of one posting.
+  struct SynonymReads {
+    uint64_t used = 0;
+    SlotLines slots;
+  };
+  static constexpr size_t kReadsOfSynonyms = 2;
+  // A READ of the slots from `slot` up to `end`, or to the end of the ring.
+  rdma::Operation ReadOfSlots(const Known& known, uint64_t slot, uint64_t end, SlotLines* lines);
+  std::array<rdma::Operation, kReadsOfSynonyms> ReadsFor(const Known& known, SynonymReads* reads);
+  // Takes what these READs have brought, and fetches the rest. Returns whether anything was new.
+  coro::Task<StatusOr<bool>> TakeSynonyms(std::shared_ptr<Known> known, Point point, SynonymReads* reads);
   // The low fences of the leaves that the slots of a synonym table name. Byte keys: READ from the leaves.
   coro::Task<StatusOr<std::vector<NewLeaf<Keys>>>> LowsOf(std::vector<Synonym> synonyms);
 

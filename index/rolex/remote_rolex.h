@@ -97,6 +97,11 @@ class RemoteRolex final : public RemoteIndex, public remote::CombinedLeaves<Keys
     cache_.NoteLeaf(NewLeaf<Keys>::Of(right, owner_));
     return true;
   }
+  coro::Task<StatusOr<remote::LeafLook>> ReadExpected(Key key, rdma::GlobalAddress leaf, bool is_first,
+                                                      Image* image) override {
+    StatusOr<remote::LeafLook> look = co_await cache_.ReadLeaf(key, leaf, is_first, image);
+    co_return look;
+  }
   remote::SplitHint HintOf(std::span<const Keyed> rights) override { return editor_->HintOf(rights); }
   coro::Task<void> PublishSplits(std::vector<Keyed> rights, remote::SplitHint hint) override;
 

@@ -163,9 +163,8 @@ void Retraining<Keys>::AddSynonym(const Own& model, const Key& low, uint64_t lea
   const Synonym synonym{model.model.NumberOf(low), leaf};
   const rdma::GlobalAddress table = AddressOf(model.synonyms);
   rdma::Operation take[] = {rdma::Operation::FetchAndAdd(table + kUsedOffset, 1)};
-  if (!Post(take).ok() || UsedSlots(take[0].result) == kSynonyms) return;
-  rdma::Operation write[] = {
-      rdma::Operation::Write(&synonym, table + SynonymOffset(UsedSlots(take[0].result)), sizeof(synonym))};
+  if (!Post(take).ok()) return;
+  rdma::Operation write[] = {rdma::Operation::Write(&synonym, table + SynonymOffset(take[0].result), sizeof(synonym))};
   Post(write).IgnoreError();  // then the slot stays empty
 }
 
@@ -201,13 +200,17 @@ void Retraining<Keys>::Train(Context& context, const Own* model) {
   // Of the old and the new model only this thread frees anything; the epoch has been entered.
   for (size_t i = 0; i < old.size(); ++i) {
     const uint64_t end = Retire(old[i]->synonyms);
-    for (uint64_t slot = used[i]; slot < end; ++slot) {
+    for (uint64_t slot = std::max(used[i], OldestSlot(end)); slot < end; ++slot) {
       const Synonym late = LoadSynonym(old[i]->synonyms, slot);
       const std::optional<Key> low = late.leaf == 0 ? std::nullopt : LowOf(*leaves_, late);
       if (!low.has_value()) continue;
       const auto to = std::ranges::find_if(fresh, [&low](const Own* one) { return one->model.CoversKey(*low); });
       if (to != fresh.end()) AddSynonym(**to, *low, late.leaf);
     }
+  }
+  // The clients queue a table when they take a certain slot of it, which may have been given to one of these.
+  for (const Own* const one : fresh) {
+    if (NeedsTraining(*one)) CheckAll();
   }
   trained_.fetch_add(1, std::memory_order_relaxed);
 }

@@ -5,7 +5,8 @@
 // What is different from the paper.
 //   - A synonym leaf is the right sibling of the leaf that was split, with fences and a lock of its own. So locks are
 //     per leaf, and not in the leaf table's entries; models, leaf tables and synonym tables are hints, which the fences
-//     in the leaves confirm. A full synonym table refuses nothing: right links lead to all leaves.
+//     in the leaves confirm. A full synonym table refuses nothing: right links lead to all leaves, and its oldest
+//     synonyms make room for new ones.
 //   - The FAA on a synonym table goes out with the split, as in the paper (3.4). The synonym itself follows by another
 //     posting, because the FAA's result says where it goes. By then the lock is released.
 //   - A leaf table's entry has the leaf's low fence, so that a client READs one leaf, or one line, instead of all that

@@ -117,7 +117,7 @@ template <class Keys>
 rdma::GlobalAddress BasicRolexIndex<Keys>::SynonymFor(const Point& point) const {
   const OwnModel<Keys>* const model = directory_.Find(point);
   if (model == nullptr) return {};
-  const uint64_t used = UsedSlots(LoadWord(model->synonyms + kUsedOffset));
+  const uint64_t used = std::min(UsedSlots(LoadWord(model->synonyms + kUsedOffset)), kSynonyms);
   uint64_t number = 0;
   if constexpr (Keys::kKeysElsewhere) {
     number = model->model.NumberOf(point.key);

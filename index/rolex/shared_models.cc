@@ -130,22 +130,36 @@ void KnownModels<Keys>::NoteLeaf(const NewLeaf<Keys>& leaf) {
   const Point point = Keys::At(leaf.low);
   Known* const known = Covering(point);
   if (known == nullptr || leaf.leaf == known->model.OffsetOf(known->model.For(point).leaf)) return;
-  AddSynonyms(known, std::span(&leaf, 1), 0);
+  AddLeaves(known, std::span(&leaf, 1));
 }
 
 template <class Keys>
-void KnownModels<Keys>::AddSynonyms(Known* model, std::span<const NewLeaf<Keys>> leaves, uint64_t slots) {
+size_t KnownModels<Keys>::AddSynonyms(Known* model, std::span<const NewLeaf<Keys>> leaves, uint64_t slots,
+                                      std::vector<uint64_t> late) {
+  // Another client may have READ more.
+  if (slots >= model->slots) {
+    model->slots = slots;
+    model->late = std::move(late);
+  }
+  return AddLeaves(model, leaves);
+}
+
+template <class Keys>
+size_t KnownModels<Keys>::AddLeaves(Known* model, std::span<const NewLeaf<Keys>> leaves) {
   const Key& first = model->model.first();
   const auto at = models_.find(first);
   const bool is_here = at != models_.end() && at->second.get() == model;  // or it was replaced, or evicted
+  size_t added = 0;
   for (const NewLeaf<Keys>& one : leaves) {
     if (one.leaf == 0 || one.leaf % kLineBytes != 0 || !model->model.CoversKey(one.low)) continue;
-    if (!model->synonyms.insert_or_assign(one.low, one.leaf).second || !is_here) continue;
+    if (!model->synonyms.insert_or_assign(one.low, one.leaf).second) continue;
+    ++added;
+    if (!is_here) continue;
     model_bytes_ += Known::kSynonymBytes;
     Count(Known::kSynonymBytes, 0);
   }
-  model->slots = std::max(model->slots, slots);
   if (is_here) Evict(first);
+  return added;
 }
 
 template <class Keys>

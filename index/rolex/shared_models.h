@@ -38,9 +38,12 @@ struct KnownModel {
   using Synonyms = absl::btree_map<typename Keys::Key, uint64_t>;
 
   BasicModel<Keys> model;                // never changes
-  uint64_t slots = 0;                    // of the synonym table that were fetched
+  uint64_t slots = 0;                    // of the synonym table that need not be READ again
+  std::vector<uint64_t> late{};          // leaves that were in slots behind those
   Synonyms synonyms{};                   // by low fence: the leaf's offset
   mutable std::atomic<bool> used{true};  // since CLOCK's hand passed
+  // For how many READs of leaves the synonyms come along, because splits of others outran this: ModelCache::ReadLeaf.
+  std::atomic<int> looks_left{0};
 
   static constexpr uint64_t kSynonymBytes = sizeof(typename Synonyms::value_type);
   uint64_t bytes() const { return model.bytes() + synonyms.size() * kSynonymBytes; }
@@ -77,8 +80,9 @@ class KnownModels {
   void Install(BasicModel<Keys> model);
   // A leaf that is not in its model's table. No effect if the model is not known.
   void NoteLeaf(const NewLeaf<Keys>& leaf);
-  // Adds what was READ of the synonym table of a model, up to slot `slots`.
-  void AddSynonyms(Known* model, std::span<const NewLeaf<Keys>> leaves, uint64_t slots);
+  // Adds what was READ of the synonym table of a model: all up to slot `slots`, and `late` behind it. Returns the
+  // number of leaves that were not known.
+  size_t AddSynonyms(Known* model, std::span<const NewLeaf<Keys>> leaves, uint64_t slots, std::vector<uint64_t> late);
   // What is known of the model's synonyms is wrong.
   void DropSynonyms(const Point& point);
 
@@ -108,6 +112,7 @@ class KnownModels {
   using Models = absl::btree_map<Key, std::shared_ptr<Known>>;
 
   Known* Covering(const Point& point) const;
+  size_t AddLeaves(Known* model, std::span<const NewLeaf<Keys>> leaves);
   typename Models::iterator Erase(typename Models::iterator at);
   // Makes room, but not by the model that begins at `keep`.
   void Evict(const Key& keep);

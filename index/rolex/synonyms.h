@@ -6,8 +6,8 @@
 //
 //   used       | retired 1 | number of slots that were given out |. A client that splits a leaf takes the next slot by
 //              an FAA, which goes out with the split. Then it writes the new leaf's low fence and offset into the slot.
-//              Beyond kSynonyms there are no slots: then the leaf is found by right links only, until the training that
-//              is due.
+//              The table is a ring of kSynonyms slots: if splits outrun the training that is due, the newest leaves
+//              take the slots of the oldest, which are found by right links.
 //   dead       number of leaves that were absorbed since the training, which count towards the next one
 //   retired    a newer model has replaced this one
 //
@@ -15,9 +15,10 @@
 // are told apart by the low fences in the leaves. The owner reads these where it has to choose. A client needs all of
 // them, to keep what it knows in the order of keys: it READs those of the leaves that are new to it, by one posting.
 //
-// A slot may be empty for a moment, or as long as the table lasts, if its client died between the split and the
-// synonym. What it has is a hint, like all of a model (model.h). The first word of each line is that of a versioned
-// object, and is never written: the memory will have other uses.
+// A slot may be empty, or have its old content, for a moment; or until the ring comes round, if its client died between
+// the split and the synonym. What it has is a hint, like all of a model
+// (model.h). The first word of each line is that of a versioned object, and is never written: the memory will have
+// other uses.
 //
 // And the queues of models to be trained (3.5), one block per index:
 //
@@ -55,13 +56,18 @@ inline constexpr size_t kSynonymTableBytes = (1 + kSynonyms / kSynonymsPerLine) 
 inline constexpr size_t kUsedOffset = 8;
 inline constexpr size_t kDeadOffset = 16;
 
+// `slot`: any that was given out.
 constexpr size_t SynonymOffset(uint64_t slot) {
+  slot %= kSynonyms;
   return (1 + slot / kSynonymsPerLine) * kLineBytes + kWordBytes + slot % kSynonymsPerLine * sizeof(Synonym);
 }
-// Slots that were given out, and exist.
+// The slots that were given out, up to this one.
 constexpr uint64_t UsedSlots(uint64_t used) {
-  const uint64_t given = used & ~kRetiredBit;
-  return given < kSynonyms ? given : kSynonyms;
+  return used & ~kRetiredBit;
+}
+// The first of them whose place has not been given to another one.
+constexpr uint64_t OldestSlot(uint64_t used) {
+  return UsedSlots(used) < kSynonyms ? 0 : UsedSlots(used) - kSynonyms;
 }
 
 // By the owner.

@@ -422,7 +422,16 @@ TYPED_TEST(LeafCombinerTest, ALeaderThatEndsLetsTheOthersGoOn) {
   }
 }
 
-using RolexCombinerTest = LeafCombinerTest<Rolex>;
+class RolexCombinerTest : public LeafCombinerTest<Rolex> {
+ protected:
+  // A client of another machine, which has a cache of its own.
+  std::unique_ptr<Client> OnOtherMachine() {
+    const auto own = std::exchange(shared_, Rolex::Cache());
+    auto client = std::make_unique<Client>(this);
+    shared_ = own;
+    return client;
+  }
+};
 
 // What others know of a new leaf costs one posting after the split: the slot was taken in that of the split.
 TEST_F(RolexCombinerTest, ASplitTakesTheSlotOfItsSynonym) {
@@ -452,6 +461,68 @@ TEST_F(RolexCombinerTest, ASplitTakesTheSlotOfItsSynonym) {
   }
   EXPECT_GE(splits, 3u);
   EXPECT_TRUE(client.errors.empty());
+  ExpectKeys(keys);
+}
+
+// Another machine has appended many leaves. The clients of this one that want to append, too, all expect the leaf that
+// was the last before; they come to their own by a few steps, and together.
+TEST_F(RolexCombinerTest, ClientsCatchUpWithAnotherMachine) {
+  std::set<uint64_t> keys = Load(200);
+  Client client(this);
+  const std::unique_ptr<Client> other = OnOtherMachine();
+  const auto insert = [&keys](Client* by, uint64_t from, uint64_t n) {
+    for (uint64_t key = from; key < from + 10 * n; key += 10) {
+      by->Spawn(key);
+      keys.insert(key);
+    }
+    by->worker->Run();
+  };
+  insert(&client, 10'000, 20);
+  for (uint64_t round = 0; round < 40; ++round) insert(other.get(), 20'000 + 1000 * round, 20);
+  const uint64_t leaves = index_->statistics().nodes;
+  ASSERT_GT(leaves, 40u);
+  // In the middle of what the other one has appended, and behind it.
+  const size_t reads = client.channel.reads();
+  for (uint64_t key = 30'005; key < 60'000; key += 3000) {
+    client.Spawn(key);
+    keys.insert(key);
+  }
+  insert(&client, 70'000, 10);
+  EXPECT_TRUE(client.errors.empty());
+  EXPECT_TRUE(other->errors.empty());
+  // One for each of the 11 leaves, and few until they are known.
+  EXPECT_LE(client.channel.reads() - reads, 11u + 6u);
+  ExpectKeys(keys);
+}
+
+// The newest synonyms are found also where the ring of slots has come round between two looks.
+TEST_F(RolexCombinerTest, ClientsCatchUpOverTheEndOfTheRing) {
+  std::set<uint64_t> keys = Load(200);
+  Client client(this);
+  const std::unique_ptr<Client> other = OnOtherMachine();
+  Random random(1);
+  client.Spawn(9'990);  // it knows the model
+  client.worker->Run();
+  keys.insert(9'990);
+  uint64_t next = 10'000;
+  const std::byte* const table = static_cast<rolex::RolexIndex*>(index_.get())->synonym_tables()[0];
+  for (int round = 0; round < 60; ++round) {
+    for (uint64_t n = random.Below(400); n > 0; --n) {
+      other->Spawn(next);
+      keys.insert(next);
+      next += 10;
+    }
+    other->worker->Run();
+    const size_t reads = client.channel.reads();
+    client.Spawn(next);
+    keys.insert(next);
+    next += 10;
+    client.worker->Run();
+    EXPECT_LE(client.channel.reads() - reads, 6u);
+  }
+  EXPECT_GT(LoadWord(table + rolex::kUsedOffset), 2 * rolex::kSynonyms);
+  EXPECT_TRUE(client.errors.empty());
+  EXPECT_TRUE(other->errors.empty());
   ExpectKeys(keys);
 }
 
