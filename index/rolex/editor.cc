@@ -33,18 +33,19 @@ Status StaysLocked(rdma::GlobalAddress leaf) {
 template <class Keys>
 coro::Task<Status> Editor<Keys>::Locate(Point point, Place* place) {
   Patience patience(leaves_->patience_nanos());
-  rdma::GlobalAddress before;
+  // The last attempt began at the first leaf. That two attempts began at one leaf does not tell: the last leaf of a
+  // model's table can be the first one of the next model's, too, and dead.
+  bool was_leftmost = false;
   for (int attempt = 0;; ++attempt) {
-    const StatusOr<rdma::GlobalAddress> begin = co_await guide_->LeadTo(point, attempt);
-    if (!begin.ok()) co_return begin.status();
-    if (attempt > 2 && (*begin == before || attempt >= kMostAttempts)) {
+    if (attempt > 2 && (was_leftmost || attempt >= kMostAttempts)) {
       // There is nothing further left. Unless the index is damaged, others have merged leaves while this search passed
       // them. So it begins again, by the models as they are now.
       if (!patience.Pause()) break;
-      attempt = 0;
-      continue;
+      attempt = 1;
     }
-    before = *begin;
+    const StatusOr<rdma::GlobalAddress> begin = co_await guide_->LeadTo(point, attempt);
+    if (!begin.ok()) co_return begin.status();
+    was_leftmost = false;
     place->address = *begin;
     Key last_low{};
     for (int rights = 0; rights < kMostRights; ++rights) {
@@ -55,6 +56,7 @@ coro::Task<Status> Editor<Keys>::Locate(Point point, Place* place) {
           Keys::BeginsBehind(place->image, point)) {
         break;
       }
+      if (rights == 0) was_leftmost = Keys::IsFirst(place->image);
       if (rights > 0) {
         const Key low = Keys::LowOf(place->image);
         if (low <= last_low) break;

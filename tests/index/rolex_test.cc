@@ -251,6 +251,45 @@ TEST_F(RolexTest, RemovalsShrinkLeavesAndModels) {
   ASSERT_TRUE(index_->CheckStructure().ok()) << index_->CheckStructure();
 }
 
+// The last leaf of a model's table is the first one of the next model's, too, and dead. A search that passes it on its
+// way left meets it twice, and goes on.
+TEST_F(RolexTest, ADeadLeafOfTwoModels) {
+  constexpr uint64_t kInLeaf = kLoadedEntries<IntegerKeys>;
+  constexpr uint64_t kBorder = Retraining<IntegerKeys>::kLeavesPerModel;  // number of the second model's first leaf
+  std::set<uint64_t> keys;
+  for (uint64_t key = 0; key < 3 * kBorder * kInLeaf; ++key) keys.insert(key);
+  Load(keys);
+  const auto remove = [&](uint64_t leaf, uint64_t from, uint64_t to) {
+    for (uint64_t key = leaf * kInLeaf + from; key < leaf * kInLeaf + to; ++key) {
+      const auto removed = thread_->Await(remote_->Remove(Key(key), RecordOf(key)));
+      ASSERT_TRUE(removed.ok()) << removed.status();
+      keys.erase(key);
+    }
+  };
+  // The last leaf of the first model gets the interval of 40 leaves of the second one, which is trained again.
+  const uint64_t next = kBorder + 40;
+  remove(kBorder - 1, 8, kInLeaf);
+  for (uint64_t leaf = kBorder; leaf < next; ++leaf) remove(leaf, 0, kInLeaf);
+  rolex_->TrainNow();
+  const auto* const own = dynamic_cast<const BasicRolexIndex<IntegerKeys>*>(rolex_);
+  const Model& second = own->directory().Find(kBorder * kInLeaf)->model;
+  const Model& first = own->directory().Find(kBorder * kInLeaf - 1)->model;
+  ASSERT_EQ(second.OffsetOf(0), first.OffsetOf(first.leaves() - 1));
+  // Its second leaf is merged with that leaf, and that one with its left neighbour.
+  remove(next, 1, kInLeaf);
+  remove(kBorder - 2, 8, kInLeaf);
+  remove(kBorder - 1, 0, 8);
+  auto other = Connect();
+  ExpectFound(other.get(), keys);
+  ExpectFound(remote_.get(), keys);
+  for (uint64_t key = kBorder * kInLeaf; key < (next + 1) * kInLeaf; ++key) {
+    if (keys.contains(key)) continue;
+    const auto found = thread_->Await(other->Find(Key(key)));
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_TRUE(found->record.is_null() || found->from_cache) << key;
+  }
+}
+
 // A synonym that a split added while the model was trained is known to the new model, or found by right links.
 TEST_F(RolexTest, ATrainerThreadTrainsWhileClientsInsert) {
   cluster_.StartEpochs();
