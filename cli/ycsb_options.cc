@@ -122,10 +122,10 @@ Status Complete(bench::YcsbOptions* o) {
   const index::IndexKindEntry& kind = index::EntryOf(o->index);
   if (!kind.traits.ordered && o->operations()[static_cast<size_t>(ycsb::Kind::kScan)] > 0) {
     const std::string scans = o->mix.has_value() ? "--mix" : absl::StrFormat("--workload %s", o->workload.name);
-    return Wrong("--index %s: has no order, and %s scans; give --index xstore", kind.name, scans);
+    return Wrong("--index %s: has no order, and %s scans; give --index xstore, blink or rolex", kind.name, scans);
   }
   if (!kind.traits.learned && (o->locations || o->cache != index::XCacheMode::kWhole)) {
-    return Wrong("--cache: says what a client of xstore keeps; one of %s has no models (but --cache-bytes)", kind.name);
+    return Wrong("--cache: says what a client of xstore keeps; for one of %s there is only --cache-bytes", kind.name);
   }
   GANNET_RETURN_IF_ERROR(CheckInline(*o));
   GANNET_RETURN_IF_ERROR(CheckLog(*o));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/check.h"
 
 namespace gannet::index {
@@ -56,11 +57,21 @@ const IndexKindEntry& EntryOf(IndexKind kind) {
 
 StatusOr<IndexRights> RightsFor(const IndexKindEntry& kind, std::optional<IndexRights> asked) {
   const IndexRights most = kind.traits.client_writes ? IndexRights::kClients : IndexRights::kOwnerOnly;
-  if (asked.value_or(most) == IndexRights::kClients && most != IndexRights::kClients) {
+  const IndexRights rights = asked.value_or(most);
+  if (rights != IndexRights::kOwnerOnly && rights != IndexRights::kClients) {
     return absl::InvalidArgumentError(
-        absl::StrCat("clients cannot change an index of kind ", kind.name, "; leave the rights out, or choose blink"));
+        absl::StrCat("index_rights is ", static_cast<int>(rights), ", which is not an IndexRights"));
   }
-  return asked.value_or(most);
+  if (rights == IndexRights::kClients && most != IndexRights::kClients) {
+    std::vector<std::string> others;
+    for (const IndexKindEntry& entry : Entries()) {
+      if (entry.traits.client_writes) others.push_back(entry.name);
+    }
+    return absl::InvalidArgumentError(absl::StrCat("clients cannot change an index of kind ", kind.name,
+                                                   "; leave the rights out, or choose ",
+                                                   absl::StrJoin(others, " or ")));
+  }
+  return rights;
 }
 
 IndexTraits TraitsOf(const IndexKindEntry& kind, IndexRights rights) {

@@ -135,7 +135,7 @@ const IndexKindEntry* FindIndexKind(std::string_view name);
 // The entry of a kind that exists. A number that was cast to a kind goes to FindIndexKind first.
 const IndexKindEntry& EntryOf(IndexKind kind);
 // The rights of a table with an index of this kind: `asked`, or if none are asked for, the most that the kind allows.
-// InvalidArgument: clients cannot change an index of this kind.
+// InvalidArgument: clients cannot change an index of this kind, or `asked` is none of the rights.
 StatusOr<IndexRights> RightsFor(const IndexKindEntry& kind, std::optional<IndexRights> asked);
 // The properties of an index of this kind with these rights. All code that depends on client_writes of a table asks
 // for these, not for those of the kind.

@@ -228,6 +228,9 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
   if (!words.ok()) return words.status();
   StatusOr<std::byte*> removals = state->slab->AllocatePermanent(RemovalVersions::kBytes);
   if (!removals.ok()) return removals.status();
+  StatusOr<std::byte*> digests = state->slab->AllocatePermanent(TableDigests::kBytes);
+  if (!digests.ok()) return digests.status();
+  state->table_digests = std::make_unique<TableDigests>(fabric, state->node.get(), *digests);
   StatusOr<std::unique_ptr<Durability>> durability = Durability::Open(state->local.get(), *std::move(words), *removals);
   if (!durability.ok()) return durability.status();
   state->durability = *std::move(durability);
@@ -264,8 +267,9 @@ StatusOr<const Table*> Database::CreateTable(const TableOptions& options) {
   StatusOr<index::OwnOptions> own = index::ReadOwnOptions(kind, options.index_options);
   if (!own.ok()) return own.status();
   const StatusOr<IndexRights> rights = index::RightsFor(kind, options.index_rights);
-  if (!rights.ok())
-    return absl::InvalidArgumentError(absl::StrCat("table ", options.name, ": ", rights.status().message()));
+  if (!rights.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("table '", options.name, "': ", rights.status().message()));
+  }
   TableOptions complete = options;
   complete.index_options = own->text;
   complete.index_rights = *rights;
@@ -300,16 +304,16 @@ std::vector<const Table*> Database::tables() const {
 Status Database::Start(absl::Duration wait_for_others) {
   if (state_->started) return absl::FailedPreconditionError("the database has been started");
   GANNET_RETURN_IF_ERROR(state_->sessions.CheckOpen());
-  if (state_->durability->start_was_called()) {
-    return absl::FailedPreconditionError("Start has failed; open the database again");
-  }
+  if (state_->start_was_called) return absl::FailedPreconditionError("Start has failed; open the database again");
+  state_->start_was_called = true;
   Status status = StartNode(wait_for_others);
   if (!status.ok()) state_->durability->NoteFailedStart(status);
   return status;
 }
 
 Status Database::StartNode(absl::Duration wait_for_others) {
-  GANNET_RETURN_IF_ERROR(state_->durability->Start(wait_for_others));
+  const auto agree = [this] { return state_->table_digests->PublishAndCompare(state_->tables, data_nodes()); };
+  GANNET_RETURN_IF_ERROR(state_->durability->Start(wait_for_others, agree));
   state_->started = true;
   // A node that makes no calls gets none: no thread waits for them.
   if (state_->local->calls()) {
@@ -347,6 +351,7 @@ StatusOr<std::unique_ptr<Session>> Database::OpenSession() {
 }
 
 StatusOr<std::unique_ptr<Session>> Database::MakeSession() {
+  GANNET_RETURN_IF_ERROR(state_->table_digests->Compare());
   StatusOr<std::unique_ptr<rdma::Channel>> channel = state_->node->OpenChannel();
   if (!channel.ok()) return channel.status();
   const size_t nodes = static_cast<size_t>(state_->fabric->num_nodes());

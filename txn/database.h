@@ -176,8 +176,8 @@ class Database {
   // there. With a directory all nodes start together, each in its own thread or process: none writes to its directory
   // before every node has recovered. If one node fails to recover, Start fails at all nodes, with that node's number,
   // code and reason, and no directory has changed. DeadlineExceeded: a node was not there, or did not call Start, for
-  // `wait_for_others`; this waits for a live node that recovers. Cancelled by DatabaseOptions::stop. After an error,
-  // open the database again; the directory still has its data.
+  // `wait_for_others`; this waits for a live node that recovers. Cancelled by DatabaseOptions::stop. If another node
+  // has other tables: FailedPrecondition, here or by OpenSession. After an error, open it again; its directory stays.
   Status Start(absl::Duration wait_for_others = absl::Seconds(30));
 
   // Opens a session for one worker thread. Thread-safe. ResourceExhausted if the node has no channel left

@@ -170,6 +170,22 @@ TEST(StartTogetherTest, WhatIsRefusedForOtherReasonsKeepsItsCode) {
   ExpectAllRows(image, 2);
 }
 
+// A program may create more tables than a directory has, but on all nodes.
+TEST(StartTogetherTest, OtherTablesOnOneNodeAreRefusedByAll) {
+  const DiskImage image = CheckpointedByOneNode(2);
+  const Disk disk = DiskOf(image);
+  Nodes nodes(disk, 2);
+  std::vector<TableOptions> more = Tables();
+  more.push_back({.name = "more", .payload_bytes = 8});
+  nodes.Open(1, {.directory = "/data", .files = disk}, more);
+  for (const Status& status : nodes.StartAll()) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(Message(status), HasSubstr("has other tables than this node"));
+  }
+  EXPECT_TRUE(ImageOf(*disk) == image);
+  ExpectAllRows(image, 2);
+}
+
 TEST(StartTogetherTest, ANodeThatDoesNotComeIsNamed) {
   const DiskImage image = CheckpointedByOneNode(3);
   for (const bool attached : {true, false}) {

@@ -176,6 +176,8 @@ TEST(TableRights, AreThoseOfTheKindOrLess) {
     EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
     EXPECT_NE(refused.message().find("lines"), std::string::npos) << refused;
     EXPECT_NE(refused.message().find(index::EntryOf(kind).name), std::string::npos) << refused;
+    options.index_rights = static_cast<IndexRights>(99);  // of a newer version
+    EXPECT_TRUE(absl::IsInvalidArgument((*database)->CreateTable(options).status()));
   }
 }
 

@@ -103,16 +103,17 @@ Status Durability::NoteStarted() {
   return absl::IsResourceExhausted(written) && had_started ? absl::OkStatus() : written;
 }
 
-Status Durability::Start(absl::Duration wait_for_others) {
-  start_was_called_ = true;
+Status Durability::Start(absl::Duration wait_for_others, absl::FunctionRef<Status()> agree) {
   if (!has_directory()) {
+    GANNET_RETURN_IF_ERROR(agree());
     words_->SetStage(EpochWords::Stage::kNoLog);
     return absl::OkStatus();
   }
   words_->SetStage(EpochWords::Stage::kReads);
   const DatabaseOptions& options = local_->options;
   log::LogEnd end;
-  const Status recovered = Recover(*local_, *files_, options.directory, &end, &recovery_);
+  Status recovered = Recover(*local_, *files_, options.directory, &end, &recovery_);
+  if (recovered.ok()) recovered = agree();
   GANNET_RETURN_IF_ERROR(
       StartTogether(local_->fabric, local_->node, *words_, recovered, wait_for_others, local_->options.stop));
   RemoveUnfinished();

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "base/status.h"
 #include "log/file/file_system.h"
 #include "log/log.h"
@@ -34,10 +35,9 @@ class Durability {
                                                     std::byte* removals);
   ~Durability();
 
-  // Recovers the tables. When all nodes have done that (start_together.h), notes the tables in the manifest and starts
-  // the log. Call it once.
-  Status Start(absl::Duration wait_for_others);
-  bool start_was_called() const { return start_was_called_; }
+  // Recovers the tables, then calls `agree`, which says whether they fit to those of the other nodes. When all nodes
+  // have done that (start_together.h), notes the tables in the manifest and starts the log. Call it once.
+  Status Start(absl::Duration wait_for_others, absl::FunctionRef<Status()> agree);
   // The start of this node failed, here or later: tells the other nodes why, and no node waits for this one.
   void NoteFailedStart(const Status& why);
   // Makes one for a session. The errors are those of log::Log::OpenWriter.
@@ -89,7 +89,6 @@ class Durability {
   std::unique_ptr<Checkpointer> checkpointer_;  // null unless the log runs
   RecoveryReport recovery_;
   std::atomic<uint64_t> transaction_ids_{0};
-  bool start_was_called_ = false;
   bool stopped_ = false;
 };
 

@@ -26,6 +26,7 @@
 #include "txn/session/local_node.h"
 #include "txn/session/record_bytes.h"
 #include "txn/session/session_registry.h"
+#include "txn/session/table_digests.h"
 
 namespace gannet::txn {
 
@@ -53,6 +54,7 @@ struct DatabaseState {
   std::unique_ptr<LentRecords> lent_records;
   std::unique_ptr<RecordStock> record_stock;
   IndexDamage index_damage;
+  std::unique_ptr<TableDigests> table_digests;
   std::unique_ptr<LocalNode> local;  // refers to members above
   std::unique_ptr<Incarnation> incarnation;
   std::unique_ptr<Peers> peers;
@@ -62,6 +64,7 @@ struct DatabaseState {
   std::unique_ptr<DebtCollector> debts;
   SessionRegistry sessions;
   std::unique_ptr<RunSessions> run_sessions;
+  bool start_was_called = false;
   bool started = false;
 };
 

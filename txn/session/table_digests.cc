@@ -1,0 +1,115 @@
+#include "txn/session/table_digests.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/cache_line.h"
+#include "index/registry.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace gannet::txn {
+namespace {
+
+uint64_t DigestOf(const std::string& text) {
+  return XXH3_64bits(text.data(), text.size());
+}
+
+std::string NameOf(const Placement& placement) {
+  if (placement.replicated) return "replicated";
+  if (placement.ranges != nullptr) return absl::StrCat("ranges ", absl::StrJoin(placement.ranges->texts(), ","));
+  if (placement.owner == Placement::OnFirstNode().owner) return "first node";
+  if (placement.owner == Placement::ByHash().owner) return "hash";
+  return "function";
+}
+
+uint64_t DigestOf(const Table& table) {
+  const TableOptions& options = table.options();
+  return DigestOf(absl::StrCat(
+      options.name, "\n", index::EntryOf(options.index).name, "\n", std::string(index::NameOf(*options.index_rights)),
+      "\n", static_cast<int>(options.key_kind), " ", options.max_key_bytes, " ", options.payload_bytes, " ",
+      options.variable_length ? "variable" : "fixed", "\n", NameOf(options.placement)));
+}
+
+coro::Task<Status> ReadWords(rdma::Channel* channel, rdma::GlobalAddress from, std::span<uint64_t> words) {
+  co_return co_await channel->Read(from, words.data(), static_cast<uint32_t>(words.size_bytes()));
+}
+
+}  // namespace
+
+TableDigests::TableDigests(rdma::Fabric* fabric, rdma::Node* node, std::byte* lines)
+    : fabric_(fabric), node_(node), lines_(lines) {}
+
+Status TableDigests::PublishAndCompare(std::span<const std::unique_ptr<Table>> tables, int data_nodes) {
+  tables_ = tables;
+  for (int i = 0; i < data_nodes; ++i) {
+    if (i != node_->id()) rest_.push_back(static_cast<rdma::NodeId>(i));
+  }
+  std::string all = absl::StrCat(data_nodes);
+  for (size_t i = 0; i < tables.size(); ++i) {
+    const uint64_t digest = DigestOf(*tables[i]);
+    absl::StrAppend(&all, " ", digest);
+    if (i < kMostDigests) StoreWord(lines_ + DigestOffset(i), digest);
+  }
+  StoreWord(lines_ + kAll, DigestOf(all));
+  StoreWord(lines_ + kCount, tables.size() + 1);
+  // The other node does the same: without this, neither might see what the other has stored.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return Compare();
+}
+
+Status TableDigests::Compare() {
+  if (done_.load(std::memory_order_relaxed)) return absl::OkStatus();
+  std::lock_guard lock(mutex_);
+  if (rest_.empty()) {
+    done_.store(true, std::memory_order_relaxed);
+    return absl::OkStatus();
+  }
+  const StatusOr<std::unique_ptr<rdma::Channel>> channel = node_->OpenChannel();
+  if (!channel.ok()) return channel.status();
+  coro::Worker worker;
+  worker.AddPoller([&channel] { return (*channel)->Poll(); });
+  std::vector<rdma::NodeId> rest;
+  for (const rdma::NodeId other : rest_) {
+    const StatusOr<bool> equal = CompareWith(other, channel->get(), &worker);
+    if (!equal.ok()) return equal.status();
+    if (!*equal) rest.push_back(other);
+  }
+  rest_ = std::move(rest);
+  return absl::OkStatus();
+}
+
+StatusOr<bool> TableDigests::CompareWith(rdma::NodeId other, rdma::Channel* channel, coro::Worker* worker) const {
+  if (!fabric_->Alive(other)) return false;
+  const rdma::GlobalAddress there(other, static_cast<uint64_t>(lines_ - node_->memory().data()));
+  std::array<uint64_t, kBytes / kWordBytes> words;
+  const auto read = [&](size_t bytes) {
+    return worker->BlockOn(ReadWords(channel, there, std::span(words).first(bytes / kWordBytes)));
+  };
+  // The digests are there once the count is.
+  if (!read(kLineBytes).ok() || words[kCount / kWordBytes] == 0 || !read(kBytes).ok()) return false;
+  if (words[kAll / kWordBytes] == LoadWord(lines_ + kAll)) return true;
+  const auto differ = [&](auto&&... what) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("node ", other, " has other tables than this node: ", what...,
+                     "; create the same tables with the same options in the same order on every node"));
+  };
+  const uint64_t count = words[kCount / kWordBytes] - 1;
+  for (size_t i = 0; i < std::min<size_t>({tables_.size(), count, kMostDigests}); ++i) {
+    const size_t at = DigestOffset(i);
+    if (words[at / kWordBytes] == LoadWord(lines_ + at)) continue;
+    return differ("number ", i, ", here '", tables_[i]->name(),
+                  "', differs in its name, index, index_rights, keys, payloads or placement");
+  }
+  if (count != tables_.size()) return differ("there are ", count, ", here ", tables_.size());
+  return differ("one of them, or DatabaseOptions::data_nodes");
+}
+
+}  // namespace gannet::txn
