@@ -59,11 +59,15 @@ coro::Task<Status> Editor<Keys>::Locate(Point point, uint8_t level, Notice notic
   Backoff backoff;
   for (int n = 0; n < kMostDescents; ++n) {
     Descent<Keys> descent(root_, point, level);
+    auto cached_level = static_cast<uint8_t>(level + 1);  // of the cached node where the descent begins
     if (n == 0 && cache_ != nullptr) {
       Charge(Cost::kIndexStep, 2);  // a tree of nodes, and the node
       const Reading nodes(*cache_);
       const uint8_t from = nodes->LowestWith(static_cast<uint8_t>(level + 1), point);
-      if (from < kMaxLevels) descent.BeginBelow(*nodes->Find(from, point));
+      if (from < kMaxLevels) {
+        descent.BeginBelow(*nodes->Find(from, point));
+        cached_level = from;
+      }
     }
     while (descent.step() == Step::kRead) {
       Place* const node = &descent.node();
@@ -82,7 +86,8 @@ coro::Task<Status> Editor<Keys>::Locate(Point point, uint8_t level, Notice notic
       if (descent.passed() && cache_ != nullptr) Changing(*cache_)->Put(descent.passed_node());
     }
     if (cache_ != nullptr && (descent.cache_was_stale() || (n == 0 && descent.step() == Step::kLost))) {
-      Changing(*cache_)->Drop(static_cast<uint8_t>(level + 1), point);
+      // Not those below it, which were READ just now.
+      Changing(*cache_)->Drop(cached_level, point);
     }
     if (descent.step() == Step::kFound) {
       place->address = descent.node().address;
