@@ -339,7 +339,7 @@ class LocalIndex {
 // A key that an InsertBatch is to insert, and what became of it.
 struct Insertion {
   enum class Outcome : uint8_t {
-    kRefused,  // not inserted: it takes more than a lock and a change of one leaf; the owner may be asked
+    kRefused,  // not inserted: it takes more than a lock and a change, or split, of one leaf; the owner may be asked
     kDone,
     kExists,   // the key has `existing`
     kUnknown,  // the connection ended meanwhile: the owner undoes it, or has done so
@@ -360,10 +360,12 @@ struct Insertion {
 // the commit, and with those of other indexes. It appends operations, and the caller posts them:
 //
 //   Begin                     | READs of the leaves that the client's caches expect |
+//   AppendReads               | READs of the leaves right of these, where they have been split |  until it appends none
 //   Find                      when these have succeeded; it READs more if they were not the right leaves
 //   AppendLocks, TakeLocks    | CAS of each leaf |         from here on the thread does nothing else
 //   AppendChanges, TakeChanges| WRITEs of records and leaves |  until here (rdma::Channel::Alone)
 //   Find, ...                 again, while keys are pending: their leaves had changed between READ and CAS
+//   Publish                   when no leaf is locked any more
 //
 // Because the thread does nothing else while locks are held, and a lock is only tried, locks of different leaves may be
 // taken in any order. An error is about insertions that are kRefused or kUnknown after it; the caller goes on to
@@ -375,15 +377,24 @@ class InsertBatch {
   // `insertions`: of different keys, kRefused; they must live until the end. Verbs of changes go over `connection`.
   // `reads` may be null: then Find does without the caches.
   virtual void Begin(std::span<Insertion> insertions, uint64_t connection, std::vector<rdma::Operation>* reads) = 0;
+  // After the posting of all READs that were appended. Keys whose leaves are known need none.
+  virtual void AppendReads(std::vector<rdma::Operation>* reads) = 0;
+  // Batches of several indexes may do this at once.
   virtual coro::Task<Status> Find() = 0;
+  // Gives up the keys that are pending, which stay kRefused, and what was prepared for them. No leaf is locked.
+  virtual void Abandon() = 0;
   virtual void AppendLocks(std::vector<rdma::Operation>* operations) = 0;
   // Judges the posting of all operations to which this has appended.
   virtual coro::Task<Status> TakeLocks(Status posted, std::span<const rdma::Operation> operations) = 0;
   // Also sets Insertion::change, of what is locked: the changes take place, or their outcome is unknown.
   virtual void AppendChanges(std::vector<rdma::Operation>* operations) = 0;
   virtual coro::Task<Status> TakeChanges(Status posted) = 0;
+  // Does what is left of making new leaves known to other clients, which is rarely anything.
+  virtual coro::Task<void> Publish() = 0;
   // Number of keys of which nothing is known yet. After Find: to be locked.
   virtual size_t pending() const = 0;
+  // Number of keys that Find has left as kRefused.
+  virtual size_t refused() const = 0;
   // Number of keys whose leaves are locked. After TakeLocks.
   virtual size_t locked() const = 0;
 };

@@ -8,8 +8,9 @@
 // A separator, an entry of an inner node, is only a hint, except the first of a node. If one is missing, readers come
 // from the left and go right; who notices that on the way to a change inserts it. If one is stale, it leads to a dead
 // node, or to one that does not cover the key; readers take the entry to its left, and who notices on the way to a
-// change removes it. So a split locks no parent, and a client that dies between a split and the insert of the separator
-// leaves a tree that works.
+// change removes it. So a split needs no lock of a parent, and a client that dies between a split and the insert of the
+// separator leaves a tree that works. (The inserts of a transaction lock the parent, too, where they can, because they
+// change both by one posting: separator_notices.h.)
 //
 // Byte keys (index/remote/tagged_leaf.h). An entry is the tag of its key and the address of a record, which holds the
 // key; one of an inner node is the address of a child alone, whose low fence is the separator. So a client READs the

@@ -1,7 +1,8 @@
 // Editor: finds and changes nodes of a B-link tree by verbs, for a client, and for the owner over a channel of its own.
 //
-// A change locks one node at a time, except that a merge locks two neighbours; a lock is only tried, so there is no
-// deadlock. Between a change of a level and that of the level above nothing is locked (blink.h).
+// A change locks one node at a time, except that a merge locks two neighbours, and a transaction's inserts several
+// nodes (separator_notices.h); a lock is only tried, so there is no deadlock. Between a change of a level and that of
+// the level above nothing is locked (blink.h).
 //
 // Nodes are not trusted (leaf.h): every loop is bounded, and a tree that cannot be walked is DataLoss. Not thread-safe;
 // coroutines of the channel's worker may use it at once.

@@ -9,6 +9,7 @@
 
 #include "index/blink/blink.h"
 #include "index/blink/editor.h"
+#include "index/blink/separator_notices.h"
 #include "index/blink/shared_cache.h"
 #include "index/index.h"
 #include "index/remote/block_lending.h"
@@ -50,7 +51,8 @@ class RemoteBlink final : public RemoteIndex, public remote::CombinedLeaves<Keys
   coro::Task<StatusOr<Change>> Remove(index::Key key, rdma::GlobalAddress record) override;
   std::unique_ptr<InsertBatch> NewInsertBatch() override {
     if (!changes_leaves()) return nullptr;
-    return std::make_unique<remote::LeafInserts<Keys>>(&leaves_, this);
+    return std::make_unique<remote::LeafInserts<Keys>>(
+        &leaves_, &blocks_, this, std::make_unique<SeparatorNotices<Keys>>(&leaves_, &editor_, &nodes_));
   }
   coro::Task<Status> Replace(index::Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) override;
   ReadEstimate Estimate(std::span<const index::Key> keys) const override;

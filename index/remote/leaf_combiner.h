@@ -41,16 +41,12 @@ namespace gannet::index::remote {
 template <class Keys>
 class CombinedLeaves : public LeafFinder<Keys>, public SplitHints<Keys> {
  public:
-  // Whether a split of this leaf is one of leaf_split.h. All of its keys are known.
-  virtual bool MaySplit(const LeafPlaceOf<Keys>& place) const = 0;
   // READs the leaf that the client's caches expect to cover `key`, as LeafChannel::Read does. Caches that are behind
   // the splits of other machines may be brought up to date in the same posting. `is_first`: they have not been wrong
   // about this key yet.
   virtual coro::Task<StatusOr<LeafLook>> ReadExpected(typename Keys::Key key, rdma::GlobalAddress leaf, bool is_first,
                                                       typename Keys::Image* image) = 0;
-  // A split has made this leaf, with its low fence as key. For the client's caches; returns whether they lead to it
-  // now. Then, for others; `hint` went out with the split (SplitHints).
-  virtual bool NoteSplit(const typename Keys::Keyed& right) = 0;
+  // After NoteSplit, for others; `hint` went out with the split (SplitHints).
   virtual coro::Task<void> PublishSplits(std::vector<typename Keys::Keyed> rights, SplitHint hint) = 0;
 
  protected:

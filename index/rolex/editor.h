@@ -83,6 +83,8 @@ class Editor final : public remote::SplitHints<Keys> {
   // Makes the leaves that a split has made known to others, in the slots that `taken` has taken. If there was no such
   // FAA, it is made now. A hint: if it fails, the index works as before.
   coro::Task<void> AddSynonyms(std::span<const typename Keys::Keyed> rights, remote::SplitHint taken);
+  // Has a model trained, by its synonym table (synonyms.h). A hint, too.
+  coro::Task<void> Enqueue(rdma::GlobalAddress synonyms, bool urgent);
   // Replaces the entry of a slot. False: the leaf has changed, or is being changed.
   coro::Task<StatusOr<bool>> TryReplace(const Place& place, int slot, Entry entry) {
     StatusOr<bool> done = co_await changer_.Replace(place, slot, entry);
@@ -93,9 +95,8 @@ class Editor final : public remote::SplitHints<Keys> {
   Entry EntryOf(const Key& key, rdma::GlobalAddress record) const {
     return Keys::EntryOf(Keys::RecordEntry(*schema_, key, record));
   }
-  // The following are hints for others. If one fails, the index works as before.
+  // A hint for others. If it fails, the index works as before.
   coro::Task<void> CountDeath(Key key);
-  coro::Task<void> Enqueue(rdma::GlobalAddress synonyms, bool urgent);
   // Merges a leaf that has few entries with its left neighbour. True: *change has the words of both.
   coro::Task<bool> MergeLeft(const Place& leaf, Change* change);
 

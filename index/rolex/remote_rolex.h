@@ -22,6 +22,7 @@
 #include "index/rolex/editor.h"
 #include "index/rolex/model_cache.h"
 #include "index/rolex/rolex.h"
+#include "index/rolex/synonym_notices.h"
 
 namespace gannet::index::rolex {
 
@@ -54,7 +55,8 @@ class RemoteRolex final : public RemoteIndex, public remote::CombinedLeaves<Keys
   coro::Task<StatusOr<Change>> Remove(index::Key key, rdma::GlobalAddress record) override;
   std::unique_ptr<InsertBatch> NewInsertBatch() override {
     if (!changes_leaves_) return nullptr;
-    return std::make_unique<remote::LeafInserts<Keys>>(&leaves_, this);
+    return std::make_unique<remote::LeafInserts<Keys>>(
+        &leaves_, &blocks_, this, std::make_unique<SynonymNotices<Keys>>(&editor_, &cache_, owner_));
   }
   coro::Task<Status> Replace(index::Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) override;
   ReadEstimate Estimate(std::span<const index::Key> keys) const override;

@@ -91,7 +91,7 @@ TEST_P(InsertRemoteTest, KeysOfOneLeafShareALockAndTheOwnerIsNotAsked) {
   ExpectKeys(keys);
 }
 
-// Full leaves are split by the owner; keys of several tables go together.
+// Full leaves are split, by verbs where that is possible; keys of several tables go together.
 TEST_P(InsertRemoteTest, LeavesFillUpAndSplit) {
   Session& session = cluster_.NewSession(1);
   std::set<uint64_t> keys;

@@ -194,8 +194,8 @@ class OffloadChooser {
   // took, without the time of others. `now`: of NowNanos.
   void Record(const PathChoice& choice, double nanos, const rdma::Activity& activity, uint64_t now);
 
-  // The path of an insert into a table with these traits, at an owner that announced `load` last. Adaptive: with verbs,
-  // the thread does nothing else for two round trips. So it is a call, as long as the owner's threads have time for it.
+  // The path of an insert into a table with these traits, at an owner that announced `load` last, if both are possible.
+  // Adaptive: with verbs the thread does nothing else for two round trips. So a call, if the owner's threads have time.
   // (Removals are always calls; with a log they must be: durable/removal_versions.h.)
   AccessPath PathOfInsert(const index::IndexTraits& traits, const rdma::NodeLoad& load) const {
     if (!traits.client_writes) return AccessPath::kCall;

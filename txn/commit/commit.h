@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/coro/async.h"
+#include "base/coro/started.h"
 #include "base/coro/task.h"
 #include "base/status.h"
 #include "log/transaction_format.h"
@@ -72,6 +73,7 @@ struct CommitScratch {
   std::vector<IndexInserts> index_inserts;    // of all commits
   std::vector<index::InsertBatch*> batch_of;  // for each of the insertions
   std::vector<index::InsertBatch*> batches;   // those that are used
+  std::vector<coro::Started<Status>> finds;   // of these, in progress
   bool expects_leaves = true;                 // the posting of the locks READs the leaves that caches expect
   rdma::MessageBuffer message;                // for a request
   std::vector<OwnerCall> owner_calls;         // by node; empty until a commit calls owners
@@ -186,15 +188,18 @@ class Commit {
   coro::Task<Status> InstallAll();
 
   // insert_remote.cc
-  bool InsertsByVerbs(const WriteEntry& entry) const;
+  // Whether all that IsPrepared is prepared by verbs. Otherwise all is by calls.
+  bool PreparesByVerbs() const;
   coro::Task<Status> Borrow(rdma::NodeId owner, uint64_t connection, size_t bytes);
-  // Chooses the inserts that are made by verbs, and makes images of their placeholders.
+  // If the inserts are made by verbs: makes images of their placeholders.
   coro::Task<Status> MakePlaceholders();
   // Adds READs of the leaves where their keys may belong to scratch_.operations.
   void BeginIndexing();
   // There is at least one. *validated: also entered the epoch and did what ValidateMixed does, because nothing is left
   // to prepare.
   coro::Task<Status> IndexPlaceholders(RedoScope* redo, bool* validated);
+  coro::Task<Status> ReadSplitLeaves();
+  coro::Task<Status> FindLeaves();
   coro::Task<Status> ChangeLeaves(RedoScope* redo, bool* validated);
   // With a log: adds READs of the versions of removed records with their keys to scratch_.operations, in a posting
   // behind the locks of the leaves; then has the placeholders start above them.

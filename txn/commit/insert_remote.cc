@@ -3,15 +3,21 @@
 //
 //   before the lock   Each insert gets a block that the owner has lent (session/record_stock.h).
 //   lock              The posting of the locks also READs the leaves where the client's caches expect the keys to
-//                     belong.
+//                     belong. Where others have split them, one more posting READs all leaves to their right; where the
+//                     caches know nothing, the indexes are searched, all at once.
 //   lock the leaves   One posting for all indexes; keys of one leaf share a lock (index::InsertBatch). With a log
 //                     READs of the versions of removed records follow the locks.
 //   index, validate   One posting: WRITEs of the placeholders, which are whole records, locked and absent; WRITEs of
-//                     the leaves, which release their locks; then the READs of the validation.
+//                     the leaves, which release their locks, and of new leaves if they have no room; then the READs of
+//                     the validation.
 //
 // From then on the placeholder is like one that the owner has made. Redo, decisions, installs, the release of an abort
 // and the repair after a death do not differ. It takes as many postings as with the call: lock, prepare, validate,
 // install.
+//
+// All or none. A call prepares any number of inserts, and costs a round trip in addition to those of the verbs. So if
+// one thing has to be prepared by a call, all are: a record that moves, an insert into a table that clients may not
+// change, or one that an index refuses when it has seen the leaf. That is known before anything is written.
 //
 // Why the record is there before the index leads to it: its WRITE comes before those of the leaf, and a node performs
 // the WRITEs of one channel in their order (fabric.h, 3).
@@ -34,11 +40,11 @@
 //
 // What fails. If the lock's posting fails, nothing was written. If the posting of the leaves' locks fails, with a log
 // the transaction ends, because the versions are not known; leaves that are locked are changed all the same, which
-// unlocks them, and the abort takes the placeholders out. An insert that the batch refuses, because its leaf is full or
-// contended, goes on by the call, in addition to the verbs of the others; then the validation comes after the call. An
-// insert whose outcome is unknown is one whose connection has ended: the owner counts this node as dead, and removes
-// the placeholder if it is in the index (ReleaseAllOf), or takes the block back (LentRecords). Blocks that came into no
-// index are used again, with higher versions.
+// unlocks them, and the abort takes the placeholders out. Inserts whose leaves others change again and again go on by
+// the call, in addition to the verbs of the others; then the validation comes after the call. An insert whose outcome
+// is unknown is one whose connection has ended: the owner counts this node as dead, and removes the placeholder if it
+// is in the index (ReleaseAllOf), or takes the block back (LentRecords). Blocks that came into no index are used again,
+// with higher versions.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -59,16 +65,22 @@
 namespace gannet::txn {
 namespace {
 
-constexpr size_t kLentAtOnce = 32;
+constexpr size_t kLentAtOnce = kMostLentPerLend;
 constexpr size_t kMostLentBytes = 256 * 1024;
 
 }  // namespace
 
-bool Commit::InsertsByVerbs(const WriteEntry& entry) const {
-  if (entry.is_direct() || entry.kind != WriteKind::kInsert || entry.removed || entry.connection == 0) return false;
-  const index::IndexTraits& traits = entry.table->index_traits();
-  if (!traits.client_writes) return false;
-  return session_->paths.PathOfInsert(traits, session_->epochs->LoadOf(OwnerOf(entry))) == AccessPath::kOneSided;
+bool Commit::PreparesByVerbs() const {
+  bool wanted = false;
+  for (const WriteEntry& entry : writes_.entries()) {
+    if (!IsPrepared(entry)) continue;
+    const index::IndexTraits& traits = entry.table->index_traits();
+    if (entry.kind != WriteKind::kInsert || entry.removed || entry.connection == 0 || !traits.client_writes)
+      return false;
+    wanted = wanted ||
+             session_->paths.PathOfInsert(traits, session_->epochs->LoadOf(OwnerOf(entry))) == AccessPath::kOneSided;
+  }
+  return wanted;
 }
 
 // Borrows blocks for records of `bytes` bytes, and tells which earlier ones were used.
@@ -106,18 +118,22 @@ index::InsertBatch* Commit::BatchFor(index::RemoteIndex* index) {
   return scratch_.index_inserts.emplace_back(index, index->NewInsertBatch()).batch.get();
 }
 
-// Without a block, an insert is made by a call.
+// Without a block, inserts are made by calls.
 coro::Task<Status> Commit::MakePlaceholders() {
+  if (!PreparesByVerbs()) co_return absl::OkStatus();
   for (size_t i = 0; i < writes_.size(); ++i) {
-    if (!InsertsByVerbs(writes_[i])) continue;
     const WriteEntry& entry = writes_[i];
+    if (!IsPrepared(entry)) continue;
     const rdma::NodeId owner = OwnerOf(entry);
     const size_t bytes = index::RecordBytes(entry.key.size(), entry.payload_bytes);
     LentBlock block;
     if (!session_->local->record_stock.Take(owner, entry.connection, bytes, &block)) {
       const Status borrowed = co_await Borrow(owner, entry.connection, bytes);
       if (!borrowed.ok()) Sometimes<"commit: no block can be borrowed for an insert">();
-      if (!session_->local->record_stock.Take(owner, entry.connection, bytes, &block)) continue;
+      if (!session_->local->record_stock.Take(owner, entry.connection, bytes, &block)) {
+        GiveBackPlaceholders();
+        co_return absl::OkStatus();
+      }
     }
     const size_t lines = RecordLines(entry.key, entry.payload_bytes);
     const std::span<std::byte> image(writes_.arena().Allocate(lines * kLineBytes), lines * kLineBytes);
@@ -187,6 +203,8 @@ void Commit::StartAboveRemovedVersions() {
 // Those that did not come into an index may be used again. Lines of the block may have the version that this record was
 // to get.
 void Commit::GiveBackPlaceholders() {
+  for (index::InsertBatch* const batch : scratch_.batches) batch->Abandon();
+  scratch_.batches.clear();
   for (Placeholder& one : scratch_.placeholders) {
     if (one.is_given) continue;
     const WriteEntry& entry = writes_[one.entry];
@@ -199,21 +217,53 @@ void Commit::GiveBackPlaceholders() {
   scratch_.batch_of.clear();
 }
 
+coro::Task<Status> Commit::ReadSplitLeaves() {
+  for (;;) {
+    scratch_.operations.clear();
+    for (index::InsertBatch* const batch : scratch_.batches) batch->AppendReads(&scratch_.operations);
+    if (scratch_.operations.empty()) co_return absl::OkStatus();
+    Status read = co_await session_->channel->Post(scratch_.operations);
+    if (!read.ok()) {
+      scratch_.expects_leaves = false;
+      co_return read;
+    }
+  }
+}
+
+coro::Task<Status> Commit::FindLeaves() {
+  std::vector<coro::Started<Status>>& finds = scratch_.finds;
+  finds.clear();
+  for (index::InsertBatch* const batch : scratch_.batches) finds.emplace_back(batch->Find());
+  Status first_error;
+  for (coro::Started<Status>& find : finds) {
+    Status found = co_await find;
+    if (first_error.ok()) first_error = std::move(found);
+  }
+  finds.clear();
+  co_return first_error;
+}
+
 coro::Task<Status> Commit::IndexPlaceholders(RedoScope* redo, bool* validated) {
   constexpr int kRounds = 3;  // of leaves that others change
+  const Status read = co_await ReadSplitLeaves();
+  GANNET_CO_RETURN_IF_ERROR(read);
   for (int round = 0; round < kRounds; ++round) {
-    size_t pending = 0;
-    for (index::InsertBatch* const batch : scratch_.batches) {
-      const Status found = co_await batch->Find();
-      GANNET_CO_RETURN_IF_ERROR(found);
-      pending += batch->pending();
-    }
+    const Status found = co_await FindLeaves();
+    GANNET_CO_RETURN_IF_ERROR(found);
     const bool exists =
         std::ranges::count(scratch_.insertions, index::Insertion::Outcome::kExists, &index::Insertion::outcome) > 0;
     if (exists) co_return co_await NoteAllExisting();
-    if (pending == 0) break;
+    size_t pending = 0;
+    size_t refused = 0;
+    for (const index::InsertBatch* const batch : scratch_.batches) {
+      pending += batch->pending();
+      refused += batch->refused();
+    }
+    if (refused > 0 && pending > 0) Sometimes<"commit: inserts by verbs are left to the call that one of them needs">();
+    if (refused > 0 || pending == 0) break;
     const Status changed = co_await ChangeLeaves(redo, validated);
     TakeInserted();
+    for (index::InsertBatch* const batch : scratch_.batches) co_await batch->Publish();
     GANNET_CO_RETURN_IF_ERROR(changed);
     if (*validated) break;
   }

@@ -200,8 +200,8 @@ inline bool Get(rdma::WireReader& reader, FinishItem* item) {
   return valid && reader.ok() && kind <= static_cast<uint8_t>(FinishKind::kInstall);
 }
 
-inline constexpr size_t kMostUsedPerLend = 64;
-inline constexpr size_t kMostLentPerLend = 64;
+inline constexpr size_t kMostUsedPerLend = 128;
+inline constexpr size_t kMostLentPerLend = 128;
 inline constexpr size_t kLendRequestBytes = 8 + kMostUsedPerLend * 18;
 inline constexpr size_t kLendResponseBytes = 2 + kMostLentPerLend * 18;
 

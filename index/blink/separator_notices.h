@@ -1,0 +1,62 @@
+// SeparatorNotices: adds the separators of new leaves to the inner nodes above them, in the postings of a transaction's
+// inserts (remote/split_notices.h). An inner node is not READ: the lock's CAS expects the state word of the cached
+// copy, and no state word returns (remote/leaf.h), so the copy is current if the CAS succeeds. If it does not, the copy
+// is dropped, and the separator stays missing until another change mends that (editor.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "index/blink/editor.h"
+#include "index/blink/shared_cache.h"
+#include "index/remote/leaf_channel.h"
+#include "index/remote/posting.h"
+#include "index/remote/split_notices.h"
+
+namespace gannet::index::blink {
+
+// Byte keys: knows no node, so it makes nothing known.
+template <class Keys>
+class SeparatorNotices final : public remote::SplitNotices<Keys> {
+ public:
+  using Keyed = typename Keys::Keyed;
+  using View = typename SharedInnerCache<Keys>::View;
+
+  // All must outlive this. The editor is there once a leaf is added.
+  SeparatorNotices(remote::LeafChannel* leaves, const std::optional<Editor<Keys>>* editor, View* cache)
+      : leaves_(leaves), editor_(editor), cache_(cache) {}
+
+  void Begin(uint64_t connection) override;
+  bool Add(const Keyed& leaf) override;
+  void AppendLocks(std::vector<rdma::Operation>* operations) override;
+  coro::Task<void> TakeLocks(Status posted, std::span<const rdma::Operation> operations) override;
+  void AppendChanges(absl::FunctionRef<bool(const Keyed&)> is_made, std::vector<rdma::Operation>* operations) override;
+  coro::Task<void> TakeChanges(Status posted) override;
+
+ private:
+  struct Node {
+    remote::LeafPlaceOf<Keys> place;
+    std::vector<Keyed> separators;  // to add
+    std::optional<typename Keys::Draft> draft;
+    bool is_noted = false;  // as one to lock
+    bool is_locked = false;
+    bool is_changed = false;
+    size_t lock_at = 0;       // place of its CAS in the caller's posting
+    size_t first_change = 0;  // in changes_
+    size_t changes = 0;
+  };
+  // The inner node above a leaf with this low fence, as it is cached; null: it is not.
+  Node* NodeAbove(const typename Keys::Key& low);
+
+  remote::LeafChannel* leaves_;
+  const std::optional<Editor<Keys>>* editor_;
+  View* cache_;
+  uint64_t connection_ = 0;
+  std::vector<Node> nodes_;
+  remote::Posting changes_;
+};
+
+}  // namespace gannet::index::blink
