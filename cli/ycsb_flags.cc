@@ -108,9 +108,10 @@ void AddDataFlags(CLI::App& command, bench::YcsbOptions* o) {
   Add(command, "--index", &o->index, ParseIndexOfAnyKey, "NAME",
       "hash (no scans), xstore, blink (a B-link tree) or rolex (learned). Default: xstore")
       ->group(group);
-  AddPath(command, "--index-options", &o->index_options, "OPTIONS",
-          "Options of this index, as a table has them. rolex: epsilon=N, the error bound of its models in keys (16).\n"
-          "Default: those of the index")
+  AddPath(
+      command, "--index-options", &o->index_options, "OPTIONS",
+      "Options of this index, as a table has them. rolex: epsilon=N, the error bound of its models in sixteenths of\n"
+      "a leaf (16). Default: those of the index")
       ->group(group);
   Add(command, "--index-rights", &o->index_rights, ParseIndexRights, "WHO",
       "Who may change an index of kind blink or rolex: owner (clients only READ it, and call for changes)\n"

@@ -148,8 +148,8 @@ class Transaction {
     return GetForUpdate(table, key, std::as_writable_bytes(std::span(row, 1)));
   }
 
-  // Replaces payload bytes [offset, offset + data.size()) of a record; for a variable-length table with offset 0 and
-  // `resize`, the whole payload. Buffered until commit. InvalidArgument if it does not fit the table.
+  // Replaces payload bytes [offset, offset + data.size()) of a record; in a variable-length table the whole payload,
+  // with offset 0 and `resize`, or by key. Buffered until commit. InvalidArgument if it does not fit the table.
   Status Update(RecordHandle handle, std::span<const std::byte> data, uint32_t offset = 0, bool resize = false);
   template <PayloadType Row>
   Status Update(RecordHandle handle, const Row& row) {
