@@ -30,8 +30,10 @@ struct BulkLoader::State {
   SessionState* session;
   const Table* table;
   std::vector<index::LoadEntry> entries;
-  Arena arena;  // the bytes of their keys
+  Arena arena;          // the bytes of their keys
+  Status failure = {};  // of the first Add that failed
 
+  Status Add(const Key& key, std::span<const std::byte> payload);
   Status PutInOrder();
   size_t TakeBack(index::Context& context, bool indexed);
   void Clear() {
@@ -39,6 +41,29 @@ struct BulkLoader::State {
     arena = {};
   }
 };
+
+Status BulkLoader::State::Add(const Key& key, std::span<const std::byte> payload) {
+  const TableOptions& options = table->options();
+  GANNET_RETURN_IF_ERROR(CheckStopOfLoad(*session));
+  GANNET_RETURN_IF_ERROR(CheckKey(*table, key));
+  if (options.variable_length ? payload.size() > options.payload_bytes : payload.size() != options.payload_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("loading ", NameOfRow(*table, key), ": its payload of ",
+                                                   payload.size(), " bytes does not fit the table"));
+  }
+  if (table->OwnerOf(key, session->self) != session->self) {
+    return absl::InvalidArgumentError(absl::StrCat("loading ", NameOfRow(*table, key), ": it belongs to another node"));
+  }
+  if (table->index_traits().ordered && !entries.empty() && !(entries.back().key < key)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("loading ", NameOfRow(*table, key), ": it is not above the one before it"));
+  }
+  StatusOr<NewRecord> made = MakeLockedRecord(*session->slab, table->id(), key, payload, session->owner_bits);
+  if (!made.ok()) return made.status();
+  StoreWord(made->block, NextState(made->state, false));
+  session->live_bytes->Add(table->id(), BlockBytesOf(key, payload.size()));
+  entries.push_back({arena.Keep(key), session->local->node.AddressOf(made->block)});
+  return absl::OkStatus();
+}
 
 // Sorts the entries by key, as an index's BulkLoad requires. InvalidArgument if a key was added twice.
 Status BulkLoader::State::PutInOrder() {
@@ -72,35 +97,15 @@ size_t BulkLoader::State::TakeBack(index::Context& context, bool indexed) {
 }
 
 BulkLoader::BulkLoader(Session* session, const Table* table)
-    : state_(std::make_unique<State>(State{&session->state(), table, {}, {}})) {}
+    : state_(std::make_unique<State>(State{&session->state(), table, {}, {}, {}})) {}
 
 BulkLoader::~BulkLoader() {
   state_->TakeBack(state_->session->context, /*indexed=*/false);
 }
 
 Status BulkLoader::Add(const Key& key, std::span<const std::byte> payload) {
-  const TableOptions& options = state_->table->options();
-  SessionState& session = *state_->session;
-  GANNET_RETURN_IF_ERROR(CheckStopOfLoad(session));
-  GANNET_RETURN_IF_ERROR(CheckKey(*state_->table, key));
-  if (options.variable_length ? payload.size() > options.payload_bytes : payload.size() != options.payload_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat("loading ", NameOfRow(*state_->table, key), ": its payload of ",
-                                                   payload.size(), " bytes does not fit the table"));
-  }
-  if (state_->table->OwnerOf(key, session.self) != session.self) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("loading ", NameOfRow(*state_->table, key), ": it belongs to another node"));
-  }
-  if (state_->table->index_traits().ordered && !state_->entries.empty() && !(state_->entries.back().key < key)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("loading ", NameOfRow(*state_->table, key), ": it is not above the one before it"));
-  }
-  StatusOr<NewRecord> made = MakeLockedRecord(*session.slab, state_->table->id(), key, payload, session.owner_bits);
-  if (!made.ok()) return made.status();
-  StoreWord(made->block, NextState(made->state, false));
-  session.live_bytes->Add(state_->table->id(), BlockBytesOf(key, payload.size()));
-  state_->entries.push_back({state_->arena.Keep(key), session.local->node.AddressOf(made->block)});
-  return absl::OkStatus();
+  if (state_->failure.ok()) state_->failure = state_->Add(key, payload);
+  return state_->failure;
 }
 
 Status BulkLoader::Finish() {
@@ -108,9 +113,11 @@ Status BulkLoader::Finish() {
   rdma::EpochManager::Participant& participant = *state_->session->participant;
   Durability& durability = *state_->session->durability;
   index::Context& context = state_->session->context;
-  if (Status status = state_->PutInOrder(); !status.ok()) {
+  Status ready = std::exchange(state_->failure, absl::OkStatus());
+  if (ready.ok()) ready = state_->PutInOrder();
+  if (!ready.ok()) {
     state_->TakeBack(context, /*indexed=*/false);
-    return status;
+    return ready;
   }
   const bool counts = durability.has_directory() && !state_->entries.empty();
   if (counts) durability.loads().Begin(state_->table->id());

@@ -31,8 +31,8 @@ class BulkLoader {
   // Frees rows that were added and not finished.
   ~BulkLoader();
   // Keys of an ordered table must come in strictly ascending order, those of other tables in any order. The key must
-  // belong to this node. Add and Finish return Cancelled once DatabaseOptions::stop is set; nothing of this load is
-  // visible then.
+  // belong to this node. An error ends the load: further calls return it, and Finish, too, which then loads nothing.
+  // Add and Finish return Cancelled once DatabaseOptions::stop is set; nothing of this load is visible then.
   Status Add(const Key& key, std::span<const std::byte> payload);
   template <PayloadType Row>
   Status Add(const Key& key, const Row& row) {

@@ -92,6 +92,22 @@ TEST_P(BulkLoaderTest, ATableThatIsNotEmptyKeepsWhatItHas) {
   EXPECT_FALSE(Exists(10));
 }
 
+// A program that looks only at what Finish returns does not get half of its rows.
+TEST_P(BulkLoaderTest, AnAddThatFailsEndsTheLoad) {
+  BulkLoader loader(session_.get(), rows_);
+  ASSERT_TRUE(Add(loader, 1).ok());
+  const Status failed = loader.Add(uint64_t{2}, std::vector<std::byte>(kRowBytes + 1));
+  EXPECT_TRUE(absl::IsInvalidArgument(failed)) << failed;
+  EXPECT_EQ(Add(loader, 3), failed);
+  EXPECT_EQ(loader.Finish(), failed);
+  EXPECT_EQ(keys(), 0u);
+  EXPECT_EQ(record_bytes(), 0u);
+  for (const uint64_t key : {1, 3}) ASSERT_TRUE(Add(loader, key).ok());
+  ASSERT_TRUE(loader.Finish().ok());
+  EXPECT_TRUE(Exists(1) && Exists(3));
+  EXPECT_EQ(keys(), 2u);
+}
+
 // A hash index takes its keys one by one: some were in it before the error.
 TEST_P(BulkLoaderTest, AnIndexThatDoesNotFitIsTakenApart) {
   std::vector<uint64_t> many;
