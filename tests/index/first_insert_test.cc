@@ -1,5 +1,7 @@
-// A client whose first operation is an insert by verbs, and whose process has the caches already that others filled: it
-// knows where the leaf is before it knows how the index makes tags of byte keys.
+// Steps of an InsertBatch: by a client whose first operation it is, and whose process has the caches already that
+// others filled, so that it knows where the leaf is before it knows how the index makes tags of byte keys; and by one
+// that splits leaves.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -7,18 +9,13 @@
 
 #include "gtest/gtest.h"
 #include "index/registry.h"
+#include "tests/index/insert_together.h"
 #include "tests/index/record_helper.h"
 
 namespace gannet::index {
 namespace {
 
 constexpr IndexId kId = 1;
-
-coro::Task<Status> Post(rdma::Channel* channel, std::span<rdma::Operation> operations) {
-  if (operations.empty()) co_return absl::OkStatus();
-  const Status status = co_await channel->Post(operations);
-  co_return status;
-}
 
 class FirstInsertTest : public ::testing::TestWithParam<std::tuple<IndexKind, KeyKind>> {
  protected:
@@ -59,28 +56,72 @@ TEST_P(FirstInsertTest, WithCachesThatOthersFilled) {
 
   ClientThread thread(&cluster);
   const auto remote = Connect(&thread, cache);
-  const auto batch = remote->NewInsertBatch();
   const OwnedKey key = KeyOf(1001);
   std::vector<Insertion> one(1);
   one[0].key = key.view();
   one[0].record = owner.NewRecord(key.view());
-  std::vector<rdma::Operation> operations;
-  const auto post = [&] { return thread.Await(Post(thread.channel(), operations)); };
-  batch->Begin(one, 0, &operations);
-  ASSERT_TRUE(post().ok());
-  ASSERT_TRUE(thread.Await(batch->Find()).ok());
-  ASSERT_EQ(batch->pending(), 1u);
-  operations.clear();
-  batch->AppendLocks(&operations);
-  const Status locked = post();
-  ASSERT_TRUE(thread.Await(batch->TakeLocks(locked, operations)).ok());
-  operations.clear();
-  batch->AppendChanges(&operations);
-  const Status changed = post();
-  ASSERT_TRUE(thread.Await(batch->TakeChanges(changed)).ok());
+  ASSERT_TRUE(thread.Await(InsertTogether(thread.channel(), remote.get(), one)).ok());
   EXPECT_EQ(one[0].outcome, Insertion::Outcome::kDone);
   EXPECT_EQ(index->Find(key.view()).record, one[0].record);
   EXPECT_TRUE(index->CheckStructure().ok()) << index->CheckStructure();
+}
+
+// Keys for which two leaves have no room. All goes by the two postings of a batch: the leaves are split, others find
+// the new ones, and the client itself knows them.
+TEST_P(FirstInsertTest, SplitsAreMadeKnownToOthers) {
+  if (Kind() == KeyKind::kBytes) GTEST_SKIP() << "leaves of byte keys are split by the owner";
+  constexpr uint64_t kKeys = 100;  // even numbers
+  IndexCluster cluster({});
+  Entry().register_methods(cluster.owner().service.get());
+  cluster.Serve();
+  OwnerThread owner(&cluster);
+  auto created = Entry().create(cluster.owner().service.get(), kId, {.key_kind = Kind()});
+  ASSERT_TRUE(created.ok()) << created.status();
+  LocalIndex* const index = created->get();
+  std::vector<OwnedKey> keys;
+  std::vector<LoadEntry> entries;
+  for (uint64_t n = 0; n < 2 * kKeys; n += 2) keys.push_back(KeyOf(n));
+  for (const OwnedKey& key : keys) entries.push_back({key.view(), owner.NewRecord(key.view())});
+  ASSERT_TRUE(index->BulkLoad(owner.context(), entries, 0.7).ok());
+
+  ClientThread thread(&cluster);
+  const auto remote = Connect(&thread, Entry().make_cache(size_t{1} << 20));
+  for (const OwnedKey& key : keys) ASSERT_TRUE(thread.Await(remote->Find(key.view())).ok());
+  const uint64_t leaves = index->statistics().nodes;
+  std::vector<OwnedKey> added;
+  for (uint64_t n = 81; n < 121; n += 2) added.push_back(KeyOf(n));
+  std::vector<Insertion> insertions;
+  for (const OwnedKey& key : added) insertions.push_back({.key = key.view(), .record = owner.NewRecord(key.view())});
+  std::vector<rdma::Operation> changes;
+  ASSERT_TRUE(thread.Await(InsertTogether(thread.channel(), remote.get(), insertions, &changes)).ok());
+  const uint64_t made = index->statistics().nodes - leaves;
+  EXPECT_GE(made, 1u);
+  EXPECT_TRUE(index->CheckStructure().ok()) << index->CheckStructure();
+  for (const Insertion& one : insertions) {
+    EXPECT_EQ(one.outcome, Insertion::Outcome::kDone);
+    EXPECT_EQ(index->Find(one.key).record, one.record);
+  }
+  if (std::get<0>(GetParam()) == IndexKind::kBlink) {
+    // If the separator were missing, each search would follow the right link: clients that only read do not mend that.
+    const auto takes_one_each = [&added](ClientThread* client, RemoteIndex* by) {
+      const uint64_t before = client->channel()->counters().round_trips;
+      for (const OwnedKey& key : added) EXPECT_TRUE(client->Await(by->Find(key.view())).ok());
+      EXPECT_EQ(client->channel()->counters().round_trips - before, added.size());
+    };
+    takes_one_each(&thread, remote.get());
+    ClientThread other(&cluster);
+    const auto late = Connect(&other, Entry().make_cache(size_t{1} << 20));
+    for (const OwnedKey& key : added) ASSERT_TRUE(other.Await(late->Find(key.view())).ok());
+    takes_one_each(&other, late.get());
+  } else {
+    // A client that follows a right link knows the leaf from then on. So this looks into the synonym table.
+    const auto is_synonym = [&](const rdma::Operation& operation) {
+      if (operation.verb != rdma::Verb::kWrite || operation.size != 2 * sizeof(uint64_t)) return false;
+      const uint64_t low = LoadWord(cluster.At(operation.remote));
+      return low > 80 && low < 122 && LoadWord(cluster.At(operation.remote) + sizeof low) != 0;
+    };
+    EXPECT_EQ(static_cast<uint64_t>(std::ranges::count_if(changes, is_synonym)), made);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, FirstInsertTest,

@@ -14,6 +14,7 @@
 #include "index/rolex/rolex.h"
 #include "index/rolex/rolex_index.h"
 #include "index/rolex/synonyms.h"
+#include "tests/index/insert_together.h"
 #include "tests/index/mortal_channel.h"
 #include "tests/index/record_helper.h"
 
@@ -99,6 +100,16 @@ class RolexDeathTest : public ::testing::TestWithParam<std::tuple<uint64_t, KeyK
     return slots;
   }
 
+  // All blocks are free, or part of the index.
+  void ExpectAllBlocksCounted() {
+    size_t nodes = 0;
+    tree_->blocks().ForEach([this, &nodes](rdma::GlobalAddress at) {
+      if (!IsAbsent(LoadWord(cluster_.At(at)))) ++nodes;
+    });
+    const auto counts = tree_->blocks().counts();
+    ASSERT_EQ(counts.lent + counts.in_use, nodes);
+  }
+
   Random random_{Seed()};
   uint64_t seed_ = Seed() * 1'000'000;
   IndexCluster cluster_;
@@ -166,13 +177,8 @@ TEST_P(RolexDeathTest, NothingIsLockedLostDoubledOrLeaked) {
       tree_->TrainNow();
       ExpectContent(model);
     }
-    // All blocks are free, or part of the index.
-    size_t nodes = 0;
-    tree_->blocks().ForEach([this, &nodes](rdma::GlobalAddress at) {
-      if (!IsAbsent(LoadWord(cluster_.At(at)))) ++nodes;
-    });
-    const auto counts = tree_->blocks().counts();
-    ASSERT_EQ(counts.lent + counts.in_use, nodes);
+    ExpectAllBlocksCounted();
+    if (HasFatalFailure()) return;
     Revive();
   }
   EXPECT_GT(deaths, 100);
@@ -226,6 +232,58 @@ TEST_P(RolexDeathTest, AtEveryVerbOfASplit) {
     ASSERT_TRUE(found.ok()) << found.status();
     EXPECT_EQ(found->record, record);
   }
+}
+
+// The same for the inserts of a transaction, several of which may come into one leaf, and split it.
+TEST_P(RolexDeathTest, InsertsOfATransactionLeaveNothingBehind) {
+  std::map<uint64_t, rdma::GlobalAddress> model;
+  int deaths = 0;
+  int halfway = 0;  // between the changes of several leaves
+  uint64_t by_verbs = 0;
+  for (uint64_t round = 0; round < 2000; ++round) {
+    const uint64_t first = random_.OneIn(2) ? 1'000'000 + 20 * round : random_.Below(3000);
+    std::map<uint64_t, OwnedKey> keys;
+    for (uint64_t i = 1 + random_.Below(12); i > 0; --i) {
+      const uint64_t key = first + (random_.OneIn(4) ? random_.Below(1000) : i);
+      if (!model.contains(key)) keys.try_emplace(key, KeyOf(key));
+    }
+    std::vector<Insertion> insertions;
+    for (const auto& [key, owned] : keys) insertions.push_back({.key = owned.view(), .record = RecordOf(key)});
+    if (random_.OneIn(3)) channel_->DieAfter(1 + random_.Below(40));
+    const Status status = thread_->Await(InsertTogether(channel_.get(), remote_.get(), insertions));
+    if (!channel_->is_dead()) {
+      ASSERT_TRUE(status.ok()) << status;
+      channel_->DieAfter(SIZE_MAX);
+      for (const Insertion& one : insertions) {
+        if (one.outcome == Insertion::Outcome::kDone) {
+          ++by_verbs;
+          continue;
+        }
+        ASSERT_EQ(one.outcome, Insertion::Outcome::kRefused);
+        ASSERT_TRUE(thread_->Await(remote_->Insert(one.key, one.record)).ok());
+      }
+      for (const auto& [key, owned] : keys) model[key] = RecordOf(key);
+      continue;
+    }
+    ++deaths;
+    index_->RepairAfter(1);
+    size_t there = 0;
+    for (const auto& [key, owned] : keys) {
+      if (index_->Find(owned.view()).record.is_null()) continue;
+      model[key] = RecordOf(key);
+      ++there;
+    }
+    if (there > 0 && there < keys.size()) ++halfway;
+    ExpectContent(model);
+    ExpectAllBlocksCounted();
+    if (HasFatalFailure()) return;
+    if (random_.OneIn(5)) tree_->TrainNow();
+    Revive();
+  }
+  EXPECT_GT(deaths, 30);
+  EXPECT_GT(halfway, 3);
+  EXPECT_GT(by_verbs, 2000u);
+  ExpectContent(model);
 }
 
 // The owner's threads and another client go on while a client dies again and again.
