@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "gtest/gtest.h"
+#include "index/lock_word.h"
 #include "index/registry.h"
 #include "tests/txn/cluster.h"
 
@@ -199,6 +200,37 @@ TEST_P(InsertRemoteTest, GapsAreValidated) {
     const Status committed = step.Commit();
     EXPECT_EQ(committed.ok(), !disturbed) << committed;
   }
+}
+
+// An own insert meets a committed record, and one by verbs a locked one, about which only its owner could be asked. The
+// transaction must not forget the first because of the second: it would commit without that row.
+TEST_P(InsertRemoteTest, WhatExistsHereIsNotForgottenForWhatIsLockedElsewhere) {
+  const auto parity = [](const index::Key& key, int) { return static_cast<rdma::NodeId>(key.integer() % 2); };
+  Cluster cluster({.nodes = 2, .adversarial = GetParam().adversarial},
+                  {{.name = "both",
+                    .index = GetParam().kind,
+                    .payload_bytes = sizeof(uint64_t),
+                    .expected_rows = 1000,
+                    .placement = {.owner = parity, .range_owner = [](const index::Key&, const index::Key&, int) {
+                                    return Placement::kSeveralNodes;
+                                  }}}});
+  Session& session = cluster.NewSession(1);
+  const Table& both = cluster.table(1, "both");
+  for (uint64_t key = 0; key < 10; ++key) {
+    const Status inserted = RunBlockingBody(session, [&](BlockingTransaction& t) { return t.Insert(both, key, key); });
+    ASSERT_TRUE(inserted.ok()) << inserted;
+  }
+  const rdma::GlobalAddress elsewhere = cluster.table(0, "both").local_index().Find(index::Key(uint64_t{4})).record;
+  ASSERT_FALSE(elsewhere.is_null());
+  std::byte* const record = cluster.databases[0]->node().memory().data() + elsewhere.offset();
+  const uint64_t state = LoadWord(record);
+  StoreWord(record, index::Locked(state, index::OwnerBits(0, 5)));
+  Step step(session);
+  ASSERT_TRUE(step->Insert(both, uint64_t{5}, uint64_t{50}).ok());
+  ASSERT_TRUE(step->Insert(both, uint64_t{4}, uint64_t{40}).ok());
+  const Status committed = step.Commit();
+  EXPECT_TRUE(absl::IsAlreadyExists(committed)) << committed;
+  StoreWord(record, state);
 }
 
 // A transaction that reads one record and changes another takes as many round trips as one that calls the owner: the

@@ -485,7 +485,9 @@ coro::Task<Status> Commit::CommitMixed() {
   bool validated = false;
   if (status.ok()) status = co_await MakePlaceholders();
   if (status.ok()) status = co_await LockRemote();
-  if (status.ok() && !scratch_.placeholders.empty()) status = co_await IndexPlaceholders(&redo, &validated);
+  if (status.ok() && !scratch_.placeholders.empty() && exists_ == kNone) {
+    status = co_await IndexPlaceholders(&redo, &validated);
+  }
   GiveBackPlaceholders();
   if (status.ok() && !validated && exists_ == kNone) status = co_await PrepareRemote();
   redo.Enter();

@@ -333,6 +333,7 @@ void Commit::TakeInserted() {
 
 // The rest need not be inserted: the transaction ends with AlreadyExists, or with a conflict. If what exists is locked
 // or absent, the owner is asked by a call after all, because only the owner can tell a conflict from a damaged index.
+// (Nothing existed before: an insert of this node that met a record would have ended the transaction.)
 coro::Task<Status> Commit::NoteAllExisting() {
   std::vector<ReadEntry>& existing = scratch_.existing;
   existing.assign(scratch_.insertions.size(), {});
