@@ -177,6 +177,12 @@ TEST(IndexKindTest, IsLoadedAndRecovered) {
       for (uint64_t key = 0; key < 200; ++key) ASSERT_TRUE(loader.Add(key, std::as_bytes(std::span(&key, 1))).ok());
       const uint64_t behind = 5;
       EXPECT_TRUE(absl::IsInvalidArgument(loader.Add(behind, std::as_bytes(std::span(&behind, 1)))));
+      EXPECT_TRUE(absl::IsInvalidArgument(loader.Finish()));
+      EXPECT_EQ(table.local_index().statistics().keys, 0u);
+    }
+    {
+      BulkLoader loader(session->get(), &table);
+      for (uint64_t key = 0; key < 200; ++key) ASSERT_TRUE(loader.Add(key, std::as_bytes(std::span(&key, 1))).ok());
       ASSERT_TRUE(loader.Finish().ok());
     }
     ASSERT_TRUE((*cluster)->database().Checkpoint().ok());
