@@ -12,6 +12,8 @@
 #include "base/clock.h"
 #include "base/sometimes.h"
 #include "gtest/gtest.h"
+#include "index/blink/blink_index.h"
+#include "index/lock_word.h"
 #include "index/record_header.h"
 #include "rdma/sim/sim_fabric.h"
 #include "rdma/versioned.h"
@@ -258,6 +260,65 @@ TEST(HalfWrittenTest, ARecordThatNobodyCanFinishStaysLocked) {
     EXPECT_EQ(absl::IsUnavailable(read), Mark::Reached(kMark) != before) << read;
   }
   EXPECT_GT(Mark::Reached(kMark), before);
+}
+
+// Node 0 dies while it holds the lock of a leaf at node 1. Node 2 has not carried out its decisions yet, so node 1 must
+// not touch its records; but the leaf is free soon, because the threads that serve requests may be waiting for it.
+TEST(LeafLockTest, IsReleasedBeforeOthersHaveForwarded) {
+  constexpr int kNodes = 3;
+  constexpr uint64_t kMostVerbs = 40;
+  int locked = 0;
+  for (uint64_t verbs = 1; verbs < kMostVerbs; ++verbs) {
+    rdma::sim::Simulation simulation({.seed = verbs});
+    auto fabric =
+        rdma::sim::SimFabric::Create(&simulation, {.num_nodes = kNodes, .bytes_per_node = uint64_t{64} << 20}).value();
+    Placement by_number = Placement::ByHash();
+    by_number.owner = [](const index::Key& key, int) { return static_cast<rdma::NodeId>(key.integer() % 10); };
+    by_number.range_owner = [](const index::Key&, const index::Key&, int) { return Placement::kSeveralNodes; };
+    Cluster cluster(fabric.get(), {.read_path = ReadPathPolicy::kOneSided, .call_timeout = absl::Milliseconds(10)},
+                    {{.name = "rows",
+                      .index = IndexKind::kBlink,
+                      .payload_bytes = sizeof(uint64_t),
+                      .expected_rows = 100,
+                      .placement = by_number}});
+    const auto insert = [&](int node, std::vector<uint64_t> keys, uint64_t dies_after) {
+      Status status;
+      simulation.Join(simulation.StartOn(static_cast<rdma::NodeId>(node), "work", [&] {
+        auto session = cluster.databases[static_cast<size_t>(node)]->OpenSession();
+        Step step(**session);
+        for (const uint64_t key : keys) status.Update(step->Insert(cluster.table(node, "rows"), key, key));
+        if (dies_after != 0) fabric->KillAfterVerbs(0, dies_after);
+        if (status.ok()) status = step.Commit();
+      }));
+      return status;
+    };
+    ASSERT_TRUE(insert(0, {1, 2}, 0).ok());  // node 0 has joined both
+    auto& leaf = static_cast<index::blink::BlinkIndex&>(cluster.table(1, "rows").local_index());
+    const std::byte* const memory = cluster.databases[1]->node().memory().data();
+    const auto holder = [&] {
+      const uint64_t state = LoadWord(memory + leaf.root().offset());
+      return IsLocked(state) ? static_cast<int>(index::LockOwnerNode(state)) : -1;
+    };
+    static_cast<void>(insert(0, {11}, verbs));
+    fabric->Kill(0);
+    static_cast<void>(cluster.databases[0].release());  // as in Rack
+    const bool was_locked = holder() == 0;
+    locked += was_locked ? 1 : 0;
+    Peers* const peers = cluster.databases[2]->state().peers.get();
+    auto stay = std::make_unique<Peers::Stay>(peers, rdma::NodeId{0}, Peers::kUnnumbered - 1);
+    ASSERT_TRUE(stay->admitted());
+    if (was_locked) {
+      SleepForNanos(kRepairedWithinNanos);
+      EXPECT_NE(cluster.databases[1]->state().peers->phase(0), Peers::Phase::kStranger);
+      EXPECT_EQ(holder(), -1) << verbs;
+    }
+    stay.reset();
+    SleepForNanos(kRepairedWithinNanos);
+    EXPECT_EQ(cluster.databases[1]->state().peers->phase(0), Peers::Phase::kStranger);
+    EXPECT_TRUE(insert(2, {21}, 0).ok()) << verbs;
+    ASSERT_FALSE(HasFailure()) << verbs;
+  }
+  EXPECT_GT(locked, 0);
 }
 
 TEST_P(RepairTest, ANodeThatIsAccusedIsRepairedWhenItIsGone) {

@@ -201,11 +201,13 @@ void OwnerService::ReleaseRecord(index::Context& context, const Table& table, rd
   StoreWord(record, before);
 }
 
+void OwnerService::ReleaseIndexesOf(rdma::NodeId node) {
+  for (const std::unique_ptr<Table>& table : local_->tables) table->local_index().RepairAfter(node);
+}
+
 bool OwnerService::ReleaseAllOf(rdma::NodeId node, const std::function<bool()>& stop) {
-  // First, because others wait for the node's locks in an index as long as they are held, and the walk below does, too.
-  for (const std::unique_ptr<Table>& table : local_->tables) {
-    table->local_index().RepairAfter(node);
-  }
+  // Again: a request of the node that was in progress then may have borrowed blocks since.
+  ReleaseIndexesOf(node);
   std::vector<rdma::GlobalAddress> addresses;
   std::vector<std::pair<rdma::GlobalAddress, TableId>> lent;  // and found in an index
   for (const std::unique_ptr<Table>& table : local_->tables) {

@@ -40,6 +40,8 @@ class OwnerService {
   std::vector<DecidedWork> DecidedBy(rdma::NodeId node) { return ledger_.DecidedBy(node); }
   // Finishes the items of one transaction whose records it still has locked; the others have been finished.
   Status FinishWork(std::span<const std::byte> work);
+  // Takes away the node's locks in indexes: these protect no decision, so nothing has to be carried out before.
+  void ReleaseIndexesOf(rdma::NodeId node);
   // Undoes everything that the node holds here: locks, placeholders, blocks to move to. False if `stop` ended it early.
   bool ReleaseAllOf(rdma::NodeId node, const std::function<bool()>& stop);
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/cache_line.h"
+#include "base/clock.h"
 #include "base/sometimes.h"
 
 namespace gannet::txn {
@@ -130,7 +131,8 @@ uint64_t Peers::connection(rdma::NodeId node) const {
 }
 
 void Peers::AwaitQuiet(rdma::NodeId node) {
-  while (peers_[node].inside.load() != 0) YieldThread();
+  constexpr uint64_t kLookEveryNanos = 1'000;
+  while (peers_[node].inside.load() != 0) SleepForNanos(kLookEveryNanos);
 }
 
 void Peers::SetForwarded(rdma::NodeId node) {

@@ -84,10 +84,14 @@ bool Repairer::Round() {
     if (peers_->phase(node) == Peers::Phase::kAccused && local_->node.CutOff(node, peers_->connection(node))) {
       peers_->NoteDeath(node);
     }
-    if (peers_->phase(node) == Peers::Phase::kDying && Forward(node)) peers_->SetForwarded(node);
+    if (peers_->phase(node) == Peers::Phase::kDying) {
+      ReleaseIndexes(node);
+      if (Forward(node)) peers_->SetForwarded(node);
+    }
     if (peers_->phase(node) == Peers::Phase::kForwarded && OthersHaveForwarded(node) &&
         owner_->ReleaseAllOf(node, [this] { return Stopped(); })) {
       Sometimes<"repair: what a dead node held is released">();
+      indexes_released_[node] = false;
       peers_->SetReleased(node);
     }
     const Peers::Phase phase = peers_->phase(node);
@@ -99,6 +103,13 @@ bool Repairer::Round() {
     channel_.reset();
   }
   return more;
+}
+
+void Repairer::ReleaseIndexes(rdma::NodeId dead) {
+  indexes_released_.resize(static_cast<size_t>(local_->fabric.num_nodes()));
+  if (indexes_released_[dead]) return;
+  owner_->ReleaseIndexesOf(dead);
+  indexes_released_[dead] = true;
 }
 
 bool Repairer::AnnounceAll() {

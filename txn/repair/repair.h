@@ -15,9 +15,11 @@
 //
 //   1  none of its requests is admitted any more, and none of its verbs takes effect (peers.h): this node's own fabric
 //      has lost it or, if others found it dead, has cut it off
-//   2  its decisions that are noted here are carried out, here and elsewhere
-//   3  wait until every other live node has done 2
-//   4  all records here that it holds are released
+//   2  its locks in the indexes here are released (IndexTraits::client_writes). They come before all else, because the
+//      threads that serve requests may be waiting for them, and the other steps take requests, here and elsewhere
+//   3  its decisions that are noted here are carried out, here and elsewhere
+//   4  wait until every other live node has done 3
+//   5  all records here that it holds are released
 //
 // If three nodes die together, both notes and the coordinator may be lost. Then a decided transaction may be undone at
 // one owner after its effect was seen at another. Data in the memory of dead nodes is Unavailable in any case.
@@ -61,6 +63,8 @@ class Repairer {
   bool Round();
   // Announces this incarnation. Otherwise possibly no node would notice that the one before it died.
   bool AnnounceAll();
+  // Step 2, once.
+  void ReleaseIndexes(rdma::NodeId dead);
   // Each returns true if its step is done, false if it must be tried again.
   bool Forward(rdma::NodeId dead);
   bool OthersHaveForwarded(rdma::NodeId dead);
@@ -80,7 +84,8 @@ class Repairer {
   bool woken_ = false;
   std::unique_ptr<rdma::Channel> channel_;  // while there is something to repair
   std::unique_ptr<coro::Worker> worker_;
-  std::vector<uint64_t> announced_;  // by node: the connection over which it was told
+  std::vector<bool> indexes_released_;  // by node
+  std::vector<uint64_t> announced_;     // by node: the connection over which it was told
   Thread thread_;
 };
 
