@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/cache_line.h"
-#include "base/clock.h"
 #include "base/sometimes.h"
 
 namespace gannet::txn {
