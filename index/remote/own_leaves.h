@@ -73,7 +73,7 @@ class OwnLeaves {
   uint64_t Most() const { return 1000 + 4 * blocks_->bytes() / blocks_->leaf_bytes(); }
   Status EndlessError() const;
 
-  // As those of LocalIndex.
+  // These are the methods of LocalIndex with the same names (index.h).
   FindResult Find(const index::Key& key) const;
   Status Scan(const ScanRange& range, ScanResult* result) const;
   Status ScanStep(const ScanRange& range, size_t most_witnesses, std::optional<ScanPosition>* position,

@@ -16,9 +16,8 @@
 // them, to keep what it knows in the order of keys: it READs those of the leaves that are new to it, by one posting.
 //
 // A slot may be empty, or have its old content, for a moment; or until the ring comes round, if its client died between
-// the split and the synonym. What it has is a hint, like all of a model
-// (model.h). The first word of each line is that of a versioned object, and is never written: the memory will have
-// other uses.
+// the split and the synonym. Its content is a hint, like all of a model (model.h). The first word of each line is that
+// of a versioned object, and is never written: the memory will have other uses.
 //
 // And the queues of models to be trained (3.5), one block per index:
 //
