@@ -2,6 +2,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 
 #include "gtest/gtest.h"
@@ -111,6 +113,28 @@ TEST(CloseTogetherTest, TheLastCommitsOfEachNodeBecomeDurable) {
     const Status closed = (*cluster)->Close();
     ASSERT_TRUE(closed.ok()) << "round " << round << ": " << closed;
   }
+}
+
+// What a node has last becomes durable only with the logs of all nodes. A node does not wait for one whose disk fails.
+TEST(CloseTogetherTest, ABrokenLogOfAnotherNodeIsNamed) {
+  const auto disk = std::make_shared<log::FaultyFileSystem>(3);
+  DurableOptions options{.nodes = 2};
+  options.database.durability = DurabilityMode::kAsync;
+  auto cluster = DurableCluster::Open(disk, {HashTable("rows", Placement::ByHash())}, options);
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  disk->Schedule({.times = UINT64_MAX, .path_contains = "node-0"});
+  uint64_t key = 0;
+  while ((*cluster)->database(0).log_health().ok()) {
+    const Status wrote = (*cluster)->database(0).Run(
+        [&](BlockingTransaction& t) { return t.Insert((*cluster)->table("rows"), key, key); });
+    ASSERT_TRUE(wrote.ok()) << wrote;
+    ++key;
+  }
+  std::thread other([&] { (*cluster)->database(0).Close().IgnoreError(); });
+  const Status closed = (*cluster)->database(1).Close();
+  other.join();
+  EXPECT_TRUE(absl::IsUnavailable(closed)) << closed;
+  EXPECT_NE(closed.message().find("the log of node 0 is broken"), std::string_view::npos) << closed;
 }
 
 INSTANTIATE_TEST_SUITE_P(, CloseTest, testing::Bool(),

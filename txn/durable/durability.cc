@@ -202,8 +202,7 @@ Status Durability::Stop() {
   if (local_->fabric.num_nodes() > 1 && !words_->refuses()) {
     // Before any node stops, the last epoch must be durable (Log::Stop): a node that has stopped does not help to close
     // it. If it does not become durable, Log::Stop says why.
-    if (log_->health().ok()) log_->WaitDurable(log_->last_dirty_epoch(), kCloseWithin).IgnoreError();
-    together = words_->CloseTogether(kCloseWithin);
+    together = words_->CloseTogether(*log_, kCloseWithin);
   }
   const Status status = log_->Stop();
   lock_.reset();  // nothing is written after this: another database may open the directory

@@ -13,13 +13,15 @@
 namespace gannet::txn {
 namespace {
 
-constexpr size_t kWords = 6;  // stage, current, loads, drained, flushed, oldest
+constexpr size_t kWords = 7;  // stage, current, loads, drained, flushed, oldest, closing
 
 // Positions of a reason's words.
 constexpr size_t kReasonCode = 0;
 constexpr size_t kReasonNode = 1;
 constexpr size_t kReasonBytes = 2;
 constexpr size_t kReasonText = 3;
+
+constexpr absl::Duration kLookAtOthersEvery = absl::Milliseconds(20);  // while a node that closes waits for its log
 
 coro::Task<Status> ReadWords(rdma::Channel* channel, rdma::GlobalAddress from, std::span<uint64_t> into) {
   co_return co_await channel->Read(from, into.data(), into.size_bytes());
@@ -122,12 +124,29 @@ void EpochWords::AnnounceDirty(uint64_t epoch) {
   Raise(kDirty, epoch);
 }
 
-Status EpochWords::CloseTogether(absl::Duration timeout) {
-  StoreWord(words_ + kClosing, 1);
+bool EpochWords::AnotherLogIsBroken(rdma::Channel* channel, coro::Worker* worker) const {
+  for (int i = 0; i < fabric_->num_nodes(); ++i) {
+    const auto id = static_cast<rdma::NodeId>(i);
+    uint64_t closing = 0;
+    if (id == node_->id() || !fabric_->Alive(id)) continue;
+    const Status status = worker->BlockOn(ReadWords(channel, {id, offset_ + kClosing}, {&closing, 1}));
+    if (status.ok() && closing == static_cast<uint64_t>(Closing::kLogBroken)) return true;
+  }
+  return false;
+}
+
+Status EpochWords::CloseTogether(log::Log& log, absl::Duration timeout) {
   StatusOr<std::unique_ptr<rdma::Channel>> channel = node_->OpenChannel();
-  if (!channel.ok()) return channel.status();
   coro::Worker worker;
-  worker.AddPoller([c = channel->get()] { return c->Poll(); });
+  if (channel.ok()) worker.AddPoller([c = channel->get()] { return c->Poll(); });
+  const uint64_t durable_by = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(timeout));
+  // Also if another log is broken already, this log gets time to write what it has: that node may have written it, too.
+  while (channel.ok() && log.health().ok() && NowNanos() < durable_by) {
+    if (log.WaitDurable(log.last_dirty_epoch(), kLookAtOthersEvery).ok()) break;
+    if (AnotherLogIsBroken(channel->get(), &worker)) break;
+  }
+  StoreWord(words_ + kClosing, static_cast<uint64_t>(log.health().ok() ? Closing::kWhole : Closing::kLogBroken));
+  if (!channel.ok()) return channel.status();
   const uint64_t deadline = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(timeout));
   for (int i = 0; i < fabric_->num_nodes();) {
     const auto id = static_cast<rdma::NodeId>(i);
@@ -135,7 +154,8 @@ Status EpochWords::CloseTogether(absl::Duration timeout) {
     const Status status = worker.BlockOn(ReadWords(channel->get(), {id, offset_}, words));
     const bool has_log = words[0] == static_cast<uint64_t>(Stage::kLogs);
     // A READ that failed says nothing about a node that is alive.
-    if (!fabric_->Alive(id) || (status.ok() && (!has_log || words[kClosing / kWordBytes] != 0))) {
+    if (!fabric_->Alive(id) ||
+        (status.ok() && (!has_log || words[kClosing / kWordBytes] != static_cast<uint64_t>(Closing::kNo)))) {
       ++i;
     } else if (NowNanos() > deadline) {
       return absl::DeadlineExceededError(
@@ -188,11 +208,16 @@ StatusOr<log::NodeEpochs> EpochWords::Exchange(const log::NodeEpochs& own) {
                      absl::string_view(status.message())));
   }
   uint64_t oldest = LoadWord(words_ + kOldest);
+  const bool closing = LoadWord(words_ + kClosing) != static_cast<uint64_t>(Closing::kNo);
   for (size_t i = 0; i < nodes; ++i) {
     if (static_cast<rdma::NodeId>(i) == node_->id()) continue;
     const uint64_t* words = &images_[i * kWords];
     const bool started = words[0] == static_cast<uint64_t>(Stage::kLogs);
     if (words[0] == static_cast<uint64_t>(Stage::kRefuses)) return NotTakingPart(static_cast<rdma::NodeId>(i));
+    // Nothing becomes durable any more, so the log of this node need not wait for it (Log::Stop).
+    if (closing && words[kClosing / kWordBytes] == static_cast<uint64_t>(Closing::kLogBroken)) {
+      return absl::UnavailableError(absl::StrCat("the log of node ", i, " is broken, and that node is closing"));
+    }
     oldest = std::min(oldest, started ? words[kOldest / kWordBytes] : 0);
     all.current = std::max(all.current, started ? words[kCurrent / kWordBytes] : 0);
     all.drained = std::min(all.drained, started ? words[kDrained / kWordBytes] : 0);

@@ -70,9 +70,11 @@ class EpochWords : public log::PeerEpochs {
   // Address of the newest epoch of `node` in which something was logged.
   rdma::GlobalAddress DirtyAt(rdma::NodeId node) const { return {node, offset_ + kDirty}; }
 
-  // Announces that this node appends nothing any more. Waits until all live nodes have announced this, so that each can
-  // still close its last epoch with the others' help; DeadlineExceeded, naming one that is not closing.
-  Status CloseTogether(absl::Duration timeout);
+  // Waits until the last epoch in which `log`, this node's, has something is durable, as long as that can still happen:
+  // neither this log nor that of a node that is closing is broken. Then announces that this node appends nothing any
+  // more, and waits until all live nodes have announced this, so that each can still close its last epoch with the
+  // others' help; DeadlineExceeded, naming one that is not closing. Each wait takes at most `timeout`.
+  Status CloseTogether(log::Log& log, absl::Duration timeout);
 
   // Announces the number of this node's bulk loads that are not durable now.
   void AnnounceLoads(uint64_t loads);
@@ -96,12 +98,16 @@ class EpochWords : public log::PeerEpochs {
   static constexpr size_t kDrained = 3 * kWordBytes;
   static constexpr size_t kFlushed = 4 * kWordBytes;
   static constexpr size_t kOldest = 5 * kWordBytes;
-  static constexpr size_t kClosing = 6 * kWordBytes;
+  static constexpr size_t kClosing = 6 * kWordBytes;  // a Closing
   static constexpr size_t kDirty = 7 * kWordBytes;
   static constexpr size_t kReasonLines = 16;
   static constexpr size_t kReason = kLineBytes;  // where it begins
 
+  enum class Closing : uint64_t { kNo, kWhole, kLogBroken };
+
   EpochWords(rdma::Fabric* fabric, rdma::Node* node, std::byte* words);
+  // True if another node is closing without a log that could help to make an epoch durable.
+  bool AnotherLogIsBroken(rdma::Channel* channel, coro::Worker* worker) const;
   void Raise(size_t offset, uint64_t epoch);
   // Unavailable: `node` does not take part any more.
   Status NotTakingPart(rdma::NodeId node);
