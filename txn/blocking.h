@@ -8,14 +8,73 @@
 //   });
 #pragma once
 
+#include <iterator>
 #include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
 
 #include "base/coro/async.h"
 #include "base/coro/worker.h"
 #include "base/status.h"
+#include "txn/cursor.h"
+#include "txn/key_range.h"
 #include "txn/transaction.h"
 
 namespace gannet::txn {
+
+// A cursor (txn/cursor.h) whose moves return when they are done. For loops it is a range: of the rows that it comes to.
+class BlockingCursor {
+ public:
+  BlockingCursor(Transaction& transaction, coro::Worker* worker, const Table& table, CursorOptions options)
+      : cursor_(transaction, table, std::move(options)), worker_(worker) {}
+
+  Status First() { return Wait(cursor_.First()); }
+  Status Last() { return Wait(cursor_.Last()); }
+  Status SeekForward(const Key& key) { return Wait(cursor_.SeekForward(key)); }
+  Status SeekBackward(const Key& key) { return Wait(cursor_.SeekBackward(key)); }
+  Status Next() { return Wait(cursor_.Next()); }
+  Status Previous() { return Wait(cursor_.Previous()); }
+  bool valid() const { return cursor_.valid(); }
+  Key key() const { return cursor_.key(); }
+  std::span<const std::byte> payload() const { return cursor_.payload(); }
+  template <PayloadType Row>
+  Row As() const {
+    return cursor_.As<Row>();
+  }
+  RecordHandle handle() const { return cursor_.handle(); }
+  // Of the last move. A loop over the rows ends at the first error; the transaction has failed then, and cannot commit.
+  const Status& status() const { return status_; }
+
+  class Iterator {
+   public:
+    explicit Iterator(BlockingCursor* cursor) : cursor_(cursor) {}
+    const Cursor& operator*() const { return cursor_->cursor_; }
+    Iterator& operator++() {
+      cursor_->Next().IgnoreError();  // status() has it
+      return *this;
+    }
+    bool operator!=(std::default_sentinel_t) const { return cursor_->valid(); }
+
+   private:
+    BlockingCursor* cursor_;
+  };
+  Iterator begin() {
+    First().IgnoreError();  // status() has it
+    return Iterator(this);
+  }
+  std::default_sentinel_t end() const { return {}; }
+
+ private:
+  Status Wait(coro::Async<Status> move) {
+    status_ = move.ready() ? std::move(move.value()) : worker_->BlockOn(std::move(move.task()));
+    return status_;
+  }
+
+  Cursor cursor_;
+  coro::Worker* worker_;
+  Status status_;
+};
 
 // transaction.h has the contracts of these calls.
 class BlockingTransaction {
@@ -29,6 +88,11 @@ class BlockingTransaction {
   Status Get(const Table& table, Key key, Row* row) {
     return Wait(transaction_->Get(table, key, row));
   }
+  Status Get(const Table& table, Key key, std::string* payload) { return Wait(transaction_->Get(table, key, payload)); }
+  StatusOr<std::span<const std::byte>> GetView(const Table& table, Key key) {
+    return Wait(transaction_->GetView(table, key));
+  }
+  StatusOr<bool> Exists(const Table& table, Key key) { return Wait(transaction_->Exists(table, key)); }
   Status GetMany(std::span<GetRequest> requests) { return Wait(transaction_->GetMany(requests)); }
   template <PayloadType Row>
   StatusOr<RecordHandle> GetForUpdate(const Table& table, Key key, Row* row) {
@@ -52,6 +116,27 @@ class BlockingTransaction {
   Status Insert(const Table& table, Key key, const Row& row) {
     return transaction_->Insert(table, key, row);
   }
+  Status Upsert(const Table& table, Key key, std::span<const std::byte> payload) {
+    return Wait(transaction_->Upsert(table, key, payload));
+  }
+  template <PayloadType Row>
+  Status Upsert(const Table& table, Key key, const Row& row) {
+    return Wait(transaction_->Upsert(table, key, row));
+  }
+  StatusOr<bool> UpdateIf(const Table& table, Key key, std::span<const std::byte> expected,
+                          std::span<const std::byte> payload) {
+    return Wait(transaction_->UpdateIf(table, key, expected, payload));
+  }
+  template <PayloadType Row>
+  StatusOr<bool> UpdateIf(const Table& table, Key key, const Row& expected, const Row& row) {
+    return Wait(transaction_->UpdateIf(table, key, expected, row));
+  }
+  template <class Number>
+  requires std::is_arithmetic_v<Number> Status Add(const Table& table, Key key, Number delta, Number* sum = nullptr,
+                                                   uint32_t offset = 0) {
+    return Wait(transaction_->Add(table, key, delta, sum, offset));
+  }
+  Status Remove(RecordHandle handle) { return transaction_->Remove(handle); }
   Status Remove(const Table& table, Key key) { return Wait(transaction_->Remove(table, key)); }
   Status Scan(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options = {}) {
     return Wait(transaction_->Scan(table, range, rows, options));
@@ -61,6 +146,14 @@ class BlockingTransaction {
   }
   Status Nearest(const Table& table, const index::NearestQuery& query, ScanRows* rows, ScanOptions options = {}) {
     return Wait(transaction_->Nearest(table, query, rows, options));
+  }
+
+  // The rows of a range in order, one after the other, without gathering them.
+  BlockingCursor Rows(const Table& table, KeyRange range = KeyRange::All()) {
+    return OpenCursor(table, {.range = std::move(range)});
+  }
+  BlockingCursor OpenCursor(const Table& table, CursorOptions options = {}) {
+    return {*transaction_, worker_, table, std::move(options)};
   }
 
   // The underlying transaction, for operations that have no blocking form here.

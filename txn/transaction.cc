@@ -99,6 +99,30 @@ coro::Async<Status> Transaction::Get(const Table& table, Key key, std::span<std:
     return *failure_;
   return impl_->access().Get(table, key, out, offset);
 }
+coro::Async<StatusOr<std::span<const std::byte>>> Transaction::GetView(const Table& table, Key key) {
+  if (!failure_->ok()) [[unlikely]]
+    return StatusOr<std::span<const std::byte>>(*failure_);
+  return impl_->access().GetView(table, key);
+}
+coro::Task<Status> Transaction::Assign(coro::Task<StatusOr<std::span<const std::byte>>> view, std::string* payload) {
+  const StatusOr<std::span<const std::byte>> got = co_await view;
+  if (!got.ok()) co_return got.status();
+  payload->assign(reinterpret_cast<const char*>(got->data()), got->size());
+  co_return absl::OkStatus();
+}
+coro::Async<Status> Transaction::Get(const Table& table, Key key, std::string* payload) {
+  coro::Async<StatusOr<std::span<const std::byte>>> view = GetView(table, key);
+  if (!view.ready()) return Assign(std::move(view.task()), payload);
+  const StatusOr<std::span<const std::byte>>& got = view.value();
+  if (!got.ok()) return got.status();
+  payload->assign(reinterpret_cast<const char*>(got->data()), got->size());
+  return absl::OkStatus();
+}
+coro::Async<StatusOr<bool>> Transaction::Exists(const Table& table, Key key) {
+  if (!failure_->ok()) [[unlikely]]
+    return StatusOr<bool>(*failure_);
+  return impl_->access().Exists(table, key);
+}
 coro::Async<Status> Transaction::GetMany(std::span<GetRequest> requests) {
   if (!failure_->ok()) [[unlikely]] {
     for (GetRequest& request : requests) request.status = *failure_;
@@ -127,6 +151,23 @@ Status Transaction::Insert(const Table& table, Key key, std::span<const std::byt
     return *failure_;
   return impl_->writes().Insert(table, key, payload);
 }
+coro::Async<Status> Transaction::Upsert(const Table& table, Key key, std::span<const std::byte> payload) {
+  if (!failure_->ok()) [[unlikely]]
+    return *failure_;
+  return impl_->access().Upsert(table, key, payload);
+}
+coro::Async<StatusOr<bool>> Transaction::UpdateIf(const Table& table, Key key, std::span<const std::byte> expected,
+                                                  std::span<const std::byte> payload) {
+  if (!failure_->ok()) [[unlikely]]
+    return StatusOr<bool>(*failure_);
+  return impl_->access().UpdateIf(table, key, expected, payload);
+}
+coro::Async<Status> Transaction::AddTo(const Table& table, Key key, uint32_t offset, std::span<const std::byte> delta,
+                                       std::byte* sum, Adder add) {
+  if (!failure_->ok()) [[unlikely]]
+    return *failure_;
+  return impl_->access().Add(table, key, offset, delta, sum, add);
+}
 Status Transaction::Remove(RecordHandle handle) {
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
@@ -154,6 +195,9 @@ coro::Async<Status> Transaction::Nearest(const Table& table, const index::Neares
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
   return impl_->access().Nearest(table, query, rows, options);
+}
+uint64_t Transaction::changes() const {
+  return impl_ == nullptr ? 0 : impl_->writes().changes();
 }
 Status Transaction::RefuseToEnd(const char* why) {
   if (impl_ != nullptr) impl_->Fail(absl::FailedPreconditionError(why));

@@ -45,6 +45,8 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/coro/async.h"
@@ -75,9 +77,10 @@ struct GetRequest {
   std::span<std::byte> out;  // receives payload bytes [offset, offset + out.size())
   uint32_t offset = 0;
   bool for_update = false;
+  bool up_to_end = false;  // if the payload ends before offset + out.size(): `out` receives what there is
 
   // Results. GetMany sets all of them, whatever their values were.
-  Status status = {};          // Ok, NotFound, or OutOfRange if the payload ends before offset + out.size()
+  Status status = {};  // Ok, NotFound, or, without up_to_end, OutOfRange if the payload ends before offset + out.size()
   uint32_t payload_bytes = 0;  // of the whole record; NotFound: 0
   RecordHandle handle = {};    // if for_update, and there is such a record; else none
 
@@ -135,6 +138,14 @@ class Transaction {
     return Get(table, key, std::as_writable_bytes(std::span(row, 1)));
   }
 
+  // The whole payload: as a view of this transaction's memory, which is valid until the transaction ends, or by value.
+  // For rows of variable length, and for rows that are only looked at.
+  coro::Async<StatusOr<std::span<const std::byte>>> GetView(const Table& table, Key key);
+  coro::Async<Status> Get(const Table& table, Key key, std::string* payload);
+
+  // True if there is such a key.
+  coro::Async<StatusOr<bool>> Exists(const Table& table, Key key);
+
   // All at once: one doorbell per node for remote records, interleaved prefetches for local ones. Each request gets its
   // own status, and the result is Ok. Any other result is a failure, which each request then has, too, or
   // InvalidArgument: a key does not fit its table.
@@ -162,6 +173,42 @@ class Transaction {
   template <PayloadType Row>
   Status Insert(const Table& table, Key key, const Row& row) {
     return Insert(table, key, std::as_bytes(std::span(&row, 1)));
+  }
+
+  // Inserts the row or, if there is one, replaces its whole payload: AlreadyExists is no result. Buffered until commit.
+  coro::Async<Status> Upsert(const Table& table, Key key, std::span<const std::byte> payload);
+  template <PayloadType Row>
+  coro::Async<Status> Upsert(const Table& table, Key key, const Row& row) {
+    return Upsert(table, key, std::as_bytes(std::span(&row, 1)));
+  }
+
+  // Replaces the whole payload if it is `expected`; returns whether it was. NotFound if there is no such key.
+  coro::Async<StatusOr<bool>> UpdateIf(const Table& table, Key key, std::span<const std::byte> expected,
+                                       std::span<const std::byte> payload);
+  template <PayloadType Row>
+  coro::Async<StatusOr<bool>> UpdateIf(const Table& table, Key key, const Row& expected, const Row& row) {
+    return UpdateIf(table, key, std::as_bytes(std::span(&expected, 1)), std::as_bytes(std::span(&row, 1)));
+  }
+
+  // Adds `delta` to the number at `offset` of the payload, and stores the new number in *sum, if that is not null, when
+  // it returns. NotFound; OutOfRange if the payload ends before, or if the sum of integers does not fit a Number. (It
+  // is a read and an update: two transactions that add to one number conflict.)
+  template <class Number>
+  requires std::is_arithmetic_v<Number> coro::Async<Status> Add(const Table& table, Key key, Number delta,
+                                                                Number* sum = nullptr, uint32_t offset = 0) {
+    const auto add = [](std::byte* number, const std::byte* more) {
+      Number a, b;
+      std::memcpy(&a, number, sizeof(Number));
+      std::memcpy(&b, more, sizeof(Number));
+      if constexpr (std::is_integral_v<Number>) {
+        if (__builtin_add_overflow(a, b, &a)) return false;
+      } else {
+        a += b;
+      }
+      std::memcpy(number, &a, sizeof(Number));
+      return true;
+    };
+    return AddTo(table, key, offset, std::as_bytes(std::span(&delta, 1)), reinterpret_cast<std::byte*>(sum), add);
   }
 
   // Buffered until commit.
@@ -203,6 +250,12 @@ class Transaction {
 
  private:
   friend class Session;
+  friend class Cursor;
+  // Adds the number `delta` to the one at `number`, of the same type; false if the sum does not fit.
+  using Adder = bool (*)(std::byte* number, const std::byte* delta);
+  coro::Async<Status> AddTo(const Table& table, Key key, uint32_t offset, std::span<const std::byte> delta,
+                            std::byte* sum, Adder add);
+  static coro::Task<Status> Assign(coro::Task<StatusOr<std::span<const std::byte>>> view, std::string* payload);
   // Session::Run ends the transaction; its body must not.
   void RunConcludes() { run_concludes_ = true; }
   Status RefuseToEnd(const char* why);
@@ -210,6 +263,8 @@ class Transaction {
   explicit Transaction(std::unique_ptr<TransactionImpl> impl);
   // Returns the working part to the session.
   void Release();
+  // Number of the operations that have changed its writes.
+  uint64_t changes() const;
   // Ok while the transaction can continue; else the failure of an operation, or that it is over.
   const Status& failure() const { return *failure_; }
   // WhenDurable then does not wait, and stores the epoch (or 0) there.

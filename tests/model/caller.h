@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "base/coro/async.h"
 #include "base/coro/worker.h"
 #include "base/status.h"
 #include "txn/blocking.h"
+#include "txn/cursor.h"
 #include "txn/session.h"
 #include "txn/transaction.h"
 
@@ -51,6 +53,33 @@ class Caller {
                                    txn::ScanOptions options) {
     return transaction_.Scan(table, range, rows, options);
   }
+  virtual coro::Async<StatusOr<std::span<const std::byte>>> GetView(const txn::Table& table, index::Key key) {
+    return transaction_.GetView(table, key);
+  }
+  virtual coro::Async<Status> Get(const txn::Table& table, index::Key key, std::string* payload) {
+    return transaction_.Get(table, key, payload);
+  }
+  virtual coro::Async<StatusOr<bool>> Exists(const txn::Table& table, index::Key key) {
+    return transaction_.Exists(table, key);
+  }
+  virtual coro::Async<Status> Upsert(const txn::Table& table, index::Key key, std::span<const std::byte> payload) {
+    return transaction_.Upsert(table, key, payload);
+  }
+  virtual coro::Async<StatusOr<bool>> UpdateIf(const txn::Table& table, index::Key key,
+                                               std::span<const std::byte> expected,
+                                               std::span<const std::byte> payload) {
+    return transaction_.UpdateIf(table, key, expected, payload);
+  }
+  template <class Number>
+  coro::Async<Status> Add(const txn::Table& table, index::Key key, Number delta, Number* sum, uint32_t offset) {
+    return Done(transaction_.Add(table, key, delta, sum, offset));
+  }
+  // What a call on the transaction itself, or on its cursor, returned.
+  virtual coro::Async<Status> Done(coro::Async<Status> async) { return async; }
+  // Moves are passed to Done.
+  txn::Cursor OpenCursor(const txn::Table& table, txn::CursorOptions options) {
+    return {transaction_, table, std::move(options)};
+  }
   virtual coro::Async<Status> Validate() { return transaction_.Validate(); }
   Status Update(txn::RecordHandle handle, std::span<const std::byte> data, uint32_t offset, bool resize) {
     return transaction_.Update(handle, data, offset, resize);
@@ -87,6 +116,25 @@ class BlockingCaller final : public Caller {
   coro::Async<Status> Scan(const txn::Table& table, const index::ScanRange& range, txn::ScanRows* rows,
                            txn::ScanOptions options) override {
     return blocking_.Scan(table, range, rows, options);
+  }
+  coro::Async<StatusOr<std::span<const std::byte>>> GetView(const txn::Table& table, index::Key key) override {
+    return blocking_.GetView(table, key);
+  }
+  coro::Async<Status> Get(const txn::Table& table, index::Key key, std::string* payload) override {
+    return blocking_.Get(table, key, payload);
+  }
+  coro::Async<StatusOr<bool>> Exists(const txn::Table& table, index::Key key) override {
+    return blocking_.Exists(table, key);
+  }
+  coro::Async<Status> Upsert(const txn::Table& table, index::Key key, std::span<const std::byte> payload) override {
+    return blocking_.Upsert(table, key, payload);
+  }
+  coro::Async<StatusOr<bool>> UpdateIf(const txn::Table& table, index::Key key, std::span<const std::byte> expected,
+                                       std::span<const std::byte> payload) override {
+    return blocking_.UpdateIf(table, key, expected, payload);
+  }
+  coro::Async<Status> Done(coro::Async<Status> async) override {
+    return Block(transaction_.session(), std::move(async));
   }
   coro::Async<Status> Validate() override { return Block(transaction_.session(), transaction_.Validate()); }
 

@@ -110,6 +110,16 @@ class Driver {
   coro::Task<Status> RemoveByKey(Caller& caller, const Op& op, Random random);
   coro::Task<Status> Scan(Caller& caller, const Op& op);
   coro::Task<Status> ScanPages(Caller& caller, const Op& op);
+  // composed_operations.cc
+  coro::Task<Status> GetView(Caller& caller, const Op& op, Random random);
+  coro::Task<Status> Exists(Caller& caller, const Op& op, Random random);
+  coro::Task<Status> Upsert(Caller& caller, const Op& op, Random random);
+  coro::Task<Status> UpdateIf(Caller& caller, const Op& op, Random random);
+  template <class Number>
+  coro::Task<Status> Add(Caller& caller, const Op& op, Random random);
+  coro::Task<Status> MoveCursor(Caller& caller, const Op& op, Random random);
+  Status CompareCursor(const txn::Cursor& cursor, const Op& op, const std::optional<Model::Row>& expected);
+  // operations.cc
   coro::Task<Status> EndInBody(Caller& caller, const Op& op);
   Status Interlope(const Op& op, Random random);
   // A key that the transaction inserted without a read says nothing about the database.

@@ -127,16 +127,22 @@ Op DrawOp(Random& random, const World& world, const std::vector<Op::Place>& hot,
   };
   Op op;
   const uint64_t kind = random.Below(100);
-  op.kind = kind < 12   ? OpKind::kGet
-            : kind < 20 ? OpKind::kGetMany
+  op.kind = kind < 9    ? OpKind::kGet
+            : kind < 12 ? OpKind::kGetView
+            : kind < 19 ? OpKind::kGetMany
+            : kind < 21 ? OpKind::kExists
             : kind < 30 ? OpKind::kGetForUpdate
-            : kind < 44 ? OpKind::kUpdateByHandle
-            : kind < 56 ? OpKind::kUpdateByKey
-            : kind < 72 ? OpKind::kInsert
-            : kind < 76 ? OpKind::kRemoveByHandle
+            : kind < 42 ? OpKind::kUpdateByHandle
+            : kind < 52 ? OpKind::kUpdateByKey
+            : kind < 56 ? OpKind::kUpsert
+            : kind < 59 ? OpKind::kUpdateIf
+            : kind < 62 ? OpKind::kAdd
+            : kind < 74 ? OpKind::kInsert
+            : kind < 77 ? OpKind::kRemoveByHandle
             : kind < 84 ? OpKind::kRemoveByKey
-            : kind < 93 ? OpKind::kScan
-            : kind < 96 ? OpKind::kPages
+            : kind < 90 ? OpKind::kScan
+            : kind < 92 ? OpKind::kPages
+            : kind < 96 ? OpKind::kCursor
             : kind < 97 ? OpKind::kValidate
             : kind < 98 ? OpKind::kRollback
                         : OpKind::kInterlope;
@@ -153,7 +159,7 @@ Op DrawOp(Random& random, const World& world, const std::vector<Op::Place>& hot,
     for (size_t i = 1; i < n; ++i) op.places.push_back(place());
     for (Op::Place& each : op.places) each.for_update = random.OneIn(4);
   }
-  if (op.kind == OpKind::kScan || op.kind == OpKind::kPages) {
+  if (op.kind == OpKind::kScan || op.kind == OpKind::kPages || op.kind == OpKind::kCursor) {
     op.places.push_back(op.places[0]);
     op.places[1].key = random.Below(world.tables[op.places[0].table].keys.size());
     op.for_update = random.OneIn(4);

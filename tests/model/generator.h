@@ -46,6 +46,12 @@ enum class OpKind : uint8_t {
   kRemoveByKey,
   kScan,
   kPages,  // the whole range by scans with a limit, each from the last key of the previous one
+  kGetView,
+  kExists,
+  kUpsert,
+  kUpdateIf,
+  kAdd,
+  kCursor,  // moves to and fro between two ends, with writes in between
   kValidate,
   kRollback,   // by hand: the transaction continues. In a body of Run it is an error
   kCommit,     // in a body of Run, where it is an error

@@ -129,6 +129,26 @@ coro::Task<Status> Driver::ExecuteOp(Caller& caller, const Op& op) {
     case OpKind::kPages:
       task = ScanPages(caller, op);
       break;
+    case OpKind::kGetView:
+      task = GetView(caller, op, random);
+      break;
+    case OpKind::kExists:
+      task = Exists(caller, op, random);
+      break;
+    case OpKind::kUpsert:
+      task = Upsert(caller, op, random);
+      break;
+    case OpKind::kUpdateIf:
+      task = UpdateIf(caller, op, random);
+      break;
+    case OpKind::kAdd:
+      task = op.salt % 3 == 0   ? Add<uint64_t>(caller, op, random)
+             : op.salt % 3 == 1 ? Add<int8_t>(caller, op, random)
+                                : Add<double>(caller, op, random);
+      break;
+    case OpKind::kCursor:
+      task = MoveCursor(caller, op, random);
+      break;
     case OpKind::kValidate: {
       Say("Validate");
       coro::Async<Status> validation = caller.Validate();

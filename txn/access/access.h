@@ -7,6 +7,7 @@
 //   path_choice.cc     which path an access to another node takes
 //   remote_access.cc   records of other nodes: one-sided, or by call
 //   remote_groups.cc   many of them at once
+//   composed.cc        operations that read and then write, or that return what they read
 //   search.cc          rectangles of a window, or near a point
 //   remote_scan.cc     scans and searches of other nodes
 //   several_owners.cc  scans and searches of several nodes at once
@@ -54,6 +55,14 @@ class Access {
                                                    uint32_t offset);
   coro::Async<Status> Update(const Table& table, Key key, std::span<const std::byte> data);
   coro::Async<Status> Remove(const Table& table, Key key);
+  coro::Async<StatusOr<std::span<const std::byte>>> GetView(const Table& table, Key key);
+  coro::Async<StatusOr<bool>> Exists(const Table& table, Key key);
+  coro::Async<Status> Upsert(const Table& table, Key key, std::span<const std::byte> payload);
+  coro::Async<StatusOr<bool>> UpdateIf(const Table& table, Key key, std::span<const std::byte> expected,
+                                       std::span<const std::byte> payload);
+  using Adder = bool (*)(std::byte* number, const std::byte* delta);
+  coro::Async<Status> Add(const Table& table, Key key, uint32_t offset, std::span<const std::byte> delta,
+                          std::byte* sum, Adder add);
   coro::Async<Status> Scan(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options);
   coro::Async<Status> Search(const Table& table, const index::Rectangle& window, ScanRows* rows, ScanOptions options);
   coro::Async<Status> Nearest(const Table& table, const index::NearestQuery& query, ScanRows* rows,
@@ -112,6 +121,30 @@ class Access {
   void AppendOwnRow(uint32_t number, ScanRows* rows, ScanOptions options);
   // `range` with a larger limit if this transaction has removed rows in it.
   index::ScanRange BeyondOwnRemovals(const Table& table, index::ScanRange range) const;
+
+  // composed.cc
+  // Serves one request of an operation: its own result, or a failure. The request's status is that of the operation.
+  Status LoadDirect(GetRequest* request);
+  coro::Task<Status> LoadRemote(GetRequest* request);
+  // What the operations do with a request that was served with `found`.
+  Status PutRow(Status found, const GetRequest& request, std::span<const std::byte> payload);
+  StatusOr<bool> PutRowIf(Status found, const GetRequest& request, std::span<const std::byte> expected,
+                          std::span<const std::byte> payload);
+  struct Addition {
+    std::span<const std::byte> delta;
+    std::byte* sum;
+    Adder add;
+  };
+  Status PutSum(Status found, const GetRequest& request, const Addition& addition);
+  coro::Task<StatusOr<std::span<const std::byte>>> GetViewRemote(const Table& table, Key key);
+  coro::Task<StatusOr<bool>> ExistsRemote(const Table& table, Key key);
+  coro::Task<Status> UpsertRemote(const Table& table, Key key, std::span<const std::byte> payload);
+  coro::Task<StatusOr<bool>> UpdateIfRemote(const Table& table, Key key, std::span<const std::byte> expected,
+                                            std::span<const std::byte> payload);
+  coro::Task<Status> AddRemote(const Table& table, Key key, uint32_t offset, Addition addition);
+  GetRequest RequestForView(const Table& table, Key key);
+  // False: the payload is longer than the request's room, which is larger now; serve it again.
+  bool HasWholeView(GetRequest* request);
 
   // search.cc
   // The range of all keys of a spatial table.

@@ -1,12 +1,17 @@
 // Shared by the files that read and lock records.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "rdma/fabric.h"
 #include "rdma/global_address.h"
+#include "txn/access/key_status.h"
+#include "txn/transaction.h"
 
 namespace gannet::txn {
 
@@ -18,6 +23,20 @@ inline constexpr int kReadAgain = 16;
 // wait for the lock of a transaction that may wait for a call to the same owner, because all its threads might then
 // wait.
 inline constexpr int kOwnersSpins = 16;
+
+// The part of the request's output that a payload of `payload_bytes` fills: all of it, if it reaches that far.
+inline std::span<std::byte> OutWithin(const GetRequest& request, uint32_t payload_bytes) {
+  if (request.offset + request.out.size() <= payload_bytes) [[likely]]
+    return request.out;
+  if (!request.up_to_end) return {};
+  return request.out.first(payload_bytes - std::min(payload_bytes, request.offset));
+}
+// The result of such a request.
+inline Status StatusWithin(const GetRequest& request, uint32_t payload_bytes) {
+  if (request.offset + request.out.size() <= payload_bytes || request.up_to_end) [[likely]]
+    return absl::OkStatus();
+  return PayloadEndsBefore(*request.table, request.key, request.offset, request.out.size(), payload_bytes);
+}
 
 // For a transaction that met another one: Session::Run runs it again. Its message is constant: all conflicts of a
 // thread share one, so that none allocates memory and threads do not count references in one cache line.

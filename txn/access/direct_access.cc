@@ -31,14 +31,14 @@ namespace {
 
 constexpr int kSpinsOnLock = 256;
 
-// One attempt to copy `out` from a record. False if it was locked or changed during the copy; then *state is the last
-// word seen.
-bool TryCopy(const std::byte* record, size_t key_bytes, std::span<std::byte> out, uint32_t offset, uint64_t* state,
-             uint32_t* payload_bytes) {
+// One attempt to copy what `request` asks for from a record. False if it was locked or changed during the copy; then
+// *state is the last word seen.
+bool TryCopy(const std::byte* record, GetRequest* request, uint64_t* state) {
   *state = LoadWord(record);
   if (IsLocked(*state)) return false;
-  *payload_bytes = index::LoadMeta(record).payload_bytes;
-  if (offset + out.size() <= *payload_bytes) rdma::CopyOut(record, PayloadDataOffset(key_bytes) + offset, out);
+  request->payload_bytes = index::LoadMeta(record).payload_bytes;
+  const std::span<std::byte> out = OutWithin(*request, request->payload_bytes);
+  rdma::CopyOut(record, PayloadDataOffset(request->key.size()) + request->offset, out);
   Charge(Cost::kRecordLine, 1 + out.size() / rdma::kLineDataBytes);
   PreemptionPoint();
   const uint64_t after = LoadWord(record);
@@ -99,7 +99,7 @@ Access::Look Access::LookDirect(GetRequest* request, rdma::GlobalAddress address
   std::byte* record = session_->Direct(address);
   uint64_t state;
   int spins = 0;
-  while (!TryCopy(record, request->key.size(), request->out, request->offset, &state, &request->payload_bytes)) {
+  while (!TryCopy(record, request, &state)) {
     if (++spins > kSpinsOnLock) {
       Sometimes<"read: a record of this node stays locked">();
       request->status = LockedTooLong(session_->local->fabric, state);
@@ -117,12 +117,7 @@ Access::Look Access::LookDirect(GetRequest* request, rdma::GlobalAddress address
     request->handle = {};
     reads_.AddRecord(address, state);
   }
-  if (request->offset + request->out.size() > request->payload_bytes) [[unlikely]] {
-    request->status =
-        PayloadEndsBefore(*request->table, request->key, request->offset, request->out.size(), request->payload_bytes);
-  } else {
-    request->status = absl::OkStatus();
-  }
+  request->status = StatusWithin(*request, request->payload_bytes);
   return Look::kDone;
 }
 
@@ -434,8 +429,7 @@ coro::Async<Status> Access::Get(const Table& table, Key key, std::span<std::byte
   rdma::NodeId owner;
   if (!session_->OwnedHere(table, key, &owner)) [[unlikely]]
     return GetOne(request);
-  Status status = GetDirect(&request);
-  return status.ok() ? std::move(request.status) : Failed(std::move(status));
+  return LoadDirect(&request);
 }
 
 coro::Async<StatusOr<RecordHandle>> Access::GetForUpdate(const Table& table, Key key, std::span<std::byte> out,
@@ -446,9 +440,7 @@ coro::Async<StatusOr<RecordHandle>> Access::GetForUpdate(const Table& table, Key
   rdma::NodeId owner;
   if (!session_->OwnedHere(table, key, &owner)) [[unlikely]]
     return GetOneForUpdate(request);
-  Status status = GetDirect(&request);
-  status = status.ok() ? std::move(request.status) : Failed(std::move(status));
-  if (!status.ok()) return StatusOr<RecordHandle>(std::move(status));
+  if (Status status = LoadDirect(&request); !status.ok()) return StatusOr<RecordHandle>(std::move(status));
   return StatusOr<RecordHandle>(request.handle);
 }
 
@@ -501,8 +493,7 @@ coro::Async<Status> Access::Update(const Table& table, Key key, std::span<const 
   rdma::NodeId owner;
   if (!session_->OwnedHere(table, key, &owner)) return UpdateByKey(table, key, data);
   GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
-  if (Status s = GetDirect(&request); !s.ok()) return Failed(std::move(s));
-  if (!request.status.ok()) return request.status;
+  if (Status status = LoadDirect(&request); !status.ok()) return status;
   return writes_.Update(request.handle, data, 0, table.options().variable_length);
 }
 
@@ -510,8 +501,7 @@ coro::Async<Status> Access::Remove(const Table& table, Key key) {
   rdma::NodeId owner;
   if (!session_->OwnedHere(table, key, &owner)) return RemoveByKey(table, key);
   GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
-  if (Status s = GetDirect(&request); !s.ok()) return Failed(std::move(s));
-  if (!request.status.ok()) return request.status;
+  if (Status status = LoadDirect(&request); !status.ok()) return status;
   return writes_.Remove(request.handle);
 }
 

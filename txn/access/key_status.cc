@@ -96,6 +96,13 @@ Status IndexDamaged(const Table& table) {
   return absl::DataLossError(absl::StrCat(NameOf(table), ": the index is damaged: a client has written into it"));
 }
 
+Status PayloadDoesNotFit(const Table& table, size_t payload_bytes) {
+  const TableOptions& options = table.options();
+  return absl::InvalidArgumentError(absl::StrCat("a payload of ", payload_bytes, " bytes does not fit ", NameOf(table),
+                                                 options.variable_length ? ", at most " : ", exactly ",
+                                                 options.payload_bytes));
+}
+
 Status PayloadEndsBefore(const Table& table, const index::Key& key, uint32_t offset, size_t size,
                          uint32_t payload_bytes) {
   return absl::OutOfRangeError(absl::StrCat(NameOfRow(table, key), ": bytes [", offset, ", ", offset + size,

@@ -28,6 +28,8 @@ Status CheckKey(const Table& table, const index::Key& key);
 // it, or nowhere. Without a key: an end of the index cannot be reached.
 [[gnu::cold]] Status IndexDamaged(const Table& table, const index::Key& key);
 [[gnu::cold]] Status IndexDamaged(const Table& table);
+// InvalidArgument: the table's rows have other sizes.
+[[gnu::cold]] Status PayloadDoesNotFit(const Table& table, size_t payload_bytes);
 // The error of a Get whose bytes [offset, offset + size) are not all in the record's `payload_bytes`.
 [[gnu::cold]] Status PayloadEndsBefore(const Table& table, const index::Key& key, uint32_t offset, size_t size,
                                        uint32_t payload_bytes);

@@ -77,13 +77,9 @@ Access::Look Access::LookAtImage(GetRequest* request, const FindResult& found, c
     request->handle = {};
     reads_.AddRecord(found.record, look.state);
   }
-  if (request->offset + request->out.size() > request->payload_bytes) {
-    request->status =
-        PayloadEndsBefore(*request->table, request->key, request->offset, request->out.size(), request->payload_bytes);
-  } else {
-    rdma::CopyOut(image, PayloadDataOffset(request->key.size()) + request->offset, request->out);
-    request->status = absl::OkStatus();
-  }
+  rdma::CopyOut(image, PayloadDataOffset(request->key.size()) + request->offset,
+                OutWithin(*request, request->payload_bytes));
+  request->status = StatusWithin(*request, request->payload_bytes);
   return Look::kDone;
 }
 
@@ -219,30 +215,25 @@ void Access::Remember(const GetRequest& request, rdma::GlobalAddress record) {
 }
 
 coro::Task<Status> Access::GetOne(GetRequest request) {
-  Status status = co_await GetRemote(&request);
-  if (!status.ok()) co_return Failed(std::move(status));
-  co_return std::move(request.status);
+  co_return co_await LoadRemote(&request);
 }
 
 coro::Task<StatusOr<RecordHandle>> Access::GetOneForUpdate(GetRequest request) {
-  Status status = co_await GetRemote(&request);
-  status = status.ok() ? std::move(request.status) : Failed(std::move(status));
+  Status status = co_await LoadRemote(&request);
   if (!status.ok()) co_return status;
   co_return request.handle;
 }
 
 coro::Task<Status> Access::UpdateByKey(const Table& table, Key key, std::span<const std::byte> data) {
   GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
-  Status status = co_await GetRemote(&request);
-  status = status.ok() ? std::move(request.status) : Failed(std::move(status));
+  Status status = co_await LoadRemote(&request);
   if (!status.ok()) co_return status;
   co_return writes_.Update(request.handle, data, 0, table.options().variable_length);
 }
 
 coro::Task<Status> Access::RemoveByKey(const Table& table, Key key) {
   GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
-  Status status = co_await GetRemote(&request);
-  status = status.ok() ? std::move(request.status) : Failed(std::move(status));
+  Status status = co_await LoadRemote(&request);
   if (!status.ok()) co_return status;
   co_return writes_.Remove(request.handle);
 }

@@ -44,13 +44,9 @@ void WriteBuffer::ReadOwn(int number, GetRequest* request) {
   }
   request->payload_bytes = entry.payload_bytes;
   if (request->for_update) request->handle = RecordHandle{static_cast<uint32_t>(number)};
-  if (request->offset + request->out.size() > entry.payload_bytes) {
-    request->status =
-        PayloadEndsBefore(*request->table, request->key, request->offset, request->out.size(), entry.payload_bytes);
-    return;
-  }
-  CopyPayload(entry, request->offset, request->out);
-  request->status = absl::OkStatus();
+  request->status = StatusWithin(*request, entry.payload_bytes);
+  if (!request->status.ok()) return;
+  CopyPayload(entry, request->offset, OutWithin(*request, entry.payload_bytes));
   // The base was read again: it must be the state on which this transaction builds.
   if (entry.is_direct() && entry.kind != WriteKind::kInsert && LoadWord(entry.direct) != entry.seen) {
     Sometimes<"read: the base of an own write has changed">();
@@ -162,6 +158,7 @@ void WriteBuffer::JoinPatches(WriteEntry& entry) {
 }
 
 Status WriteBuffer::Update(RecordHandle handle, std::span<const std::byte> data, uint32_t offset, bool resize) {
+  ++changes_;
   if (handle.index >= set_.size()) return absl::InvalidArgumentError("not a handle of this transaction");
   WriteEntry& entry = set_[handle.index];
   GANNET_RETURN_IF_ERROR(CheckWrite(entry, data.size(), offset, resize));
@@ -177,15 +174,14 @@ Status WriteBuffer::Update(RecordHandle handle, std::span<const std::byte> data,
 }
 
 Status WriteBuffer::Insert(const Table& table, Key key, std::span<const std::byte> payload) {
+  ++changes_;
   GANNET_RETURN_IF_ERROR(CheckKey(table, key));
   const TableOptions& options = table.options();
   if (options.placement.replicated) {
     return absl::FailedPreconditionError(absl::StrCat(NameOf(table), " is replicated and so read-only"));
   }
   if (options.variable_length ? payload.size() > options.payload_bytes : payload.size() != options.payload_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat("a payload of ", payload.size(), " bytes does not fit ",
-                                                   NameOf(table), options.variable_length ? ", at most " : ", exactly ",
-                                                   options.payload_bytes));
+    return PayloadDoesNotFit(table, payload.size());
   }
   const size_t redo_bytes = log::MaxChangeBytes(key.size(), payload.size());
   if (const int own = inserts_ + removals_ == 0 ? -1 : set_.FindKey(table, key); own >= 0) [[unlikely]] {
@@ -238,6 +234,7 @@ Status WriteBuffer::InsertDirect(const Table& table, const Key& key, std::span<c
 }
 
 Status WriteBuffer::Remove(RecordHandle handle) {
+  ++changes_;
   if (handle.index >= set_.size()) return absl::InvalidArgumentError("not a handle of this transaction");
   WriteEntry& entry = set_[handle.index];
   if (entry.table->options().placement.replicated) {

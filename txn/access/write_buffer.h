@@ -64,6 +64,8 @@ class WriteBuffer {
   // The record of entry `i` has been made, or replaced by another.
   void SetRecord(size_t i, rdma::GlobalAddress record) { set_.SetRecord(i, record); }
 
+  // Grows with each Update, Insert and Remove.
+  uint64_t changes() const { return changes_; }
   bool has_inserts() const { return inserts_ > 0; }
   // Largest number of bytes that its changes take in logs.
   size_t change_bytes() const { return change_bytes_; }
@@ -103,6 +105,7 @@ class WriteBuffer {
   Failure* const failure_;
   const size_t most_change_bytes_;
   size_t change_bytes_ = 0;
+  uint64_t changes_ = 0;
   uint32_t inserts_ = 0;
   uint32_t removals_ = 0;
   bool uses_verbs_ = false;

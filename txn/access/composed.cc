@@ -1,0 +1,178 @@
+// Operations that read a row and then write it, or that return what they read. Each reads by one request: by this CPU
+// without a coroutine, if the row is this node's.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "txn/access/access.h"
+#include "txn/access/access_internal.h"
+#include "txn/access/key_status.h"
+#include "txn/session/session_internal.h"
+
+namespace gannet::txn {
+
+namespace {
+
+// What a view of a row of variable length is first read into: most rows are not longer.
+constexpr size_t kFirstViewBytes = 512;
+
+// `found` is the result of a read: whether there is a row.
+StatusOr<bool> WhetherFound(Status found) {
+  if (found.ok()) return true;
+  if (absl::IsNotFound(found)) return false;
+  return found;
+}
+
+std::span<const std::byte> ViewOf(const GetRequest& request) {
+  return request.out.first(request.payload_bytes);
+}
+
+}  // namespace
+
+Status Access::LoadDirect(GetRequest* request) {
+  Status status = GetDirect(request);
+  return status.ok() ? std::move(request->status) : Failed(std::move(status));
+}
+
+coro::Task<Status> Access::LoadRemote(GetRequest* request) {
+  Status status = co_await GetRemote(request);
+  if (!status.ok()) co_return Failed(std::move(status));
+  co_return std::move(request->status);
+}
+
+GetRequest Access::RequestForView(const Table& table, Key key) {
+  const TableOptions& options = table.options();
+  const size_t room =
+      options.variable_length ? std::min(options.payload_bytes, kFirstViewBytes) : options.payload_bytes;
+  return {.table = &table, .key = key, .out = {writes_.arena().Allocate(room), room}, .up_to_end = true};
+}
+
+bool Access::HasWholeView(GetRequest* request) {
+  if (request->payload_bytes <= request->out.size()) return true;
+  request->out = {writes_.arena().Allocate(request->payload_bytes), request->payload_bytes};
+  return false;
+}
+
+coro::Async<StatusOr<std::span<const std::byte>>> Access::GetView(const Table& table, Key key) {
+  using View = StatusOr<std::span<const std::byte>>;
+  rdma::NodeId owner;
+  if (!session_->OwnedHere(table, key, &owner)) return GetViewRemote(table, key);
+  GetRequest request = RequestForView(table, key);
+  do {
+    if (Status status = LoadDirect(&request); !status.ok()) return View(std::move(status));
+  } while (!HasWholeView(&request));
+  return View(ViewOf(request));
+}
+
+coro::Task<StatusOr<std::span<const std::byte>>> Access::GetViewRemote(const Table& table, Key key) {
+  GetRequest request = RequestForView(table, key);
+  do {
+    Status status = co_await LoadRemote(&request);
+    if (!status.ok()) co_return status;
+  } while (!HasWholeView(&request));
+  co_return ViewOf(request);
+}
+
+coro::Async<StatusOr<bool>> Access::Exists(const Table& table, Key key) {
+  rdma::NodeId owner;
+  if (!session_->OwnedHere(table, key, &owner)) return ExistsRemote(table, key);
+  GetRequest request{.table = &table, .key = key, .out = {}};
+  return WhetherFound(LoadDirect(&request));
+}
+
+coro::Task<StatusOr<bool>> Access::ExistsRemote(const Table& table, Key key) {
+  GetRequest request{.table = &table, .key = key, .out = {}};
+  Status status = co_await LoadRemote(&request);
+  co_return WhetherFound(std::move(status));
+}
+
+// If the key is absent, the transaction depends on that: another one that inserts it is a conflict for this one.
+Status Access::PutRow(Status found, const GetRequest& request, std::span<const std::byte> payload) {
+  if (absl::IsNotFound(found)) return writes_.Insert(*request.table, request.key, payload);
+  GANNET_RETURN_IF_ERROR(found);
+  const TableOptions& options = request.table->options();
+  if (!options.variable_length && payload.size() != options.payload_bytes) {
+    return PayloadDoesNotFit(*request.table, payload.size());
+  }
+  return writes_.Update(request.handle, payload, 0, options.variable_length);
+}
+
+coro::Async<Status> Access::Upsert(const Table& table, Key key, std::span<const std::byte> payload) {
+  rdma::NodeId owner;
+  if (!session_->OwnedHere(table, key, &owner)) return UpsertRemote(table, key, payload);
+  GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
+  return PutRow(LoadDirect(&request), request, payload);
+}
+
+coro::Task<Status> Access::UpsertRemote(const Table& table, Key key, std::span<const std::byte> payload) {
+  GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
+  Status status = co_await LoadRemote(&request);
+  co_return PutRow(std::move(status), request, payload);
+}
+
+StatusOr<bool> Access::PutRowIf(Status found, const GetRequest& request, std::span<const std::byte> expected,
+                                std::span<const std::byte> payload) {
+  GANNET_RETURN_IF_ERROR(found);
+  if (request.payload_bytes != expected.size() || !std::ranges::equal(request.out, expected)) return false;
+  GANNET_RETURN_IF_ERROR(PutRow(absl::OkStatus(), request, payload));
+  return true;
+}
+
+coro::Async<StatusOr<bool>> Access::UpdateIf(const Table& table, Key key, std::span<const std::byte> expected,
+                                             std::span<const std::byte> payload) {
+  rdma::NodeId owner;
+  if (!session_->OwnedHere(table, key, &owner)) return UpdateIfRemote(table, key, expected, payload);
+  GetRequest request{.table = &table,
+                     .key = key,
+                     .out = {writes_.arena().Allocate(expected.size()), expected.size()},
+                     .for_update = true,
+                     .up_to_end = true};
+  return PutRowIf(LoadDirect(&request), request, expected, payload);
+}
+
+coro::Task<StatusOr<bool>> Access::UpdateIfRemote(const Table& table, Key key, std::span<const std::byte> expected,
+                                                  std::span<const std::byte> payload) {
+  GetRequest request{.table = &table,
+                     .key = key,
+                     .out = {writes_.arena().Allocate(expected.size()), expected.size()},
+                     .for_update = true,
+                     .up_to_end = true};
+  Status status = co_await LoadRemote(&request);
+  co_return PutRowIf(std::move(status), request, expected, payload);
+}
+
+Status Access::PutSum(Status found, const GetRequest& request, const Addition& addition) {
+  GANNET_RETURN_IF_ERROR(found);
+  if (!addition.add(request.out.data(), addition.delta.data())) {
+    return absl::OutOfRangeError(absl::StrCat(NameOfRow(*request.table, request.key),
+                                              ": the sum of the number at byte ", request.offset, " does not fit it"));
+  }
+  GANNET_RETURN_IF_ERROR(writes_.Update(request.handle, request.out, request.offset, /*resize=*/false));
+  if (addition.sum != nullptr) std::memcpy(addition.sum, request.out.data(), request.out.size());
+  return absl::OkStatus();
+}
+
+coro::Async<Status> Access::Add(const Table& table, Key key, uint32_t offset, std::span<const std::byte> delta,
+                                std::byte* sum, Adder add) {
+  rdma::NodeId owner;
+  if (!session_->OwnedHere(table, key, &owner)) {
+    return AddRemote(table, key, offset, {writes_.arena().Copy(delta), sum, add});
+  }
+  GetRequest request{.table = &table,
+                     .key = key,
+                     .out = {writes_.arena().Allocate(delta.size()), delta.size()},
+                     .offset = offset,
+                     .for_update = true};
+  return PutSum(LoadDirect(&request), request, {delta, sum, add});
+}
+
+coro::Task<Status> Access::AddRemote(const Table& table, Key key, uint32_t offset, Addition addition) {
+  const size_t size = addition.delta.size();
+  GetRequest request{
+      .table = &table, .key = key, .out = {writes_.arena().Allocate(size), size}, .offset = offset, .for_update = true};
+  Status status = co_await LoadRemote(&request);
+  co_return PutSum(std::move(status), request, addition);
+}
+
+}  // namespace gannet::txn
