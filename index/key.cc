@@ -13,6 +13,7 @@ Status CheckMaxKeyBytes(size_t max_key_bytes) {
 
 std::string Key::ToString() const {
   if (kind_ == KeyKind::kInteger) return absl::StrCat(integer_);
+  if (kind_ == KeyKind::kNone) return "a negative number";
   return absl::StrCat("0x", absl::BytesToHexString(absl::string_view(data_, size_)));
 }
 

@@ -9,12 +9,12 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "index/tuple_key.h"
 #include "tests/txn/cluster.h"
 
 namespace gannet::txn {
 namespace {
 
-using std::literals::operator""sv;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -45,7 +45,7 @@ class CursorTest : public testing::TestWithParam<int> {
   CursorTest() : cluster_({.nodes = GetParam()}, Tables()) {
     const Status filled = Run([&](BlockingTransaction& t) -> Status {
       for (const char* word : {"gander", "gannet", "gannets", "gap", "gull", "tern"}) {
-        GANNET_RETURN_IF_ERROR(t.Insert(words(), std::string_view(word), Bytes(word)));
+        GANNET_RETURN_IF_ERROR(t.Insert(words(), word, Bytes(word)));
       }
       return absl::OkStatus();
     });
@@ -81,13 +81,13 @@ TEST_P(CursorTest, ARangeIsALoop) {
   EXPECT_THAT(Found(KeyRange::Prefix("gann")), ElementsAre("gannet", "gannets"));
   EXPECT_THAT(Found(KeyRange::Prefix("")), ElementsAre("gander", "gannet", "gannets", "gap", "gull", "tern"));
   EXPECT_THAT(Found(KeyRange::Prefix("x")), IsEmpty());
-  EXPECT_THAT(Found(KeyRange::HalfOpen("gannet"sv, "gull"sv)), ElementsAre("gannet", "gannets", "gap"));
-  EXPECT_THAT(Found(KeyRange::Closed("gannet"sv, "gull"sv)), ElementsAre("gannet", "gannets", "gap", "gull"));
-  EXPECT_THAT(Found(KeyRange::From("gap"sv)), ElementsAre("gap", "gull", "tern"));
-  EXPECT_THAT(Found(KeyRange::Above("gap"sv)), ElementsAre("gull", "tern"));
-  EXPECT_THAT(Found(KeyRange::UpTo("gannet"sv)), ElementsAre("gander", "gannet"));
-  EXPECT_THAT(Found(KeyRange::Below("gannet"sv)), ElementsAre("gander"));
-  EXPECT_THAT(Found(KeyRange::HalfOpen("gull"sv, "gannet"sv)), IsEmpty());
+  EXPECT_THAT(Found(KeyRange::HalfOpen("gannet", "gull")), ElementsAre("gannet", "gannets", "gap"));
+  EXPECT_THAT(Found(KeyRange::Closed("gannet", "gull")), ElementsAre("gannet", "gannets", "gap", "gull"));
+  EXPECT_THAT(Found(KeyRange::From("gap")), ElementsAre("gap", "gull", "tern"));
+  EXPECT_THAT(Found(KeyRange::Above("gap")), ElementsAre("gull", "tern"));
+  EXPECT_THAT(Found(KeyRange::UpTo("gannet")), ElementsAre("gander", "gannet"));
+  EXPECT_THAT(Found(KeyRange::Below("gannet")), ElementsAre("gander"));
+  EXPECT_THAT(Found(KeyRange::HalfOpen("gull", "gannet")), IsEmpty());
 }
 
 TEST(KeyRangeTest, ThePrefixOfTheLastKeysHasNoEnd) {
@@ -107,15 +107,15 @@ TEST_P(CursorTest, GoesToAndFro) {
     GANNET_RETURN_IF_ERROR(cursor.Next());
     EXPECT_FALSE(cursor.valid()) << "the range ends there";
     EXPECT_TRUE(absl::IsFailedPrecondition(cursor.Next()));
-    GANNET_RETURN_IF_ERROR(cursor.SeekForward("gannetry"sv));
+    GANNET_RETURN_IF_ERROR(cursor.SeekForward("gannetry"));
     EXPECT_EQ(cursor.key().bytes(), "gannets");
     GANNET_RETURN_IF_ERROR(cursor.Previous());
     EXPECT_EQ(cursor.key().bytes(), "gannet");
-    GANNET_RETURN_IF_ERROR(cursor.SeekBackward("gannetry"sv));
+    GANNET_RETURN_IF_ERROR(cursor.SeekBackward("gannetry"));
     EXPECT_EQ(cursor.key().bytes(), "gannet");
-    GANNET_RETURN_IF_ERROR(cursor.SeekBackward("a"sv));
+    GANNET_RETURN_IF_ERROR(cursor.SeekBackward("a"));
     EXPECT_FALSE(cursor.valid());
-    GANNET_RETURN_IF_ERROR(cursor.SeekForward("a"sv));
+    GANNET_RETURN_IF_ERROR(cursor.SeekForward("a"));
     EXPECT_EQ(cursor.key().bytes(), "gander");
     GANNET_RETURN_IF_ERROR(cursor.Previous());
     EXPECT_FALSE(cursor.valid());
@@ -131,7 +131,7 @@ TEST_P(CursorTest, RemovesAndInsertsAroundItself) {
       GANNET_RETURN_IF_ERROR(s);
       if (cursor.key().bytes().starts_with("ga")) GANNET_RETURN_IF_ERROR(t.Remove(cursor.handle()));
       if (cursor.key().bytes() == "gull") {
-        GANNET_RETURN_IF_ERROR(t.Insert(words(), "kite"sv, Bytes("kite")));
+        GANNET_RETURN_IF_ERROR(t.Insert(words(), "kite", Bytes("kite")));
       }
     }
     return cursor.status();
@@ -176,10 +176,10 @@ TEST_P(CursorTest, AnotherTransactionsRowInFrontOfItIsAConflict) {
   {
     BlockingCursor cursor = reader->OpenCursor(words());
     ASSERT_TRUE(cursor.First().ok());
-    const Status inserted = Run([&](BlockingTransaction& t) { return t.Insert(words(), "auk"sv, Bytes("auk")); });
+    const Status inserted = Run([&](BlockingTransaction& t) { return t.Insert(words(), "auk", Bytes("auk")); });
     ASSERT_TRUE(inserted.ok()) << inserted;
   }
-  ASSERT_TRUE(reader->Upsert(words(), "tern"sv, Bytes("tern")).ok());
+  ASSERT_TRUE(reader->Upsert(words(), "tern", Bytes("tern")).ok());
   EXPECT_TRUE(absl::IsAborted(reader.Commit()));
 }
 
@@ -191,11 +191,53 @@ TEST_P(CursorTest, SaysWhatDoesNotFit) {
     EXPECT_THAT(std::string(unordered.message()), HasSubstr("hashed"));
     BlockingCursor of_numbers = t.OpenCursor(words(), {.range = KeyRange::Closed(1, 2)});
     EXPECT_TRUE(absl::IsInvalidArgument(of_numbers.First()));
-    EXPECT_TRUE(absl::IsInvalidArgument(of_numbers.SeekForward("a"sv)));
+    EXPECT_TRUE(absl::IsInvalidArgument(of_numbers.SeekForward("a")));
     EXPECT_TRUE(absl::IsInvalidArgument(of_numbers.SeekBackward(Key(uint64_t{1}))));
     EXPECT_FALSE(of_numbers.valid());
     for ([[maybe_unused]] const Cursor& row : t.Rows(words(), KeyRange::From(7))) ADD_FAILURE() << "there is no row";
     return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST_P(CursorTest, FindsTheTuplesThatBeginWithCertainFields) {
+  const Status filled = Run([&](BlockingTransaction& t) -> Status {
+    for (int warehouse = 1; warehouse <= 3; ++warehouse) {
+      for (int district = 1; district <= 300; district += 100) {
+        GANNET_RETURN_IF_ERROR(t.Upsert(words(), Key::Tuple(warehouse, district), Bytes("row")));
+      }
+    }
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(filled.ok()) << filled;
+  std::vector<int> districts;
+  const Status status = Run([&](BlockingTransaction& t) -> Status {
+    districts.clear();
+    for (const Cursor& row : t.Rows(words(), KeyRange::Prefix(Key::Tuple(2).bytes()))) {
+      int warehouse = 0;
+      GANNET_RETURN_IF_ERROR(index::ReadTuple(row.key().bytes(), &warehouse, &districts.emplace_back()));
+      EXPECT_EQ(warehouse, 2);
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_THAT(districts, ElementsAre(1, 101, 201));
+}
+
+TEST_P(CursorTest, ANegativeNumberIsNoKey) {
+  const Status status = Run([&](BlockingTransaction& t) {
+    uint64_t value = 0;
+    EXPECT_TRUE(absl::IsInvalidArgument(t.Get(words(), -1, &value)));
+    EXPECT_TRUE(absl::IsInvalidArgument(t.Insert(numbers(), -1, value)));
+    EXPECT_TRUE(absl::IsInvalidArgument(t.Remove(numbers(), -1)));
+    EXPECT_TRUE(absl::IsInvalidArgument(t.Exists(numbers(), -1).status()));
+    EXPECT_TRUE(absl::IsInvalidArgument(t.OpenCursor(numbers(), {.range = KeyRange::From(-1)}).First()));
+    ScanRows rows;
+    EXPECT_TRUE(absl::IsInvalidArgument(t.Scan(numbers(), {.from = -5, .to = 7}, &rows)));
+    const Status got = t.Get(numbers(), -1, &value);
+    EXPECT_THAT(std::string(got.message()), HasSubstr("Key::Signed"));
+    GANNET_RETURN_IF_ERROR(t.Insert(numbers(), Key::Signed(-1), value));
+    return t.Get(numbers(), Key::Signed(-1), &value);
   });
   EXPECT_TRUE(status.ok()) << status;
 }

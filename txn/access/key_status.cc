@@ -62,6 +62,10 @@ std::string NameOfRow(const Table& table, const index::Key& key) {
 
 Status CheckKey(const Table& table, const index::Key& key) {
   const TableOptions& options = table.options();
+  if (key.kind() == index::KeyKind::kNone) [[unlikely]] {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a negative number is no key of ", NameOf(table), ": Key::Signed makes keys of such numbers"));
+  }
   if (key.kind() != options.key_kind) [[unlikely]] {
     return absl::InvalidArgumentError(absl::StrCat(NameOf(table), " has ",
                                                    options.key_kind == index::KeyKind::kInteger ? "integer" : "byte",
