@@ -9,6 +9,7 @@
 #include "rdma/shm/shm_fabric.h"
 #include "tpcc/keys.h"
 #include "txn/all_nodes.h"
+#include "txn/durable/catalog.h"
 #include "txn/durable/recovery.h"
 
 namespace gannet::cli {
@@ -53,6 +54,7 @@ StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Open(const TpccOptions& opti
   for (int node = 0; node < options.nodes; ++node) {
     auto database = txn::Database::Open(cluster->fabric_.get(), static_cast<rdma::NodeId>(node), database_options);
     if (!database.ok()) return database.status();
+    if (only_reads) GANNET_RETURN_IF_ERROR(txn::AdoptTables(**database, *DiskFiles(), options.directory));
     auto tables = tpcc::Tables::Create(**database, schema);
     if (!tables.ok()) return tables.status();
     cluster->databases_.push_back(database->get());

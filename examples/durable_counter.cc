@@ -28,7 +28,7 @@ Status Increment(BlockingTransaction& t, const Table& counters, uint64_t* value)
 Status Count(const std::string& directory, uint64_t increments) {
   auto database = Database::Open(directory, {.create_if_missing = true, .application = "durable_counter"});
   if (!database.ok()) return database.status();
-  // The same tables as before; Start fills them with the content of the directory.
+  // Makes the table, or finds it in the directory; Start recovers its rows.
   auto counters = (*database)->CreateTable({.name = "counters", .payload_bytes = sizeof(uint64_t)});
   if (!counters.ok()) return counters.status();
   GANNET_RETURN_IF_ERROR((*database)->Start());

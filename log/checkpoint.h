@@ -34,13 +34,16 @@ struct TableDescription {
   uint32_t max_key_bytes = 8;
   std::string index;               // name of its kind, e.g. "hash"
   std::string index_options = {};  // of this kind only; not known to the log
+  std::string index_rights{};      // name of its rights; empty: not kept
   uint32_t payload_bytes = 0;
   bool variable_length = false;
   bool replicated = false;
+  std::string placement{};  // name of the way in which nodes own keys; empty: not kept
   uint64_t expected_rows = 0;
   // If the nodes own ranges of the keys: the smallest key of each node after the first. Decimal, or hexadecimal with
   // 0x.
   std::vector<std::string> range_starts{};
+  std::string application{};  // note of the table's user, free text
   bool operator==(const TableDescription&) const = default;
 };
 
@@ -84,6 +87,9 @@ struct Manifest {
   uint16_t num_nodes = 1;
   std::string application{};  // note of the directory's user ("tpcc warehouses=2"), free text
   std::vector<TableDescription> tables{};
+  // Number of the next table, greater than every number that a table has or had: logs and checkpoints name tables by
+  // number, so none is used twice. 0: not kept, no table was ever removed.
+  uint32_t next_table = 0;
   std::vector<CheckpointDescription> checkpoints{};  // newest first
   bool log_end = false;                              // LOG-END has been created (end_note.h), so it must exist
   bool operator==(const Manifest&) const = default;

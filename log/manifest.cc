@@ -55,9 +55,9 @@ StatusOr<Manifest> ReadManifest(FileSystem& files, const std::string& directory)
 Status CheckTexts(const Manifest& manifest) {
   bool good = IsUtf8(manifest.application);
   for (const TableDescription& table : manifest.tables)
-    good = good && IsUtf8(table.name) && IsUtf8(table.index_options);
+    good = good && IsUtf8(table.name) && IsUtf8(table.index_options) && IsUtf8(table.application);
   if (good) return absl::OkStatus();
-  return absl::InvalidArgumentError("the application's note or the name of a table is not UTF-8");
+  return absl::InvalidArgumentError("a note of the application or the name of a table is not UTF-8");
 }
 
 Status WriteManifest(FileSystem& files, const std::string& directory, const Manifest& manifest) {

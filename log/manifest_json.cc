@@ -25,6 +25,9 @@ Json TableToJson(const TableDescription& table) {
             {"expected_rows", table.expected_rows}};
   if (!table.range_starts.empty()) json["range_starts"] = table.range_starts;
   if (!table.index_options.empty()) json["index_options"] = table.index_options;
+  if (!table.index_rights.empty()) json["index_rights"] = table.index_rights;
+  if (!table.placement.empty()) json["placement"] = table.placement;
+  if (!table.application.empty()) json["application"] = table.application;
   return json;
 }
 
@@ -132,6 +135,9 @@ Status ReadTable(const Json& json, TableDescription* table) {
   fields.Take("expected_rows", &table->expected_rows);
   if (fields.Has("range_starts")) fields.TakeList("range_starts", ReadText, &table->range_starts);
   if (fields.Has("index_options")) fields.Take("index_options", &table->index_options);
+  if (fields.Has("index_rights")) fields.Take("index_rights", &table->index_rights);
+  if (fields.Has("placement")) fields.Take("placement", &table->placement);
+  if (fields.Has("application")) fields.Take("application", &table->application);
   return fields.status();
 }
 
@@ -167,11 +173,12 @@ std::string ManifestToJson(const Manifest& manifest) {
   Json checkpoints = Json::array();
   for (const CheckpointDescription& checkpoint : manifest.checkpoints)
     checkpoints.push_back(CheckpointToJson(checkpoint));
-  const Json json{{"gannet_manifest", manifest.version},  {"database", manifest.database},
-                  {"started", manifest.started},          {"node", manifest.node},
-                  {"num_nodes", manifest.num_nodes},      {"application", manifest.application},
-                  {"log_end", manifest.log_end},          {"tables", std::move(tables)},
-                  {"checkpoints", std::move(checkpoints)}};
+  Json json{{"gannet_manifest", manifest.version},  {"database", manifest.database},
+            {"started", manifest.started},          {"node", manifest.node},
+            {"num_nodes", manifest.num_nodes},      {"application", manifest.application},
+            {"log_end", manifest.log_end},          {"tables", std::move(tables)},
+            {"checkpoints", std::move(checkpoints)}};
+  if (manifest.next_table != 0) json["next_table"] = manifest.next_table;
   // Such texts are refused by WriteManifest; they must not throw here either.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -200,6 +207,7 @@ StatusOr<Manifest> ManifestFromJson(std::string_view text) {
   fields.Take("application", &manifest.application);
   if (fields.Has("log_end")) fields.Take("log_end", &manifest.log_end);  // the first manifests lack it
   fields.TakeList("tables", ReadTable, &manifest.tables);
+  if (fields.Has("next_table")) fields.Take("next_table", &manifest.next_table);
   fields.TakeList("checkpoints", ReadCheckpoint, &manifest.checkpoints);
   GANNET_RETURN_IF_ERROR(fields.status());
   return manifest;

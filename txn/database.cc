@@ -1,6 +1,8 @@
 #include "txn/database.h"
 
 #include <algorithm>
+#include <limits>
+#include <mutex>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -12,6 +14,7 @@
 #include "index/registry.h"
 #include "log/utf8.h"
 #include "rdma/shm/shm_fabric.h"
+#include "txn/durable/catalog.h"
 #include "txn/durable/durability.h"
 #include "txn/owner/owner_service.h"
 #include "txn/record/record.h"
@@ -161,6 +164,10 @@ Status CheckOptions(const TableOptions& options, int data_nodes) {
   if (options.max_key_bytes == 0 || options.max_key_bytes > index::kMaxKeyBytes) {
     return wrong(absl::StrCat("max_key_bytes is ", options.max_key_bytes, ", from 1 to ", index::kMaxKeyBytes));
   }
+  if (!log::IsUtf8(options.application) || options.application.size() > kMaxApplicationBytes) {
+    return wrong(absl::StrCat("application has ", options.application.size(), " bytes: give at most ",
+                              kMaxApplicationBytes, ", of UTF-8"));
+  }
   if (options.placement.ranges != nullptr) {
     const Status fits = options.placement.ranges->Check(options.key_kind, options.max_key_bytes, data_nodes);
     if (!fits.ok()) return wrong(fits.message());
@@ -243,7 +250,11 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
     state->repairer = std::make_unique<Repairer>(state->local.get(), state->peers.get(), state->owner_service.get(),
                                                  state->incarnation.get());
   }
-  return std::unique_ptr<Database>(new Database(std::move(state)));
+  std::unique_ptr<Database> database(new Database(std::move(state)));
+  const StatusOr<Catalog> catalog = database->state_->durability->ReadCatalog();
+  if (!catalog.ok()) return catalog.status();
+  GANNET_RETURN_IF_ERROR(database->AdoptTables(*catalog));
+  return database;
 }
 
 StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& directory, DatabaseOptions options) {
@@ -257,12 +268,27 @@ StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& directory,
 }
 
 StatusOr<const Table*> Database::CreateTable(const TableOptions& options) {
-  if (state_->started) return absl::FailedPreconditionError("create every table before Database::Start");
   GANNET_RETURN_IF_ERROR(CheckOptions(options, data_nodes()));
-  if (FindTable(options.name) != nullptr) {
+  if (options.placement.unknown) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("table '", options.name, "': placement is Placement::Unknown; say which node owns which key"));
+  }
+  const std::lock_guard lock(state_->create_mutex);
+  Table* table = state_->tables.Find(options.name);
+  if (table != nullptr && table->created_) {
     return absl::AlreadyExistsError(absl::StrCat("there is a table '", options.name, "' already"));
   }
-  const auto id = static_cast<TableId>(state_->tables.size());
+  if (table == nullptr && state_->started) {
+    return absl::FailedPreconditionError("create every new table before Database::Start");
+  }
+  StatusOr<TableOptions> complete = Complete(options);
+  if (!complete.ok()) return complete.status();
+  if (table == nullptr) return MakeTable(*std::move(complete));
+  GANNET_RETURN_IF_ERROR(TakeOver(table, options, *std::move(complete)));
+  return table;
+}
+
+StatusOr<TableOptions> Database::Complete(TableOptions options) {
   const index::IndexKindEntry& kind = index::EntryOf(options.index);
   StatusOr<index::OwnOptions> own = index::ReadOwnOptions(kind, options.index_options);
   if (!own.ok()) return own.status();
@@ -270,29 +296,98 @@ StatusOr<const Table*> Database::CreateTable(const TableOptions& options) {
   if (!rights.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("table '", options.name, "': ", rights.status().message()));
   }
-  TableOptions complete = options;
-  complete.index_options = own->text;
-  complete.index_rights = *rights;
-  std::unique_ptr<Table> table(new Table(id, std::move(complete), data_nodes(), state_->node->id()));
-  StatusOr<std::unique_ptr<index::LocalIndex>> index = kind.create(state_->indexes.get(), id,
+  options.index_options = std::move(own->text);
+  options.index_rights = *rights;
+  return options;
+}
+
+StatusOr<const Table*> Database::MakeTable(TableOptions complete) {
+  if (state_->next_table > std::numeric_limits<TableId>::max()) {
+    return absl::ResourceExhaustedError(absl::StrCat("table '", complete.name, "': all ",
+                                                     std::numeric_limits<TableId>::max() + 1,
+                                                     " numbers of tables have been used"));
+  }
+  std::unique_ptr<Table> table(
+      new Table(static_cast<TableId>(state_->next_table), std::move(complete), data_nodes(), node_id()));
+  table->created_ = true;
+  GANNET_RETURN_IF_ERROR(MakeIndex(table.get()));
+  return AddTable(std::move(table));
+}
+
+Table* Database::AddTable(std::unique_ptr<Table> table) {
+  const TableId id = table->id();
+  state_->next_table = std::max(state_->next_table, id + uint32_t{1});
+  state_->record_bytes.AddTable(id);
+  state_->index_damage.AddTable(id);
+  return state_->tables.Add(std::move(table));
+}
+
+// The program creates a table that the directory has.
+Status Database::TakeOver(Table* table, const TableOptions& asked, TableOptions complete) {
+  const Table as_asked(table->id(), complete, data_nodes(), node_id());
+  GANNET_RETURN_IF_ERROR(CheckSameTable(DescribeTable(*table), DescribeTable(as_asked), data_nodes()));
+  const TableOptions& kept = table->options();
+  if (!asked.index_rights.has_value()) complete.index_rights = kept.index_rights;
+  if (asked.application.empty()) complete.application = kept.application;
+  if (table->local_index_ == nullptr) {
+    table->options_ = std::move(complete);
+    table->placement_name_ = table->options_.placement.name();
+    table->Derive();
+    GANNET_RETURN_IF_ERROR(MakeIndex(table));
+  } else if (!table->knows_owners() || complete.index_rights != kept.index_rights ||
+             complete.application != kept.application) {
+    return absl::FailedPreconditionError(absl::StrCat("table '", table->name(),
+                                                      "' has been opened with other TableOptions::",
+                                                      !table->knows_owners()                       ? "placement"
+                                                      : complete.index_rights != kept.index_rights ? "index_rights"
+                                                                                                   : "application",
+                                                      "; create it before Database::Start"));
+  }
+  table->created_ = true;
+  return absl::OkStatus();
+}
+
+Status Database::MakeIndex(Table* table) {
+  const TableOptions& options = table->options();
+  const index::IndexKindEntry& kind = index::EntryOf(options.index);
+  StatusOr<index::OwnOptions> own = index::ReadOwnOptions(kind, options.index_options);
+  if (!own.ok()) return own.status();
+  StatusOr<std::unique_ptr<index::LocalIndex>> index = kind.create(state_->indexes.get(), table->id(),
                                                                    {.key_kind = options.key_kind,
                                                                     .max_key_bytes = options.max_key_bytes,
                                                                     .expected_keys = options.expected_rows,
-                                                                    .rights = *rights,
+                                                                    .rights = *options.index_rights,
                                                                     .own = std::move(own->options)});
   if (!index.ok()) return index.status();
-  table->local_index_ = std::move(*index);
-  state_->tables.push_back(std::move(table));
-  state_->record_bytes.AddTable();
-  state_->index_damage.AddTable();
-  return state_->tables.back().get();
+  table->local_index_ = *std::move(index);
+  return absl::OkStatus();
 }
 
-const Table* Database::FindTable(const std::string& name) const {
-  for (const std::unique_ptr<Table>& table : state_->tables) {
-    if (table->name() == name) return table.get();
+Status Database::AdoptTables(const Catalog& catalog) {
+  for (const log::TableDescription& description : catalog.tables) {
+    StatusOr<TableOptions> options = OptionsOf(description);
+    if (!options.ok()) return options.status();
+    GANNET_RETURN_IF_ERROR(CheckOptions(*options, data_nodes()));
+    options = Complete(*std::move(options));
+    if (!options.ok()) return options.status();
+    std::unique_ptr<Table> table(new Table(description.id, *std::move(options), data_nodes(), node_id()));
+    if (table->options().placement.unknown) table->placement_name_ = description.placement;
+    AddTable(std::move(table));
   }
-  return nullptr;
+  state_->next_table = std::max(state_->next_table, catalog.next_table);
+  return absl::OkStatus();
+}
+
+// Their size follows from TableOptions::expected_rows, which the program may change until Start.
+Status Database::MakeIndexes() {
+  for (const std::unique_ptr<Table>& table : state_->tables) {
+    if (table->local_index_ == nullptr) GANNET_RETURN_IF_ERROR(MakeIndex(table.get()));
+  }
+  return absl::OkStatus();
+}
+
+const Table* Database::FindTable(std::string_view name) const {
+  return state_->tables.Find(name);
 }
 
 std::vector<const Table*> Database::tables() const {
@@ -313,7 +408,8 @@ Status Database::Start(absl::Duration wait_for_others) {
 
 Status Database::StartNode(absl::Duration wait_for_others) {
   const auto agree = [this] { return state_->table_digests->PublishAndCompare(state_->tables, data_nodes()); };
-  GANNET_RETURN_IF_ERROR(state_->durability->Start(wait_for_others, agree));
+  GANNET_RETURN_IF_ERROR(MakeIndexes());
+  GANNET_RETURN_IF_ERROR(state_->durability->Start(wait_for_others, agree, state_->next_table));
   state_->started = true;
   // A node that makes no calls gets none: no thread waits for them.
   if (state_->local->calls()) {
@@ -370,7 +466,7 @@ StatusOr<std::unique_ptr<Session>> Database::MakeSession() {
   if (!participant.ok()) return participant.status();
   session->participant = *std::move(participant);
   session->context = {session->slab.get(), session->participant.get()};
-  session->live_bytes = std::make_unique<LiveBytes>(state_->tables.size());
+  session->live_bytes = std::make_unique<LiveBytes>(state_->tables.id_bound());
   session->self = state_->node->id();
   session->owner_bits = OwnerBits(session->self, session->channel->index());
   session->memory = state_->node->memory().data();
@@ -379,8 +475,8 @@ StatusOr<std::unique_ptr<Session>> Database::MakeSession() {
   session->log = *std::move(log);
   session->log->AddTo(&session->worker, /*alone=*/!state_->local->calls());
   session->direct = state_->fabric->capabilities().cpu_coherent_atomics;
-  session->remote_indexes.resize(state_->tables.size() * nodes);
-  session->paths.Resize(state_->tables.size(), nodes, state_->options.read_path);
+  session->remote_indexes.resize(state_->tables.id_bound() * nodes);
+  session->paths.Resize(state_->tables.id_bound(), nodes, state_->options.read_path);
   session->epochs = state_->epochs.get();
   if (state_->local->calls()) {
     session->worker.AddPoller([c = session->channel.get()] { return c->Poll(); });
@@ -454,7 +550,7 @@ std::vector<TableStatistics> Database::table_statistics() {
     TableStatistics statistics{.table = table->name(), .index_kind = index::EntryOf(table->options().index).name};
     statistics.record_bytes = static_cast<uint64_t>(std::max<int64_t>(state_->record_bytes.Of(table->id()), 0));
     statistics.index_damages = state_->index_damage.Of(table->id());
-    statistics.index = table->local_index().statistics();
+    if (table->local_index_ != nullptr) statistics.index = table->local_index().statistics();
     result.push_back(std::move(statistics));
   }
   return result;

@@ -7,7 +7,13 @@
 //   auto session = (*database)->OpenSession();
 //   Status status = (*session)->RunBlocking([&](Transaction& t) { return Transfer(t, **table, 1, 2, 100); });
 //
-// Every node of a cluster opens the database and creates the same tables in the same order.
+// A directory keeps the tables with their options, so a database that is opened again has them at once, by name:
+//
+//   auto database = Database::Open("/var/lib/bank", {});
+//   (*database)->Start();
+//   const Table* accounts = (*database)->FindTable("accounts");
+//
+// Every node of a cluster opens the database and creates the same tables; those that are new, in the same order.
 #pragma once
 
 #include <atomic>
@@ -15,6 +21,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -150,6 +157,7 @@ struct RecoveryReport {
 };
 
 class Session;
+struct Catalog;
 struct DatabaseState;
 
 class Database {
@@ -159,17 +167,23 @@ class Database {
   // errors nothing in it was changed.
   static StatusOr<std::unique_ptr<Database>> Open(rdma::Fabric* fabric, rdma::NodeId node,
                                                   const DatabaseOptions& options);
-  // A single node over its own memory, with its data in `directory` (DatabaseOptions::create_if_missing). Create the
-  // same tables each time; Start then recovers their rows.
+  // A single node over its own memory, with its data in `directory` (DatabaseOptions::create_if_missing).
   static StatusOr<std::unique_ptr<Database>> Open(const std::string& directory, DatabaseOptions options);
   // Closes the database and ignores errors. No session may be open.
   ~Database();
 
-  // Call it before Start. InvalidArgument names the wrong option.
+  // Makes a table, or returns the one of this name that the directory has: a program may create its tables each time,
+  // in any order, and tables that it does not know stay. InvalidArgument names the wrong option, or the one that
+  // differs from the table in the directory; expected_rows, application and index_rights may differ, and those given
+  // here then count. AlreadyExists: this object has created it before. FailedPrecondition: call it before Start; after
+  // Start only for a table that is there, with no change. Thread-safe.
+  //
+  // A placement by a function of the program cannot be kept. With several data nodes such a table is to be created with
+  // its function each time, before Start; until then its rows are there, but an access returns FailedPrecondition.
   StatusOr<const Table*> CreateTable(const TableOptions& options);
-  // Null if there is none.
-  const Table* FindTable(const std::string& name) const;
-  // In the order in which they were created.
+  // Null if there is none. Tables of the directory are there from Open on, and may be used from Start on.
+  const Table* FindTable(std::string_view name) const;
+  // In the order in which they were created first.
   std::vector<const Table*> tables() const;
 
   // Recovers the directory's data, if there is one. Serves the other nodes, and waits until those that own rows are
@@ -245,10 +259,19 @@ class Database {
   bool owns_rows() const { return node_id() < data_nodes(); }
   // For layers above that answer their own calls: Node::Handle, before Start.
   rdma::Node& node();
-  DatabaseState& state() { return *state_; }  // for txn/ itself
+  // For txn/ itself. AdoptTables makes tables that a directory has (txn/durable/catalog.h), MakeIndexes their indexes.
+  DatabaseState& state() { return *state_; }
+  Status AdoptTables(const Catalog& catalog);
+  Status MakeIndexes();
 
  private:
   explicit Database(std::unique_ptr<DatabaseState> state);
+  // The options of a new table, with all that has a default.
+  static StatusOr<TableOptions> Complete(TableOptions options);
+  StatusOr<const Table*> MakeTable(TableOptions complete);
+  Table* AddTable(std::unique_ptr<Table> table);
+  Status TakeOver(Table* table, const TableOptions& asked, TableOptions complete);
+  Status MakeIndex(Table* table);
   Status StartNode(absl::Duration wait_for_others);
   StatusOr<std::unique_ptr<Session>> MakeSession();
   enum class LastCheckpoint : uint8_t { kIfNeeded, kNever };

@@ -130,6 +130,21 @@ StatusOr<Placement> Placement::ByRangeTexts(std::span<const std::string> texts) 
   return ByRange(starts);
 }
 
+Placement Placement::Unknown() {
+  Placement placement = OnFirstNode();
+  placement.unknown = true;
+  return placement;
+}
+
+std::string_view Placement::name() const {
+  if (replicated) return kReplicated;
+  if (ranges != nullptr) return kPlacedByRange;
+  if (unknown) return kPlacedByFunction;
+  if (owner == OnFirstNode().owner) return kPlacedOnFirstNode;
+  if (owner == ByHash().owner) return kPlacedByHash;
+  return kPlacedByFunction;
+}
+
 Owners Placement::OwnersOf(const index::Key& from, const index::Key& to, int num_nodes) const {
   if (ranges != nullptr) return {.first = ranges->OwnerOf(from), .last = ranges->OwnerOf(to), .in_order = true};
   const int one = range_owner(from, to, num_nodes);

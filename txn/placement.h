@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -46,6 +47,13 @@ class KeyRanges {
   std::vector<std::string> texts_;
 };
 
+// Names of placements in manifests: never change one.
+inline constexpr std::string_view kPlacedOnFirstNode = "first_node";
+inline constexpr std::string_view kPlacedByHash = "hash";
+inline constexpr std::string_view kPlacedByRange = "range";
+inline constexpr std::string_view kReplicated = "replicated";
+inline constexpr std::string_view kPlacedByFunction = "function";
+
 // Plain functions of the key and of the number of nodes that own rows (DatabaseOptions::data_nodes), or ranges.
 struct Placement {
   // Owner of one key.
@@ -70,17 +78,23 @@ struct Placement {
   static Placement ByRange(const std::vector<index::Key>& starts);
   // The same from KeyRanges::texts. InvalidArgument names a text that no key has.
   static StatusOr<Placement> ByRangeTexts(std::span<const std::string> texts);
+  // Of a table that a directory has, and whose functions are in a program that has not created it here. Where one node
+  // owns all rows that is no matter; otherwise every access returns FailedPrecondition. Not for CreateTable.
+  static Placement Unknown();
 
   // Not of replicated tables.
   rdma::NodeId OwnerOf(const index::Key& key, int num_nodes) const {
     return ranges == nullptr ? owner(key, num_nodes) : ranges->OwnerOf(key);
   }
   Owners OwnersOf(const index::Key& from, const index::Key& to, int num_nodes) const;
+  // One of the names above; kPlacedByFunction if it is unknown.
+  std::string_view name() const;
 
   bool replicated = false;
   Owner owner = nullptr;
   RangeOwner range_owner = nullptr;
   std::shared_ptr<const KeyRanges> ranges = nullptr;  // instead of the two functions
+  bool unknown = false;                               // the two functions are there, and wrong
 };
 
 }  // namespace gannet::txn

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -38,15 +39,20 @@ struct TableOptions {
   // Empty: the kind's defaults. A data directory keeps them, and a table is opened with the same.
   std::string index_options = {};
   // Who may change the index: kClients only if the kind's clients can (kBlink, kRolex). None: the most that the kind
-  // allows. The same on every node. docs/security.md says what a broken-in client can do with either.
+  // allows; of a table that a data directory has, those that it keeps. The same on every node. docs/security.md says
+  // what a broken-in client can do with either.
   std::optional<IndexRights> index_rights = {};
   size_t payload_bytes = 0;  // of every record; if variable_length, the maximum; at most kMaxPayloadBytes
   bool variable_length = false;
   uint64_t expected_rows = 1024;  // on one node: sizes the hash table (which grows no further than its stated bound)
   Placement placement = Placement::OnFirstNode();
+  // Kept in the manifest for programs that read the directory: free text, at most 4096 bytes of UTF-8. Empty: what the
+  // directory has stays.
+  std::string application = {};
 };
 
-// A table as one node sees it. Made by Database::CreateTable, lives as long as the database. Immutable; thread-safe.
+// A table as one node sees it. Made by Database::CreateTable, or by Database::Open for a table that the directory has.
+// Lives as long as the database. Immutable once the database starts; thread-safe.
 class Table {
  public:
   TableId id() const { return id_; }
@@ -55,6 +61,13 @@ class Table {
   const TableOptions& options() const { return options_; }
   // Capabilities of the index, by its kind and its rights; transactions choose their paths by them.
   const index::IndexTraits& index_traits() const { return index_traits_; }
+  // Placement::name, or what the directory says of a placement that is unknown here: kPlacedByFunction, or nothing if
+  // an early version of Gannet made it.
+  std::string_view placement_name() const { return placement_name_; }
+  // False: only the program that made the table can say which node owns a key (Placement::Unknown).
+  bool knows_owners() const { return all_here_ || !options_.placement.unknown; }
+  // True if a key is looked at more closely than by its kind and its size.
+  bool checks_more() const { return checks_more_; }
 
   // The owner of `key`, as seen from node `self` (which owns all of a replicated table).
   rdma::NodeId OwnerOf(const index::Key& key, rdma::NodeId self) const {
@@ -71,7 +84,8 @@ class Table {
     const Owners owners = OwnersOf(from, to, self);
     return owners.first == self && owners.last == self;
   }
-  // This node's part of the index.
+  // This node's part of the index. Of a table that the directory has and the program has not created, it is there once
+  // Start has been called.
   index::LocalIndex& local_index() const { return *local_index_; }
 
  private:
@@ -80,15 +94,27 @@ class Table {
   Table(TableId id, TableOptions options, int data_nodes, rdma::NodeId self)
       : id_(id),
         options_(std::move(options)),
-        index_traits_(index::TraitsOf(index::EntryOf(options_.index), *options_.index_rights)),
+        placement_name_(options_.placement.name()),
         data_nodes_(data_nodes),
-        all_here_(options_.placement.replicated || (data_nodes == 1 && self == 0)) {}
+        self_(self) {
+    Derive();
+  }
+  void Derive() {
+    index_traits_ = index::TraitsOf(index::EntryOf(options_.index), *options_.index_rights);
+    all_here_ = options_.placement.replicated || (data_nodes_ == 1 && self_ == 0);
+    checks_more_ = index_traits_.spatial || !knows_owners();
+  }
 
   TableId id_;
   TableOptions options_;
-  index::IndexTraits index_traits_;
+  std::string placement_name_;
   int data_nodes_;
-  bool all_here_;  // this node owns, or has a copy of, every row
+  rdma::NodeId self_;
+  bool created_ = false;  // CreateTable has returned it; guarded by DatabaseState::create_mutex
+  // These follow from the members above.
+  index::IndexTraits index_traits_;
+  bool all_here_ = false;  // this node owns, or has a copy of, every row
+  bool checks_more_ = false;
   std::unique_ptr<index::LocalIndex> local_index_;
 };
 

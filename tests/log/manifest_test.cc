@@ -23,12 +23,16 @@ Manifest SomeManifest() {
   table.max_key_bytes = 64;
   table.index = "xstore";
   table.index_options = "color=green";
+  table.index_rights = "owner";
+  table.placement = "hash";
+  table.application = "columns: a, \"b\"";
   table.payload_bytes = 1 << 20;
   table.variable_length = true;
   table.replicated = true;
   table.expected_rows = ~uint64_t{0};
   table.range_starts = {"0x00", "0xff"};
   manifest.tables = {table, TableDescription{}};
+  manifest.next_table = 65536;
   CheckpointDescription checkpoint;
   checkpoint.id = 9;
   checkpoint.begin_epoch = 10;
@@ -55,6 +59,7 @@ TEST(Manifest, RoundTrip) {
   EXPECT_EQ(read->application, SomeManifest().application);
   ASSERT_EQ(read->tables.size(), 2u);
   EXPECT_EQ(read->tables, SomeManifest().tables);
+  EXPECT_EQ(read->next_table, 65536u);
   EXPECT_EQ(read->tables[0].name, "orders");
   EXPECT_EQ(read->tables[0].expected_rows, ~uint64_t{0});
   EXPECT_FALSE(read->tables[0].integer_keys);

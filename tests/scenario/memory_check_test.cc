@@ -152,7 +152,7 @@ TEST(MemoryCheckTest, ARecordThatIsFreeIsUsedTwice) {
   rack.On(kOwner, [&](txn::Session&) {
     index::WalkPosition position;
     const index::IndexService::Lease lease(state.indexes.get());
-    state.tables[0]->local_index().Walk(&position, &records);
+    (*state.tables.begin())->local_index().Walk(&position, &records);
   });
   ASSERT_FALSE(records.empty());
   {

@@ -50,6 +50,13 @@ std::string TextOf(const Table& table, const index::Key& key) {
   return absl::InvalidArgumentError(absl::StrCat(NameOf(table), ": ", why.message()));
 }
 
+Status CheckMore(const Table& table, const index::Key& key) {
+  GANNET_RETURN_IF_ERROR(CheckOwnersKnown(table));
+  if (!table.index_traits().spatial) return absl::OkStatus();
+  const Status decoded = index::DecodeRectangleKey(key).status();
+  return decoded.ok() ? decoded : NoRectangle(table, decoded);
+}
+
 }  // namespace
 
 std::string NameOf(const Table& table) {
@@ -62,11 +69,11 @@ std::string NameOfRow(const Table& table, const index::Key& key) {
 
 Status CheckKey(const Table& table, const index::Key& key) {
   const TableOptions& options = table.options();
-  if (key.kind() == index::KeyKind::kNone) [[unlikely]] {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a negative number is no key of ", NameOf(table), ": Key::Signed makes keys of such numbers"));
-  }
   if (key.kind() != options.key_kind) [[unlikely]] {
+    if (key.kind() == index::KeyKind::kNone) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a negative number is no key of ", NameOf(table), ": Key::Signed makes keys of such numbers"));
+    }
     return absl::InvalidArgumentError(absl::StrCat(NameOf(table), " has ",
                                                    options.key_kind == index::KeyKind::kInteger ? "integer" : "byte",
                                                    " keys; give it a key of that kind"));
@@ -75,12 +82,18 @@ Status CheckKey(const Table& table, const index::Key& key) {
     return absl::InvalidArgumentError(absl::StrCat("a key of ", key.size(), " bytes is too long for ", NameOf(table),
                                                    ": at most ", options.max_key_bytes));
   }
-  if (table.index_traits().spatial) [[unlikely]] {
-    if (const Status decoded = index::DecodeRectangleKey(key).status(); !decoded.ok()) {
-      return NoRectangle(table, decoded);
-    }
-  }
+  if (table.checks_more()) [[unlikely]]
+    return CheckMore(table, key);
   return absl::OkStatus();
+}
+
+Status CheckOwnersKnown(const Table& table) {
+  if (table.knows_owners()) [[likely]]
+    return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("which node owns a key of ", NameOf(table),
+                   " is said by a function of the program that made it; create it with that TableOptions::placement, "
+                   "at every node, before Start"));
 }
 
 Status KeyNotFound(const Table& table, const index::Key& key) {

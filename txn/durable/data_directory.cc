@@ -15,6 +15,7 @@
 #include "base/thread.h"
 #include "log/end_note.h"
 #include "log/format.h"
+#include "txn/durable/catalog.h"
 
 namespace gannet::txn {
 namespace {
@@ -280,13 +281,6 @@ Status CreateIfMissing(log::FileSystem& files, const std::string& directory, int
   return absl::OkStatus();
 }
 
-bool SameTables(const log::Manifest& a, const log::Manifest& b) {
-  // A node that died early may not have recorded the last tables.
-  const size_t both = std::min(a.tables.size(), b.tables.size());
-  return std::equal(a.tables.begin(), a.tables.begin() + static_cast<ptrdiff_t>(both), b.tables.begin(),
-                    [](const auto& one, const auto& other) { return one.id == other.id && one.name == other.name; });
-}
-
 }  // namespace
 
 std::string NodeDirectory(const std::string& directory, int node, int num_nodes) {
@@ -300,10 +294,8 @@ StatusOr<std::vector<NodeData>> ReadDataDirectory(log::FileSystem& files, const 
   std::vector<NodeData> nodes;
   for (Part& part : verdict->parts) {
     nodes.push_back({std::move(part.path), *std::move(part.manifest)});
-    if (SameTables(nodes.front().manifest, nodes.back().manifest)) continue;
-    return absl::DataLossError(absl::StrCat(nodes.back().path, "/MANIFEST has other tables than the first node's; ",
-                                            "this directory was put together from several databases"));
   }
+  GANNET_RETURN_IF_ERROR(CatalogOf(nodes).status());
   return nodes;
 }
 

@@ -8,7 +8,6 @@
 #include "txn/durable/data_directory.h"
 #include "txn/durable/recovery.h"
 #include "txn/durable/start_together.h"
-#include "txn/durable/table_rebuilder.h"
 #include "txn/session/local_node.h"
 
 namespace gannet::txn {
@@ -68,13 +67,14 @@ void Durability::RemoveUnfinished() {
 }
 
 // A full disk has no room for a manifest. Unless there is a new table, the manifest is not needed.
-Status Durability::NoteTables() {
+Status Durability::NoteTables(uint32_t next_table) {
   const StatusOr<log::Manifest> before = log::ReadManifest(*files_, directory_);
   if (!before.ok()) return before.status();
   log::Manifest manifest = *before;
   if (!local_->options.application.empty()) manifest.application = local_->options.application;
   manifest.tables.clear();
   for (const std::unique_ptr<Table>& table : local_->tables) manifest.tables.push_back(DescribeTable(*table));
+  manifest.next_table = next_table;
   const bool more_tables = manifest.tables.size() != before->tables.size();
   if (manifest == *before && !manifest.database.empty()) return absl::OkStatus();
   Status written = WriteIdentified(*files_, local_->options.directory, std::move(manifest));
@@ -103,7 +103,14 @@ Status Durability::NoteStarted() {
   return absl::IsResourceExhausted(written) && had_started ? absl::OkStatus() : written;
 }
 
-Status Durability::Start(absl::Duration wait_for_others, absl::FunctionRef<Status()> agree) {
+StatusOr<Catalog> Durability::ReadCatalog() const {
+  if (!has_directory()) return Catalog{};
+  const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(*files_, local_->options.directory);
+  if (!nodes.ok()) return nodes.status();
+  return CatalogOf(*nodes);
+}
+
+Status Durability::Start(absl::Duration wait_for_others, absl::FunctionRef<Status()> agree, uint32_t next_table) {
   if (!has_directory()) {
     GANNET_RETURN_IF_ERROR(agree());
     words_->SetStage(EpochWords::Stage::kNoLog);
@@ -117,7 +124,7 @@ Status Durability::Start(absl::Duration wait_for_others, absl::FunctionRef<Statu
   GANNET_RETURN_IF_ERROR(
       StartTogether(local_->fabric, local_->node, *words_, recovered, wait_for_others, local_->options.stop));
   RemoveUnfinished();
-  GANNET_RETURN_IF_ERROR(NoteTables());
+  GANNET_RETURN_IF_ERROR(NoteTables(next_table));
   return StartLog(end);
 }
 

@@ -17,6 +17,7 @@
 #include "log/file/file_system.h"
 #include "log/log.h"
 #include "txn/database.h"
+#include "txn/durable/catalog.h"
 #include "txn/durable/checkpointer.h"
 #include "txn/durable/commit_log.h"
 #include "txn/durable/epoch_words.h"
@@ -35,9 +36,12 @@ class Durability {
                                                     std::byte* removals);
   ~Durability();
 
+  // The tables that the directory has. Nothing without a directory.
+  StatusOr<Catalog> ReadCatalog() const;
   // Recovers the tables, then calls `agree`, which says whether they fit to those of the other nodes. When all nodes
-  // have done that (start_together.h), notes the tables in the manifest and starts the log. Call it once.
-  Status Start(absl::Duration wait_for_others, absl::FunctionRef<Status()> agree);
+  // have done that (start_together.h), notes the tables in the manifest and starts the log. `next_table`: number of the
+  // next table. Call it once.
+  Status Start(absl::Duration wait_for_others, absl::FunctionRef<Status()> agree, uint32_t next_table);
   // The start of this node failed, here or later: tells the other nodes why, and no node waits for this one.
   void NoteFailedStart(const Status& why);
   // Makes one for a session. The errors are those of log::Log::OpenWriter.
@@ -75,7 +79,7 @@ class Durability {
   Status StartLog(const log::LogEnd& end);
   Status Stop();
   void RemoveUnfinished();
-  Status NoteTables();
+  Status NoteTables(uint32_t next_table);
   Status NoteStarted();
 
   const LocalNode* local_;

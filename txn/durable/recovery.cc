@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/clock.h"
 #include "base/sometimes.h"
 #include "base/thread.h"
 #include "log/damage.h"
 #include "log/kill_point.h"
+#include "txn/durable/catalog.h"
 #include "txn/durable/latest_changes.h"
 #include "txn/durable/logs_reader.h"
 #include "txn/durable/table_rebuilder.h"
@@ -26,59 +26,18 @@ double SecondsSince(uint64_t start) {
   return static_cast<double>(NowNanos() - start) * 1e-9;
 }
 
-std::string Keys(const log::TableDescription& table) {
-  return table.integer_keys ? "integer keys" : absl::StrCat("keys of at most ", table.max_key_bytes, " bytes");
-}
-
-std::string Payload(const log::TableDescription& table) {
-  return absl::StrCat("payloads of ", table.variable_length ? "at most " : "", table.payload_bytes, " bytes");
-}
-
-std::string Placed(const log::TableDescription& table) {
-  if (table.range_starts.empty()) return table.replicated ? "replicated" : "neither replicated nor placed by range";
-  return absl::StrCat("placed by range, with starts ", absl::StrJoin(table.range_starts, ", "));
-}
-
-// `had`: the table in the directory; `has`: the table that the program creates. Checkpoints of ordered tables are in
-// key order, those of others are not, and nothing is converted when a database is opened.
-Status CheckTable(const log::TableDescription& had, const log::TableDescription& has, const std::string& directory) {
-  const auto differs = [&](absl::string_view was, absl::string_view is) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("table '", had.name, "' in ", directory, " is ", was, ", and the program creates it as ", is,
-                     "; create it as it is (to change it, copy its rows to a new table)"));
-  };
-  if (has.index != had.index) {
-    return differs(absl::StrCat("one with index ", had.index), absl::StrCat("one with index ", has.index));
-  }
-  // The options that the text leaves out have defaults; `has` names all of them.
-  const StatusOr<index::OwnOptions> options =
-      index::ReadOwnOptions(*index::FindIndexKind(has.index), had.index_options);
-  if (!options.ok() || options->text != has.index_options) {
-    return differs(absl::StrCat("one with index options '", had.index_options, "'"),
-                   absl::StrCat("one with '", has.index_options, "'"));
-  }
-  if (has.integer_keys != had.integer_keys || has.max_key_bytes != had.max_key_bytes) {
-    return differs(absl::StrCat("one with ", Keys(had)), absl::StrCat("one with ", Keys(has)));
-  }
-  if (has.payload_bytes != had.payload_bytes || has.variable_length != had.variable_length) {
-    return differs(absl::StrCat("one with ", Payload(had)), absl::StrCat("one with ", Payload(has)));
-  }
-  // The rows are where the old placement put them, and would not be found.
-  if (has.replicated != had.replicated || has.range_starts != had.range_starts) {
-    return differs(Placed(had), Placed(has));
-  }
-  return absl::OkStatus();
-}
-
-Status CheckTables(const LocalNode& local, const NodeData& node) {
-  const std::string& directory = node.path;
-  for (const log::TableDescription& had : node.manifest.tables) {
+// The database has the tables of the directory: Open or AdoptTables made them, and CreateTable compared them. A node
+// that is still in its last run may have noted new ones since then.
+Status CheckTables(const LocalNode& local, const std::vector<NodeData>& nodes, const std::string& directory) {
+  const StatusOr<Catalog> catalog = CatalogOf(nodes);
+  if (!catalog.ok()) return catalog.status();
+  for (const log::TableDescription& had : catalog->tables) {
     const Table* table = local.TableById(had.id);
     if (table == nullptr || table->name() != had.name) {
-      return absl::InvalidArgumentError(absl::StrCat(directory, " has a table '", had.name, "' as number ", had.id,
-                                                     "; create the same tables in the same order before Start"));
+      return absl::FailedPreconditionError(absl::StrCat(directory, " has a table '", had.name, "' as number ", had.id,
+                                                        ", and this database does not: open it again"));
     }
-    GANNET_RETURN_IF_ERROR(CheckTable(had, DescribeTable(*table), directory));
+    GANNET_RETURN_IF_ERROR(CheckSameTable(had, DescribeTable(*table), local.data_nodes));
   }
   return absl::OkStatus();
 }
@@ -217,22 +176,6 @@ Status Recovery::Run(log::LogEnd* end, RecoveryReport* report) {
 
 }  // namespace
 
-log::TableDescription DescribeTable(const Table& table) {
-  const TableOptions& options = table.options();
-  return {.id = table.id(),
-          .name = options.name,
-          .integer_keys = options.key_kind == index::KeyKind::kInteger,
-          .max_key_bytes = static_cast<uint32_t>(options.max_key_bytes),
-          .index = index::EntryOf(options.index).name,
-          .index_options = options.index_options,
-          .payload_bytes = static_cast<uint32_t>(options.payload_bytes),
-          .variable_length = options.variable_length,
-          .replicated = options.placement.replicated,
-          .expected_rows = options.expected_rows,
-          .range_starts =
-              options.placement.ranges == nullptr ? std::vector<std::string>() : options.placement.ranges->texts()};
-}
-
 Status Recover(const LocalNode& local, log::FileSystem& files, const std::string& directory, log::LogEnd* end,
                RecoveryReport* report) {
   const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(files, directory);
@@ -241,13 +184,14 @@ Status Recover(const LocalNode& local, log::FileSystem& files, const std::string
     return absl::InvalidArgumentError(absl::StrCat(directory, " belongs to a cluster of ", nodes->size(),
                                                    " nodes; open it with as many, not ", local.fabric.num_nodes()));
   }
-  GANNET_RETURN_IF_ERROR(CheckTables(local, (*nodes)[local.id()]));
+  GANNET_RETURN_IF_ERROR(CheckTables(local, *nodes, directory));
   if (!(*nodes)[local.id()].manifest.checkpoints.empty()) Sometimes<"recovery: a checkpoint is there">();
   return Recovery(&local, &files, directory, *nodes).Run(end, report);
 }
 
 Status Recover(Database& database, log::FileSystem& files, const std::string& directory, log::LogEnd* end,
                RecoveryReport* report) {
+  GANNET_RETURN_IF_ERROR(database.MakeIndexes());
   return Recover(*database.state().local, files, directory, end, report);
 }
 

@@ -35,7 +35,8 @@ struct LocalNode;
 Status Recover(const LocalNode& local, log::FileSystem& files, const std::string& directory, log::LogEnd* end,
                RecoveryReport* report);
 
-// The same for a database that was not started.
+// The same for a database without a directory, which was not started, and which has the directory's tables
+// (txn/durable/catalog.h: AdoptTables).
 Status Recover(Database& database, log::FileSystem& files, const std::string& directory, log::LogEnd* end,
                RecoveryReport* report);
 

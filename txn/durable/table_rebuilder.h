@@ -19,8 +19,6 @@
 
 namespace gannet::txn {
 
-log::TableDescription DescribeTable(const Table& table);
-
 // A table that could not be made, because of a damaged file of the checkpoint.
 struct DamagedTable {
   const Table* table = nullptr;
@@ -37,8 +35,8 @@ class TableRebuilder {
         directory_(directory),
         checkpoint_(checkpoint),
         changes_(changes),
-        damages_(local->tables.size()),
-        bytes_(local->tables.size()) {}
+        damages_(local->tables.id_bound()),
+        bytes_(local->tables.id_bound()) {}
 
   // Fills `tables`, which are empty, with `threads` threads. The pieces of work are ordered tables, and files and parts
   // of hash tables. Tables with a damaged file are empty afterwards, and listed in *damaged.

@@ -48,8 +48,10 @@ Status CheckLead(const LocalNode& local, const Table& table, const Key& key, rdm
 // The damages that this node's CPU met when it changed or walked its indexes. Thread-safe.
 class IndexDamage {
  public:
-  // Tables are numbered in the order in which they are added, before any other call.
-  void AddTable() { counts_.emplace_back(0); }
+  // Tables are added in the order of their numbers, before any other call.
+  void AddTable(TableId table) {
+    while (counts_.size() <= table) counts_.emplace_back(0);
+  }
 
   // `change` is the result of taking a record out of the table's index that the caller has locked, or of replacing it
   // there. True if the index does not lead to it any more. If it did not lead to it before either, or cannot be changed

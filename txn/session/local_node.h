@@ -3,8 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
-#include <vector>
 
 #include "index/service.h"
 #include "rdma/fabric.h"
@@ -13,6 +11,7 @@
 #include "txn/session/client_caches.h"
 #include "txn/session/record_bytes.h"
 #include "txn/session/record_stock.h"
+#include "txn/session/table_set.h"
 #include "txn/table.h"
 
 namespace gannet::txn {
@@ -24,7 +23,7 @@ struct LocalNode {
   rdma::Fabric& fabric;
   rdma::Node& node;
   index::IndexService& indexes;
-  const std::vector<std::unique_ptr<Table>>& tables;  // by number
+  const TableSet& tables;
   RecordBytes& record_bytes;
   ClientCaches& client_caches;
   LentRecords& lent_records;
@@ -34,7 +33,7 @@ struct LocalNode {
 
   rdma::NodeId id() const { return node.id(); }
   // Null if there is none.
-  const Table* TableById(TableId id) const { return id < tables.size() ? tables[id].get() : nullptr; }
+  const Table* TableById(TableId id) const { return tables.ById(id); }
   // True if a record can begin at this address.
   bool MayHaveRecord(rdma::GlobalAddress at) const {
     return at.node() == id() && at.offset() % kLineBytes == 0 && at.offset() >= node.writable_offset() &&

@@ -30,8 +30,8 @@ class LiveBytes {
 // Thread-safe.
 class RecordBytes {
  public:
-  // Tables are numbered in the order in which they are added, before any other call.
-  void AddTable() { settled_.push_back(0); }
+  // Tables are added in the order of their numbers, before any other call.
+  void AddTable(TableId table) { settled_.resize(table + size_t{1}); }
 
   // For changes without a session: by calls served for other nodes, or by recovery.
   void Settle(TableId table, int64_t bytes);

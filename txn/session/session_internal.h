@@ -6,6 +6,7 @@
 
 #include "base/coro/worker.h"
 #include "base/random.h"
+#include "base/thread.h"
 #include "index/service.h"
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
@@ -27,6 +28,7 @@
 #include "txn/session/record_bytes.h"
 #include "txn/session/session_registry.h"
 #include "txn/session/table_digests.h"
+#include "txn/session/table_set.h"
 
 namespace gannet::txn {
 
@@ -48,7 +50,9 @@ struct DatabaseState {
   std::unique_ptr<rdma::EpochManager> epochs;
   std::unique_ptr<Precedence> precedence;
   std::unique_ptr<index::IndexService> indexes;
-  std::vector<std::unique_ptr<Table>> tables;
+  TableSet tables;
+  uint32_t next_table = 0;  // number of the next one
+  Mutex create_mutex;       // one CreateTable at a time
   RecordBytes record_bytes;
   ClientCaches client_caches;
   std::unique_ptr<LentRecords> lent_records;
@@ -70,7 +74,7 @@ struct DatabaseState {
 
 // The entries of all tables and kinds with an access.
 template <class Of>
-std::vector<TablePaths> PathsOf(const std::vector<std::unique_ptr<Table>>& tables, const Of& of) {
+std::vector<TablePaths> PathsOf(const TableSet& tables, const Of& of) {
   std::vector<TablePaths> result;
   for (const std::unique_ptr<Table>& table : tables) {
     for (size_t kind = 0; kind < kAccessKinds; ++kind) {

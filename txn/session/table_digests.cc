@@ -23,19 +23,17 @@ uint64_t DigestOf(const std::string& text) {
 }
 
 std::string NameOf(const Placement& placement) {
-  if (placement.replicated) return "replicated";
-  if (placement.ranges != nullptr) return absl::StrCat("ranges ", absl::StrJoin(placement.ranges->texts(), ","));
-  if (placement.owner == Placement::OnFirstNode().owner) return "first node";
-  if (placement.owner == Placement::ByHash().owner) return "hash";
-  return "function";
+  const std::string name(placement.name());
+  return placement.ranges == nullptr ? name : absl::StrCat(name, " ", absl::StrJoin(placement.ranges->texts(), ","));
 }
 
 uint64_t DigestOf(const Table& table) {
   const TableOptions& options = table.options();
-  return DigestOf(absl::StrCat(
-      options.name, "\n", index::EntryOf(options.index).name, "\n", std::string(index::NameOf(*options.index_rights)),
-      "\n", static_cast<int>(options.key_kind), " ", options.max_key_bytes, " ", options.payload_bytes, " ",
-      options.variable_length ? "variable" : "fixed", "\n", NameOf(options.placement)));
+  return DigestOf(absl::StrCat(table.id(), "\n", options.name, "\n", index::EntryOf(options.index).name, "\n",
+                               std::string(index::NameOf(*options.index_rights)), "\n",
+                               static_cast<int>(options.key_kind), " ", options.max_key_bytes, " ",
+                               options.payload_bytes, " ", options.variable_length ? "variable" : "fixed", "\n",
+                               NameOf(options.placement)));
 }
 
 coro::Task<Status> ReadWords(rdma::Channel* channel, rdma::GlobalAddress from, std::span<uint64_t> words) {
@@ -47,19 +45,19 @@ coro::Task<Status> ReadWords(rdma::Channel* channel, rdma::GlobalAddress from, s
 TableDigests::TableDigests(rdma::Fabric* fabric, rdma::Node* node, std::byte* lines)
     : fabric_(fabric), node_(node), lines_(lines) {}
 
-Status TableDigests::PublishAndCompare(std::span<const std::unique_ptr<Table>> tables, int data_nodes) {
-  tables_ = tables;
+Status TableDigests::PublishAndCompare(const TableSet& tables, int data_nodes) {
+  for (const std::unique_ptr<Table>& table : tables) tables_.push_back(table.get());
   for (int i = 0; i < data_nodes; ++i) {
     if (i != node_->id()) rest_.push_back(static_cast<rdma::NodeId>(i));
   }
   std::string all = absl::StrCat(data_nodes);
-  for (size_t i = 0; i < tables.size(); ++i) {
-    const uint64_t digest = DigestOf(*tables[i]);
+  for (size_t i = 0; i < tables_.size(); ++i) {
+    const uint64_t digest = DigestOf(*tables_[i]);
     absl::StrAppend(&all, " ", digest);
     if (i < kMostDigests) StoreWord(lines_ + DigestOffset(i), digest);
   }
   StoreWord(lines_ + kAll, DigestOf(all));
-  StoreWord(lines_ + kCount, tables.size() + 1);
+  StoreWord(lines_ + kCount, tables_.size() + 1);
   // The other node does the same: without this, neither might see what the other has stored.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return Compare();
@@ -99,13 +97,13 @@ StatusOr<bool> TableDigests::CompareWith(rdma::NodeId other, rdma::Channel* chan
   const auto differ = [&](auto&&... what) {
     return absl::FailedPreconditionError(
         absl::StrCat("node ", other, " has other tables than this node: ", what...,
-                     "; create the same tables with the same options in the same order on every node"));
+                     "; create the same tables with the same options on every node, new ones in the same order"));
   };
   const uint64_t count = words[kCount / kWordBytes] - 1;
   for (size_t i = 0; i < std::min<size_t>({tables_.size(), count, kMostDigests}); ++i) {
     const size_t at = DigestOffset(i);
     if (words[at / kWordBytes] == LoadWord(lines_ + at)) continue;
-    return differ("number ", i, ", here '", tables_[i]->name(),
+    return differ("number ", tables_[i]->id(), ", here '", tables_[i]->name(),
                   "', differs in its name, index, index_rights, keys, payloads or placement");
   }
   if (count != tables_.size()) return differ("there are ", count, ", here ", tables_.size());

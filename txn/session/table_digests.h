@@ -16,7 +16,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "base/cache_line.h"
@@ -24,7 +23,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "rdma/fabric.h"
-#include "txn/table.h"
+#include "txn/session/table_set.h"
 
 namespace gannet::txn {
 
@@ -38,7 +37,7 @@ class TableDigests {
 
   // Tells the other nodes this node's tables, and compares them as Compare does. Of two owners of rows that do this at
   // once, at least one sees the other's tables. `tables` must outlive this.
-  Status PublishAndCompare(std::span<const std::unique_ptr<Table>> tables, int data_nodes);
+  Status PublishAndCompare(const TableSet& tables, int data_nodes);
   // Compares the tables with those of the nodes that own rows, as far as these have told theirs, each once.
   // FailedPrecondition names the other node, and the first table that differs there. Thread-safe; costs one load once
   // all have been compared.
@@ -59,7 +58,7 @@ class TableDigests {
   rdma::Fabric* fabric_;
   rdma::Node* node_;
   std::byte* lines_;
-  std::span<const std::unique_ptr<Table>> tables_;
+  std::vector<const Table*> tables_;
   std::atomic<bool> done_{false};
   Mutex mutex_;
   std::vector<rdma::NodeId> rest_;  // guarded by mutex_: owners that were not compared yet

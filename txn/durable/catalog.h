@@ -1,0 +1,44 @@
+// The catalog of a data directory: its tables as the manifests describe them, and as TableOptions.
+//
+// Every node's manifest has all tables. A node that died while it noted new ones may have noted fewer; so a node reads
+// the manifests of all nodes, and the catalog is their union. New tables are noted after all nodes have agreed on them,
+// and before any of their rows is in a log: so what a manifest lacks has no rows there.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "log/checkpoint.h"
+#include "log/file/file_system.h"
+#include "txn/database.h"
+#include "txn/durable/data_directory.h"
+#include "txn/table.h"
+
+namespace gannet::txn {
+
+struct Catalog {
+  std::vector<log::TableDescription> tables;  // by number
+  uint32_t next_table = 0;                    // greater than the number of every table that there is or was
+};
+
+// The tables of all these manifests. DataLoss: two manifests contradict each other, or one contradicts itself.
+StatusOr<Catalog> CatalogOf(const std::vector<NodeData>& nodes);
+
+log::TableDescription DescribeTable(const Table& table);
+
+// The options with which a table is created again. DataLoss or InvalidArgument, with the table's name: this program has
+// no such index or placement.
+StatusOr<TableOptions> OptionsOf(const log::TableDescription& description);
+
+// Ok if a program that describes a table as `has` may use it as the directory has it, `had`. InvalidArgument names the
+// first thing that differs. The hint expected_rows, the note `application`, and index_rights may differ: they say
+// nothing about rows. With one data node, so may a placement, unless it is replicated.
+Status CheckSameTable(const log::TableDescription& had, const log::TableDescription& has, int data_nodes);
+
+// Gives a database without a directory, which was not started, the tables of a directory: for tools, which then call
+// Recover. The catalog of DatabaseOptions::directory comes with Database::Open.
+Status AdoptTables(Database& database, log::FileSystem& files, const std::string& directory);
+
+}  // namespace gannet::txn
