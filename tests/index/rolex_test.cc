@@ -104,7 +104,7 @@ TEST_F(RolexTest, TrainedKeysTakeOneRead) {
   EXPECT_LE(static_cast<double>(after.cache_bytes) / n, 1.0);
   const std::vector<OwnedKey> some = {OwnedKey(*keys.begin())};
   const Key key = some[0].view();
-  EXPECT_EQ(remote_->Estimate({&key, 1}).bytes, 64);
+  EXPECT_EQ(remote_->Estimate(std::span(&key, 1)).bytes, 64);
 }
 
 // At the start of a line such a key would be the mark of a line that is being written (fabric.h, 2).
