@@ -25,7 +25,7 @@ Word BigEndian(uint64_t word) {
   for (size_t i = bytes.size(); i-- > 0; word >>= 8) bytes[i] = static_cast<char>(word & 0xff);
   return bytes;
 }
-// Of at most 8 bytes.
+// `bytes` has at most 8 bytes.
 uint64_t FromBigEndian(std::string_view bytes) {
   uint64_t word = 0;
   for (const char byte : bytes) word = word << 8 | static_cast<uint8_t>(byte);

@@ -43,7 +43,8 @@ class BlockingCursor {
     return cursor_.As<Row>();
   }
   RecordHandle handle() const { return cursor_.handle(); }
-  // Of the last move. A loop over the rows ends at the first error; the transaction has failed then, and cannot commit.
+  // The result of the last move. A loop over the rows ends at the first error; the transaction has failed then, and
+  // cannot commit.
   const Status& status() const { return status_; }
 
   class Iterator {

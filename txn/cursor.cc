@@ -14,13 +14,12 @@ constexpr size_t kGrowth = 4;
 constexpr size_t kRowOverhead = 128;  // of a row in a batch, with its key
 
 // The least and the greatest key that the table can have.
-index::OwnedKey LeastKey(const Table& table) {
-  if (table.options().key_kind == index::KeyKind::kInteger) return index::OwnedKey(Key(uint64_t{0}));
-  return index::OwnedKey(Key(std::string_view()));
+KeyCopy LeastKey(const Table& table) {
+  return KeyCopy(table.options().key_kind == index::KeyKind::kInteger ? Key(uint64_t{0}) : Key(""));
 }
-index::OwnedKey GreatestKey(const Table& table) {
-  if (table.options().key_kind == index::KeyKind::kInteger) return index::OwnedKey(Key(UINT64_MAX));
-  return index::OwnedKey(Key(std::string_view(std::string(table.options().max_key_bytes, '\xff'))));
+KeyCopy GreatestKey(const Table& table) {
+  if (table.options().key_kind == index::KeyKind::kInteger) return KeyCopy(Key(UINT64_MAX));
+  return KeyCopy(std::string(table.options().max_key_bytes, '\xff'));
 }
 
 }  // namespace
@@ -46,7 +45,7 @@ coro::Async<Status> Cursor::Move(Towards towards) {
       return absl::OkStatus();
     }
   }
-  return Seek(towards, {{index::OwnedKey(key()), false}});
+  return Seek(towards, {{KeyCopy(key()), false}});
 }
 
 coro::Async<Status> Cursor::Seek(Towards towards, const std::optional<KeyRange::End>& from) {

@@ -49,9 +49,9 @@ class Cursor {
   coro::Async<Status> First() { return Seek(Towards::kGreater, {}); }
   coro::Async<Status> Last() { return Seek(Towards::kSmaller, {}); }
   // To the first row whose key is not smaller than `key`.
-  coro::Async<Status> SeekForward(const Key& key) { return Seek(Towards::kGreater, {{index::OwnedKey(key), true}}); }
+  coro::Async<Status> SeekForward(const Key& key) { return Seek(Towards::kGreater, {{KeyCopy(key), true}}); }
   // To the last row whose key is not greater than `key`.
-  coro::Async<Status> SeekBackward(const Key& key) { return Seek(Towards::kSmaller, {{index::OwnedKey(key), true}}); }
+  coro::Async<Status> SeekBackward(const Key& key) { return Seek(Towards::kSmaller, {{KeyCopy(key), true}}); }
   // FailedPrecondition if the cursor is at no row.
   coro::Async<Status> Next() { return Move(Towards::kGreater); }
   coro::Async<Status> Previous() { return Move(Towards::kSmaller); }

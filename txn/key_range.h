@@ -17,9 +17,23 @@
 
 namespace gannet::txn {
 
+// A copy of any key, also of one that is too long for every table: the call that it is passed to says so.
+class KeyCopy {
+ public:
+  explicit KeyCopy(const index::Key& key)
+      : key_(key), bytes_(key.kind() == index::KeyKind::kBytes ? key.bytes() : std::string_view()) {}
+  // Valid as long as this object.
+  index::Key view() const { return key_.kind() == index::KeyKind::kBytes ? index::Key(bytes_) : key_; }
+  std::string_view bytes() const { return bytes_; }
+
+ private:
+  index::Key key_;     // of byte keys only the kind
+  std::string bytes_;  // of byte keys
+};
+
 struct KeyRange {
   struct End {
-    index::OwnedKey key;
+    KeyCopy key;
     bool included = true;
   };
   std::optional<End> from;
@@ -49,8 +63,8 @@ struct KeyRange {
   }
 
  private:
-  static End Included(const index::Key& key) { return {index::OwnedKey(key), true}; }
-  static End Excluded(const index::Key& key) { return {index::OwnedKey(key), false}; }
+  static End Included(const index::Key& key) { return {KeyCopy(key), true}; }
+  static End Excluded(const index::Key& key) { return {KeyCopy(key), false}; }
 };
 
 }  // namespace gannet::txn

@@ -78,8 +78,8 @@ struct Placement {
   static Placement ByRange(const std::vector<index::Key>& starts);
   // The same from KeyRanges::texts. InvalidArgument names a text that no key has.
   static StatusOr<Placement> ByRangeTexts(std::span<const std::string> texts);
-  // Of a table that a directory has, and whose functions are in a program that has not created it here. Where one node
-  // owns all rows that is no matter; otherwise every access returns FailedPrecondition. Not for CreateTable.
+  // A directory has the table, and the program that knows its functions has not created it here. If one node owns all
+  // rows, they are not needed; otherwise every access returns FailedPrecondition. CreateTable refuses it.
   static Placement Unknown();
 
   // Not of replicated tables.

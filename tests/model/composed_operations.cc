@@ -223,8 +223,8 @@ coro::Task<Status> Driver::MoveCursor(Caller& caller, const Op& op, Random rando
     with_to = !random.OneIn(3);
     const bool open_from = random.OneIn(3);
     const bool open_to = random.OneIn(3);
-    if (!open_from) range.from = KeyRange::End{index::OwnedKey(KeyAt(table, from)), with_from};
-    if (!open_to) range.to = KeyRange::End{index::OwnedKey(KeyAt(table, to)), with_to};
+    if (!open_from) range.from = KeyRange::End{txn::KeyCopy(KeyAt(table, from)), with_from};
+    if (!open_to) range.to = KeyRange::End{txn::KeyCopy(KeyAt(table, to)), with_to};
     if (open_from) from = least;
     if (open_to) to = greatest;
     with_from = with_from || open_from;

@@ -381,7 +381,7 @@ TEST(CatalogTest, ManifestsThatContradictEachOtherAreRefused) {
 
 TEST(CatalogTest, NoNumberIsUsedTwice) {
   const Disk disk = DiskOf(Made({HashTable("a"), HashTable("b")}));
-  // As if tables 1 to 6 had been removed.
+  // The manifest is as it would be if tables 1 to 6 had been removed.
   ChangeManifest(*disk, "/data", [](log::Manifest& manifest) {
     manifest.tables.pop_back();
     manifest.next_table = 7;

@@ -194,6 +194,12 @@ TEST_P(CursorTest, SaysWhatDoesNotFit) {
     EXPECT_TRUE(absl::IsInvalidArgument(of_numbers.SeekForward("a")));
     EXPECT_TRUE(absl::IsInvalidArgument(of_numbers.SeekBackward(Key(uint64_t{1}))));
     EXPECT_FALSE(of_numbers.valid());
+    const std::string long_key(1000, 'x');
+    BlockingCursor cursor = t.OpenCursor(words());
+    EXPECT_TRUE(absl::IsInvalidArgument(cursor.SeekForward(long_key)));
+    EXPECT_TRUE(absl::IsInvalidArgument(cursor.SeekBackward(long_key)));
+    EXPECT_TRUE(absl::IsInvalidArgument(t.OpenCursor(words(), {.range = KeyRange::Prefix(long_key)}).First()));
+    EXPECT_TRUE(absl::IsInvalidArgument(t.OpenCursor(words(), {.range = KeyRange::Below(long_key)}).Last()));
     for ([[maybe_unused]] const Cursor& row : t.Rows(words(), KeyRange::From(7))) ADD_FAILURE() << "there is no row";
     return absl::OkStatus();
   });
@@ -228,6 +234,8 @@ TEST_P(CursorTest, ANegativeNumberIsNoKey) {
   const Status status = Run([&](BlockingTransaction& t) {
     uint64_t value = 0;
     EXPECT_TRUE(absl::IsInvalidArgument(t.Get(words(), -1, &value)));
+    EXPECT_TRUE(absl::IsInvalidArgument(t.OpenCursor(words(), {.range = KeyRange::From(-1)}).First()));
+    EXPECT_TRUE(absl::IsInvalidArgument(t.OpenCursor(words()).SeekForward(-1)));
     EXPECT_TRUE(absl::IsInvalidArgument(t.Insert(numbers(), -1, value)));
     EXPECT_TRUE(absl::IsInvalidArgument(t.Remove(numbers(), -1)));
     EXPECT_TRUE(absl::IsInvalidArgument(t.Exists(numbers(), -1).status()));

@@ -101,6 +101,8 @@ class Access {
   void ReadMissing(GetRequest* request, const index::Witness& witness);
   Look LookDirect(GetRequest* request, rdma::GlobalAddress record);
   Status GetDirect(GetRequest* request);
+  // Serves the one request of an operation, and returns the operation's result.
+  Status LoadDirect(GetRequest* request);
   Status LocateDirect(std::span<GetRequest> requests);
   void FindOrdered(std::span<const GetRequest> requests);
   Status GetManyDirect(std::span<GetRequest> requests);
@@ -123,9 +125,6 @@ class Access {
   index::ScanRange BeyondOwnRemovals(const Table& table, index::ScanRange range) const;
 
   // composed.cc
-  // Serves one request of an operation: its own result, or a failure. The request's status is that of the operation.
-  Status LoadDirect(GetRequest* request);
-  coro::Task<Status> LoadRemote(GetRequest* request);
   // What the operations do with a request that was served with `found`.
   Status PutRow(Status found, const GetRequest& request, std::span<const std::byte> payload);
   StatusOr<bool> PutRowIf(Status found, const GetRequest& request, std::span<const std::byte> expected,
@@ -199,6 +198,8 @@ class Access {
   coro::Task<Status> GetOne(GetRequest request);
   coro::Task<StatusOr<RecordHandle>> GetOneForUpdate(GetRequest request);
   coro::Task<Status> GetRemote(GetRequest* request);
+  // Like LoadDirect.
+  coro::Task<Status> LoadRemote(GetRequest* request);
   coro::Task<Status> GetByReads(GetRequest* request, index::RemoteIndex* remote);
   coro::Task<Status> GetByCall(GetRequest* request, rdma::NodeId owner);
   // Puts the owner's answer into `room`. An owner does not wait for locked records, so it is asked again.

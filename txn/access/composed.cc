@@ -30,17 +30,6 @@ std::span<const std::byte> ViewOf(const GetRequest& request) {
 
 }  // namespace
 
-Status Access::LoadDirect(GetRequest* request) {
-  Status status = GetDirect(request);
-  return status.ok() ? std::move(request->status) : Failed(std::move(status));
-}
-
-coro::Task<Status> Access::LoadRemote(GetRequest* request) {
-  Status status = co_await GetRemote(request);
-  if (!status.ok()) co_return Failed(std::move(status));
-  co_return std::move(request->status);
-}
-
 GetRequest Access::RequestForView(const Table& table, Key key) {
   const TableOptions& options = table.options();
   const size_t room =

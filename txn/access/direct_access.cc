@@ -422,6 +422,11 @@ bool KeysLieInOutputs(std::span<const GetRequest> requests) {
 
 }  // namespace
 
+Status Access::LoadDirect(GetRequest* request) {
+  Status status = GetDirect(request);
+  return status.ok() ? std::move(request->status) : Failed(std::move(status));
+}
+
 coro::Async<Status> Access::Get(const Table& table, Key key, std::span<std::byte> out, uint32_t offset) {
   if (LiesIn(key, out)) [[unlikely]]
     key = writes_.arena().Keep(key);

@@ -214,6 +214,12 @@ void Access::Remember(const GetRequest& request, rdma::GlobalAddress record) {
   if (index.ok()) (*index)->Remember(request.key, record);
 }
 
+coro::Task<Status> Access::LoadRemote(GetRequest* request) {
+  Status status = co_await GetRemote(request);
+  if (!status.ok()) co_return Failed(std::move(status));
+  co_return std::move(request->status);
+}
+
 coro::Task<Status> Access::GetOne(GetRequest request) {
   co_return co_await LoadRemote(&request);
 }
