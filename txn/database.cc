@@ -178,6 +178,18 @@ Status CheckOptions(const TableOptions& options, int data_nodes) {
   return absl::OkStatus();
 }
 
+std::vector<log::TableDescription> DescribeAll(const TableSet& tables) {
+  std::vector<log::TableDescription> descriptions;
+  for (const Table* table : tables) descriptions.push_back(DescribeTable(*table));
+  return descriptions;
+}
+
+Status NotNoted(absl::string_view what, const Status& why) {
+  return Status(why.code(),
+                absl::StrCat("the manifest could not be written when ", what, ": ", why.message(),
+                             ". It is not done here, but the directory may have it when it is opened again"));
+}
+
 }  // namespace
 
 Database::Database(std::unique_ptr<DatabaseState> state) : state_(std::move(state)) {
@@ -274,13 +286,12 @@ StatusOr<const Table*> Database::CreateTable(const TableOptions& options) {
         absl::StrCat("table '", options.name, "': placement is Placement::Unknown; say which node owns which key"));
   }
   const std::lock_guard lock(state_->create_mutex);
+  GANNET_RETURN_IF_ERROR(state_->sessions.CheckOpen());
   Table* table = state_->tables.Find(options.name);
   if (table != nullptr && table->created_) {
     return absl::AlreadyExistsError(absl::StrCat("there is a table '", options.name, "' already"));
   }
-  if (table == nullptr && state_->started) {
-    return absl::FailedPreconditionError("create every new table before Database::Start");
-  }
+  if (table == nullptr && state_->started) GANNET_RETURN_IF_ERROR(CheckChangeable("create every new table"));
   StatusOr<TableOptions> complete = Complete(options);
   if (!complete.ok()) return complete.status();
   if (table == nullptr) return MakeTable(*std::move(complete));
@@ -311,14 +322,51 @@ StatusOr<const Table*> Database::MakeTable(TableOptions complete) {
       new Table(static_cast<TableId>(state_->next_table), std::move(complete), data_nodes(), node_id()));
   table->created_ = true;
   GANNET_RETURN_IF_ERROR(MakeIndex(table.get()));
+  if (!state_->started) return AddTable(std::move(table));
+  ++state_->next_table;  // also after an error: the manifest may have the table
+  std::vector<log::TableDescription> tables = DescribeAll(state_->tables);
+  tables.push_back(DescribeTable(*table));
+  if (Status noted = state_->durability->NoteCatalog(std::move(tables), state_->next_table); !noted.ok()) {
+    state_->unused_tables.push_back(std::move(table));  // the service knows its index
+    return NotNoted("a table is created", noted);
+  }
   return AddTable(std::move(table));
+}
+
+Status Database::RenameTable(std::string_view from, const std::string& to) {
+  GANNET_RETURN_IF_ERROR(CheckName(to));
+  const std::lock_guard lock(state_->create_mutex);
+  if (!state_->started) return absl::FailedPreconditionError("call Database::Start before RenameTable");
+  GANNET_RETURN_IF_ERROR(CheckChangeable("give every table its name"));
+  Table* const table = state_->tables.Find(from);
+  if (table == nullptr) {
+    return absl::NotFoundError(absl::StrCat("there is no table '", absl::CHexEscape(std::string(from)), "'"));
+  }
+  if (state_->tables.Find(to) != nullptr) {
+    return absl::AlreadyExistsError(absl::StrCat("there is a table '", to, "' already"));
+  }
+  std::vector<log::TableDescription> tables = DescribeAll(state_->tables);
+  std::ranges::find(tables, table->id(), &log::TableDescription::id)->name = to;
+  const Status noted = state_->durability->NoteCatalog(std::move(tables), state_->next_table);
+  if (!noted.ok()) return NotNoted("a table is renamed", noted);
+  table->SetName(to);
+  return absl::OkStatus();
+}
+
+// The nodes of a cluster cannot change their catalogs together yet.
+Status Database::CheckChangeable(absl::string_view instead) const {
+  GANNET_RETURN_IF_ERROR(state_->sessions.CheckOpen());
+  if (state_->fabric->num_nodes() == 1) return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat("a cluster of several nodes does not change its tables after "
+                   "Database::Start: ",
+                   instead, " before it, on every node"));
 }
 
 Table* Database::AddTable(std::unique_ptr<Table> table) {
   const TableId id = table->id();
   state_->next_table = std::max(state_->next_table, id + uint32_t{1});
   state_->record_bytes.AddTable(id);
-  state_->index_damage.AddTable(id);
   return state_->tables.Add(std::move(table));
 }
 
@@ -380,8 +428,8 @@ Status Database::AdoptTables(const Catalog& catalog) {
 
 // Their size follows from TableOptions::expected_rows, which the program may change until Start.
 Status Database::MakeIndexes() {
-  for (const std::unique_ptr<Table>& table : state_->tables) {
-    if (table->local_index_ == nullptr) GANNET_RETURN_IF_ERROR(MakeIndex(table.get()));
+  for (Table* table : state_->tables) {
+    if (table->local_index_ == nullptr) GANNET_RETURN_IF_ERROR(MakeIndex(table));
   }
   return absl::OkStatus();
 }
@@ -392,7 +440,7 @@ const Table* Database::FindTable(std::string_view name) const {
 
 std::vector<const Table*> Database::tables() const {
   std::vector<const Table*> result;
-  for (const std::unique_ptr<Table>& table : state_->tables) result.push_back(table.get());
+  for (const Table* table : state_->tables) result.push_back(table);
   return result;
 }
 
@@ -407,6 +455,7 @@ Status Database::Start(absl::Duration wait_for_others) {
 }
 
 Status Database::StartNode(absl::Duration wait_for_others) {
+  const std::lock_guard lock(state_->create_mutex);
   const auto agree = [this] { return state_->table_digests->PublishAndCompare(state_->tables, data_nodes()); };
   GANNET_RETURN_IF_ERROR(MakeIndexes());
   GANNET_RETURN_IF_ERROR(state_->durability->Start(wait_for_others, agree, state_->next_table));
@@ -517,6 +566,7 @@ Status Database::Close(LastCheckpoint checkpoint) {
   const StatusOr<bool> first = state_->sessions.Close();
   if (!first.ok()) return first.status();
   if (!*first) return absl::OkStatus();
+  const std::lock_guard lock(state_->create_mutex);  // the directory is another's afterwards
   return state_->durability->Close(/*keep_unlogged=*/checkpoint == LastCheckpoint::kIfNeeded);
 }
 
@@ -546,7 +596,7 @@ PrecedenceStatistics Database::precedence_statistics() const {
 
 std::vector<TableStatistics> Database::table_statistics() {
   std::vector<TableStatistics> result;
-  for (const std::unique_ptr<Table>& table : state_->tables) {
+  for (Table* table : state_->tables) {
     TableStatistics statistics{.table = table->name(), .index_kind = index::EntryOf(table->options().index).name};
     statistics.record_bytes = static_cast<uint64_t>(std::max<int64_t>(state_->record_bytes.Of(table->id()), 0));
     statistics.index_damages = state_->index_damage.Of(table->id());
@@ -558,7 +608,7 @@ std::vector<TableStatistics> Database::table_statistics() {
 
 std::vector<std::pair<std::string, uint64_t>> Database::shared_cache_bytes() const {
   std::vector<std::pair<std::string, uint64_t>> result;
-  for (const std::unique_ptr<Table>& table : state_->tables) {
+  for (Table* table : state_->tables) {
     const uint64_t bytes = state_->client_caches.BytesOf(table->id());
     if (bytes > 0) result.emplace_back(table->name(), bytes);
   }

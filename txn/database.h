@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "index/index.h"
@@ -175,13 +176,21 @@ class Database {
   // Makes a table, or returns the one of this name that the directory has: a program may create its tables each time,
   // in any order, and tables that it does not know stay. InvalidArgument names the wrong option, or the one that
   // differs from the table in the directory; expected_rows, application and index_rights may differ, and those given
-  // here then count. AlreadyExists: this object has created it before. FailedPrecondition: call it before Start; after
-  // Start only for a table that is there, with no change. Thread-safe.
+  // here then count, if Start was not called yet. AlreadyExists: this object has created it before. Thread-safe.
+  //
+  // A new table may be created while transactions run, by a database of one node (several: Unimplemented after Start).
+  // It is then durable when this returns; a crash before leaves all of it or nothing. Sessions that are open may use it
+  // at once. An error of the disk: this object does not have the table, but the directory may, without rows.
   //
   // A placement by a function of the program cannot be kept. With several data nodes such a table is to be created with
   // its function each time, before Start; until then its rows are there, but an access returns FailedPrecondition.
   StatusOr<const Table*> CreateTable(const TableOptions& options);
-  // Null if there is none. Tables of the directory are there from Open on, and may be used from Start on.
+  // Gives a table another name, while transactions run: durably and atomically, as CreateTable. Pointers to the table
+  // stay valid. NotFound: there is no table `from`. AlreadyExists: there is a table `to`. InvalidArgument: a bad name.
+  // FailedPrecondition before Start and after Close. Unimplemented with several nodes. An error of the disk: it keeps
+  // its name here, but the directory may have either. Thread-safe.
+  Status RenameTable(std::string_view from, const std::string& to);
+  // Null if there is none. Thread-safe. Tables of the directory are there from Open on, and may be used from Start on.
   const Table* FindTable(std::string_view name) const;
   // In the order in which they were created first.
   std::vector<const Table*> tables() const;
@@ -272,6 +281,8 @@ class Database {
   Table* AddTable(std::unique_ptr<Table> table);
   Status TakeOver(Table* table, const TableOptions& asked, TableOptions complete);
   Status MakeIndex(Table* table);
+  // Ok if tables may be created or renamed now; `instead`: advice for when they may not.
+  Status CheckChangeable(absl::string_view instead) const;
   Status StartNode(absl::Duration wait_for_others);
   StatusOr<std::unique_ptr<Session>> MakeSession();
   enum class LastCheckpoint : uint8_t { kIfNeeded, kNever };

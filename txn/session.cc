@@ -16,6 +16,8 @@ namespace gannet::txn {
 
 StatusOr<index::RemoteIndex*> SessionState::RemoteIndexOf(const Table& table, rdma::NodeId node) {
   const size_t place = table.id() * static_cast<size_t>(local->fabric.num_nodes()) + node;
+  if (place >= remote_indexes.size()) [[unlikely]]  // a table that was created after the session was opened
+    remote_indexes.resize(local->tables.id_bound() * static_cast<size_t>(local->fabric.num_nodes()));
   std::unique_ptr<index::RemoteIndex>& slot = remote_indexes[place];
   if (slot == nullptr) {
     const bool by_call = local->options.read_path == ReadPathPolicy::kCall;

@@ -1,6 +1,7 @@
 // What a table is: its keys, its records, its index, and which node owns which key.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "index/index.h"
 #include "index/index_rights.h"
@@ -52,12 +54,14 @@ struct TableOptions {
 };
 
 // A table as one node sees it. Made by Database::CreateTable, or by Database::Open for a table that the directory has.
-// Lives as long as the database. Immutable once the database starts; thread-safe.
+// Lives as long as the database. Immutable once the database starts, except for its name; thread-safe.
 class Table {
  public:
   TableId id() const { return id_; }
-  const std::string& name() const { return options_.name; }
-  // With index_options that name all options of the kind, and with index_rights.
+  // The present one (Database::RenameTable); the reference is valid as long as the table.
+  const std::string& name() const { return *name_.load(std::memory_order_acquire); }
+  // With index_options that name all options of the kind, and with index_rights. `name` is the one at Open or
+  // CreateTable.
   const TableOptions& options() const { return options_; }
   // Capabilities of the index, by its kind and its rights; transactions choose their paths by them.
   const index::IndexTraits& index_traits() const { return index_traits_; }
@@ -98,6 +102,12 @@ class Table {
         data_nodes_(data_nodes),
         self_(self) {
     Derive();
+    SetName(options_.name);
+  }
+  // One thread at a time.
+  void SetName(std::string name) {
+    names_.push_back(std::make_unique<const std::string>(std::move(name)));
+    name_.store(names_.back().get(), std::memory_order_release);
   }
   void Derive() {
     index_traits_ = index::TraitsOf(index::EntryOf(options_.index), *options_.index_rights);
@@ -110,6 +120,8 @@ class Table {
   std::string placement_name_;
   int data_nodes_;
   rdma::NodeId self_;
+  std::vector<std::unique_ptr<const std::string>> names_;  // all that it had: readers may still have a reference
+  std::atomic<const std::string*> name_{nullptr};
   bool created_ = false;  // CreateTable has returned it; guarded by DatabaseState::create_mutex
   // These follow from the members above.
   index::IndexTraits index_traits_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <deque>
 #include <queue>
 #include <vector>
 
@@ -185,6 +186,16 @@ TEST_F(OffloadChooserTest, TakesTheCheaperAndOneInAHundredOfTheOther) {
   const int few = Run(100'000, 1000, 5000);
   EXPECT_GT(few, 800);
   EXPECT_LT(few, 1200);
+}
+
+TEST_F(OffloadChooserTest, TablesThatAreCreatedLaterAreCountedToo) {
+  EXPECT_EQ(chooser_.tables(), 2u);
+  chooser_.Count(AccessKind::kGet, 1, AccessPath::kCall);
+  EXPECT_EQ(chooser_.statistics(70, AccessKind::kGet).accesses(), 0u);
+  chooser_.Count(AccessKind::kInsert, 70, AccessPath::kOneSided);
+  EXPECT_GT(chooser_.tables(), 70u);
+  EXPECT_EQ(chooser_.statistics(70, AccessKind::kInsert).one_sided, 1u);
+  EXPECT_EQ(chooser_.statistics(1, AccessKind::kGet).calls, 1u) << "what was counted before stays";
 }
 
 TEST_F(OffloadChooserTest, ContraryAccessesAreCountedWithTheirCost) {
@@ -534,7 +545,7 @@ class ClosedLoop {
 
   const Options options_;
   std::vector<double> threads_free_at_;
-  std::vector<Session> sessions_;
+  std::deque<Session> sessions_;
   std::priority_queue<Event> events_;
   double now_ = 0;
   double other_work_ = 0;

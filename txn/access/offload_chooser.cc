@@ -1,6 +1,7 @@
 #include "txn/access/offload_chooser.h"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "base/check.h"
@@ -157,6 +158,27 @@ void OffloadChooser::Resize(size_t tables, size_t nodes, ReadPathPolicy policy) 
   counters_ = std::vector<Counters>(tables * kAccessKinds);
 }
 
+OffloadChooser::Counters::Counters(const Counters& from)
+    : one_sided(from.one_sided.load(std::memory_order_relaxed)),
+      calls(from.calls.load(std::memory_order_relaxed)),
+      backed_off(from.backed_off.load(std::memory_order_relaxed)),
+      estimated(from.estimated.load(std::memory_order_relaxed)),
+      contrary(from.contrary.load(std::memory_order_relaxed)),
+      one_sided_nanos(from.one_sided_nanos.load(std::memory_order_relaxed)),
+      call_nanos(from.call_nanos.load(std::memory_order_relaxed)),
+      contrary_nanos(from.contrary_nanos.load(std::memory_order_relaxed)) {}
+
+void OffloadChooser::GrowFor(TableId table) {
+  constexpr size_t kStep = 64;
+  const std::lock_guard lock(grow_mutex_);
+  counters_.resize((table / kStep + 1) * kStep * kAccessKinds);
+}
+
+size_t OffloadChooser::tables() const {
+  const std::lock_guard lock(grow_mutex_);
+  return counters_.size() / kAccessKinds;
+}
+
 PathChoice OffloadChooser::Fixed(AccessKind kind, TableId table, rdma::NodeId owner, AccessPath path) {
   Count(kind, table, path);
   return {.path = path, .kind = kind, .table = table, .owner = owner};
@@ -274,7 +296,10 @@ void OffloadChooser::Record(const PathChoice& choice, double nanos, const rdma::
 }
 
 PathStatistics OffloadChooser::statistics(TableId table, AccessKind kind) const {
-  const Counters& from = counters_[table * kAccessKinds + static_cast<size_t>(kind)];
+  const std::lock_guard lock(grow_mutex_);
+  const size_t place = table * kAccessKinds + static_cast<size_t>(kind);
+  if (place >= counters_.size()) return {};
+  const Counters& from = counters_[place];
   PathStatistics statistics;
   statistics.one_sided = from.one_sided.load(std::memory_order_relaxed);
   statistics.calls = from.calls.load(std::memory_order_relaxed);

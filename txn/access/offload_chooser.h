@@ -52,6 +52,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/thread.h"
 #include "index/index.h"
 #include "index/registry.h"
 #include "rdma/fabric.h"
@@ -210,7 +211,9 @@ class OffloadChooser {
   double OneSidedCost(const AskedAccess& asked, const rdma::NodeLoad& load) const;
   double CallCost(const AskedAccess& asked, const rdma::NodeLoad& load) const;
 
-  size_t tables() const { return counters_.size() / kAccessKinds; }
+  // For so many tables there are counters: as many as Resize said, or more if the session has used tables that were
+  // created later. Any thread.
+  size_t tables() const;
   // Any thread.
   PathStatistics statistics(TableId table, AccessKind kind) const;
 
@@ -231,13 +234,21 @@ class OffloadChooser {
   struct Counters {
     std::atomic<uint64_t> one_sided{0}, calls{0}, backed_off{0}, estimated{0}, contrary{0};
     std::atomic<double> one_sided_nanos{0}, call_nanos{0}, contrary_nanos{0};
+
+    Counters() = default;
+    Counters(const Counters& from);  // when the vector grows
+    Counters& operator=(const Counters&) = delete;
   };
 
   static PerKind& Of(PerOwner& owner, AccessKind kind) { return owner.kinds[static_cast<size_t>(kind)]; }
   static const PerKind& Of(const PerOwner& owner, AccessKind kind) { return owner.kinds[static_cast<size_t>(kind)]; }
   Counters& CountersOf(TableId table, AccessKind kind) {
-    return counters_[table * kAccessKinds + static_cast<size_t>(kind)];
+    const size_t place = table * kAccessKinds + static_cast<size_t>(kind);
+    if (place >= counters_.size()) [[unlikely]]
+      GrowFor(table);
+    return counters_[place];
   }
+  [[gnu::cold]] void GrowFor(TableId table);
   double Formula(const PerOwner& owner, const index::ReadEstimate& reads) const;
   // `reads` with only this access's share of what it leaves in the client's cache.
   static index::ReadEstimate ShareOf(const index::ReadEstimate& reads);
@@ -246,6 +257,9 @@ class OffloadChooser {
   ReadPathPolicy policy_ = ReadPathPolicy::kAdaptive;
   std::vector<PerOwner> owners_;
   std::vector<Counters> counters_;  // by table and kind
+  // Held while counters_ grows, and by other threads that read it. The session's thread, which alone changes it, needs
+  // it for nothing else.
+  mutable Mutex grow_mutex_;
 };
 
 }  // namespace gannet::txn

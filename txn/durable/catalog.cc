@@ -75,7 +75,7 @@ StatusOr<Catalog> CatalogOf(const std::vector<NodeData>& nodes) {
 log::TableDescription DescribeTable(const Table& table) {
   const TableOptions& options = table.options();
   return {.id = table.id(),
-          .name = options.name,
+          .name = table.name(),
           .integer_keys = options.key_kind == index::KeyKind::kInteger,
           .max_key_bytes = static_cast<uint32_t>(options.max_key_bytes),
           .index = index::EntryOf(options.index).name,

@@ -37,10 +37,11 @@ struct CheckpointStatistics {
 
 class Checkpointer {
  public:
-  // All must outlive this. `damaged`: a checkpoint of the manifest that recovery found damaged and did not need, 0 if
-  // none. It is removed when the next one is complete; the one before it stays.
+  // All must outlive this. `manifest_mutex`: held while the manifest is changed. `damaged`: a checkpoint of the
+  // manifest that recovery found damaged and did not need, 0 if none. It is removed when the next one is complete; the
+  // one before it stays.
   Checkpointer(const LocalNode* local, log::FileSystem* files, log::Log* log, EpochWords* words, UnsavedLoads* loads,
-               const std::string& directory, uint64_t damaged);
+               Mutex* manifest_mutex, const std::string& directory, uint64_t damaged);
   ~Checkpointer();
 
   // Takes a checkpoint at this interval, in its own thread.
@@ -76,6 +77,7 @@ class Checkpointer {
   log::Log* log_;
   EpochWords* words_;
   UnsavedLoads* loads_;
+  Mutex* manifest_mutex_;
   std::string directory_;
   const uint64_t damaged_;
 

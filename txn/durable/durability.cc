@@ -1,5 +1,8 @@
 #include "txn/durable/durability.h"
 
+#include <mutex>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "log/checkpoint.h"
 #include "log/end_note.h"
@@ -73,7 +76,7 @@ Status Durability::NoteTables(uint32_t next_table) {
   log::Manifest manifest = *before;
   if (!local_->options.application.empty()) manifest.application = local_->options.application;
   manifest.tables.clear();
-  for (const std::unique_ptr<Table>& table : local_->tables) manifest.tables.push_back(DescribeTable(*table));
+  for (Table* table : local_->tables) manifest.tables.push_back(DescribeTable(*table));
   manifest.next_table = next_table;
   const bool more_tables = manifest.tables.size() != before->tables.size();
   if (manifest == *before && !manifest.database.empty()) return absl::OkStatus();
@@ -82,6 +85,16 @@ Status Durability::NoteTables(uint32_t next_table) {
   if (!more_tables) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(directory_, ": no room to note the new tables: ", written.message(),
                                                    ". With the tables that were there it can be opened"));
+}
+
+Status Durability::NoteCatalog(std::vector<log::TableDescription> tables, uint32_t next_table) {
+  if (!has_directory()) return absl::OkStatus();
+  const std::lock_guard lock(manifest_mutex_);
+  StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
+  if (!manifest.ok()) return manifest.status();
+  manifest->tables = std::move(tables);
+  manifest->next_table = next_table;
+  return log::WriteManifest(*files_, directory_, *manifest);
 }
 
 // The log has its first segment, and no epoch has become durable yet (data_directory.h). From now on the log must have
@@ -146,9 +159,9 @@ Status Durability::StartLog(const log::LogEnd& end) {
   const bool alone = local_->fabric.num_nodes() == 1;
   GANNET_RETURN_IF_ERROR(words_->Start(log_->current_epoch()));
   GANNET_RETURN_IF_ERROR(log_->Start(alone ? nullptr : words_.get()));
-  checkpointer_ =
-      std::make_unique<Checkpointer>(local_, files_.get(), log_.get(), words_.get(), &loads_, directory_,
-                                     recovery_.older_checkpoint_id == 0 ? uint64_t{0} : recovery_.checkpoint_id);
+  checkpointer_ = std::make_unique<Checkpointer>(
+      local_, files_.get(), log_.get(), words_.get(), &loads_, &manifest_mutex_, directory_,
+      recovery_.older_checkpoint_id == 0 ? uint64_t{0} : recovery_.checkpoint_id);
   if (options.checkpoint_every > absl::ZeroDuration() && options.durability != DurabilityMode::kNone) {
     checkpointer_->Start(options.checkpoint_every);
   }

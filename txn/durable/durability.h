@@ -11,9 +11,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "log/file/file_system.h"
 #include "log/log.h"
 #include "txn/database.h"
@@ -42,6 +44,10 @@ class Durability {
   // have done that (start_together.h), notes the tables in the manifest and starts the log. `next_table`: number of the
   // next table. Call it once.
   Status Start(absl::Duration wait_for_others, absl::FunctionRef<Status()> agree, uint32_t next_table);
+  // Makes these the tables of the directory, durably and atomically: after a crash there are the tables before or
+  // these. Nothing without a directory. After Start, on a node that is alone. After an error either may be in the
+  // manifest.
+  Status NoteCatalog(std::vector<log::TableDescription> tables, uint32_t next_table);
   // The start of this node failed, here or later: tells the other nodes why, and no node waits for this one.
   void NoteFailedStart(const Status& why);
   // Makes one for a session. The errors are those of log::Log::OpenWriter.
@@ -89,7 +95,8 @@ class Durability {
   std::shared_ptr<log::FileSystem> files_;  // null: there is no directory
   std::string directory_;                   // of this node
   std::shared_ptr<void> lock_;
-  std::unique_ptr<log::Log> log_;               // null without a directory, and before Start
+  Mutex manifest_mutex_;           // held by each that reads the manifest, changes it and writes it, after Start
+  std::unique_ptr<log::Log> log_;  // null without a directory, and before Start
   std::unique_ptr<Checkpointer> checkpointer_;  // null unless the log runs
   RecoveryReport recovery_;
   std::atomic<uint64_t> transaction_ids_{0};

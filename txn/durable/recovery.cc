@@ -129,7 +129,7 @@ Status Recovery::MakeTables(LatestChanges* changes, const log::LogEnd& end, Reco
   const int threads = local_->options.recovery_threads;
   TableRebuilder rebuilder(local_, files_, own_, newest_, changes);
   std::vector<const Table*> tables;
-  for (const std::unique_ptr<Table>& table : local_->tables) tables.push_back(table.get());
+  for (const Table* table : local_->tables) tables.push_back(table);
   std::vector<DamagedTable> damaged;
   GANNET_RETURN_IF_ERROR(rebuilder.Rebuild(tables, threads, &damaged));
   Status why_not;

@@ -56,7 +56,11 @@ void IndexDamage::NoteStray(const Table& table, rdma::GlobalAddress record) {
 }
 
 void IndexDamage::Count(const Table& table, absl::string_view what) {
-  const uint64_t n = counts_[table.id()].fetch_add(1, std::memory_order_relaxed) + 1;
+  uint64_t n;
+  {
+    const std::lock_guard lock(mutex_);
+    n = ++counts_[table.id()];
+  }
   // A client can cause as many of them as it likes.
   if (!std::has_single_bit(n)) return;
   std::fprintf(stderr, "gannet: the index of %s is damaged, number %llu: %s\n", NameOf(table).c_str(),

@@ -7,12 +7,13 @@
 // damaged index gives errors (DataLoss); it never stops the process. A restart makes the index of a logged table again.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <deque>
+#include <map>
+#include <mutex>
 
 #include "absl/strings/string_view.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "index/key.h"
 #include "rdma/global_address.h"
 #include "txn/session/local_node.h"
@@ -48,11 +49,6 @@ Status CheckLead(const LocalNode& local, const Table& table, const Key& key, rdm
 // The damages that this node's CPU met when it changed or walked its indexes. Thread-safe.
 class IndexDamage {
  public:
-  // Tables are added in the order of their numbers, before any other call.
-  void AddTable(TableId table) {
-    while (counts_.size() <= table) counts_.emplace_back(0);
-  }
-
   // `change` is the result of taking a record out of the table's index that the caller has locked, or of replacing it
   // there. True if the index does not lead to it any more. If it did not lead to it before either, or cannot be changed
   // (false), the damage is noted; but a wrong index that only the owner changes stops the process.
@@ -64,13 +60,18 @@ class IndexDamage {
   // A walk met an address where there is no record of the table, or the null address (LocalIndex::Walk).
   void NoteStray(const Table& table, rdma::GlobalAddress record);
 
-  uint64_t Of(TableId table) const { return counts_[table].load(std::memory_order_relaxed); }
+  uint64_t Of(TableId table) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = counts_.find(table);
+    return found == counts_.end() ? 0 : found->second;
+  }
 
  private:
   [[gnu::cold]] bool NoteNotLeft(const Table& table, const Key& key, rdma::GlobalAddress record, const Status& change);
   void Count(const Table& table, absl::string_view what);
 
-  std::deque<std::atomic<uint64_t>> counts_;  // by table
+  mutable Mutex mutex_;                 // guards the member below
+  std::map<TableId, uint64_t> counts_;  // of tables with damage
 };
 
 }  // namespace gannet::txn

@@ -202,7 +202,7 @@ void OwnerService::ReleaseRecord(index::Context& context, const Table& table, rd
 }
 
 void OwnerService::ReleaseIndexesOf(rdma::NodeId node) {
-  for (const std::unique_ptr<Table>& table : local_->tables) table->local_index().RepairAfter(node);
+  for (Table* table : local_->tables) table->local_index().RepairAfter(node);
 }
 
 bool OwnerService::ReleaseAllOf(rdma::NodeId node, const std::function<bool()>& stop) {
@@ -210,7 +210,7 @@ bool OwnerService::ReleaseAllOf(rdma::NodeId node, const std::function<bool()>& 
   ReleaseIndexesOf(node);
   std::vector<rdma::GlobalAddress> addresses;
   std::vector<std::pair<rdma::GlobalAddress, TableId>> lent;  // and found in an index
-  for (const std::unique_ptr<Table>& table : local_->tables) {
+  for (Table* table : local_->tables) {
     if (table->options().placement.replicated) continue;
     index::WalkPosition position;
     for (bool more = true; more;) {

@@ -302,7 +302,9 @@ StatusOr<size_t> OwnerService::Lend(rdma::NodeId caller, std::span<const std::by
   if (!valid || !reader.Finish().ok() || asked.bytes < kLineBytes || asked.bytes > rdma::kMaxObjectBytes) {
     return absl::InvalidArgumentError("lend: malformed request");
   }
-  if (std::ranges::none_of(local_->tables, [](const auto& table) { return table->index_traits().client_writes; })) {
+  bool has_one = false;
+  for (const Table* table : local_->tables) has_one = has_one || table->index_traits().client_writes;
+  if (!has_one) {
     return absl::PermissionDeniedError(
         absl::StrCat("lend: node ", local_->id(), " has no table into which clients insert by verbs"));
   }

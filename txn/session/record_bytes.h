@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "base/thread.h"
@@ -12,26 +13,39 @@
 
 namespace gannet::txn {
 
-// One thread adds (a session's); any thread may read.
+// One thread adds (a session's); any thread may read. It grows by itself for tables that are created later.
 class LiveBytes {
  public:
   explicit LiveBytes(size_t tables) : bytes_(tables) {}
   void Add(TableId table, int64_t bytes) {
+    if (table >= bytes_.size()) [[unlikely]]
+      GrowFor(table);
     std::atomic<int64_t>& counter = bytes_[table];
     counter.store(counter.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   }
-  int64_t Of(TableId table) const { return bytes_[table].load(std::memory_order_relaxed); }
-  size_t size() const { return bytes_.size(); }
+  int64_t Of(TableId table) const {
+    const std::lock_guard lock(grow_mutex_);
+    return table < bytes_.size() ? bytes_[table].load(std::memory_order_relaxed) : 0;
+  }
+  size_t size() const {
+    const std::lock_guard lock(grow_mutex_);
+    return bytes_.size();
+  }
 
  private:
+  [[gnu::cold]] void GrowFor(TableId table);
+
   std::vector<std::atomic<int64_t>> bytes_;
+  // Held while the vector is replaced, and by readers. The thread that adds needs it for nothing else: only this thread
+  // changes anything.
+  mutable Mutex grow_mutex_;
 };
 
 // Thread-safe.
 class RecordBytes {
  public:
-  // Tables are added in the order of their numbers, before any other call.
-  void AddTable(TableId table) { settled_.resize(table + size_t{1}); }
+  // Called before the table is used.
+  void AddTable(TableId table);
 
   // For changes without a session: by calls served for other nodes, or by recovery.
   void Settle(TableId table, int64_t bytes);

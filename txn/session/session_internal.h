@@ -1,6 +1,7 @@
 // Internals of Database and Session, shared only by the files of txn/.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -51,8 +52,10 @@ struct DatabaseState {
   std::unique_ptr<Precedence> precedence;
   std::unique_ptr<index::IndexService> indexes;
   TableSet tables;
-  uint32_t next_table = 0;  // number of the next one
-  Mutex create_mutex;       // one CreateTable at a time
+  std::vector<std::unique_ptr<Table>> unused_tables;  // whose creation failed
+  uint32_t next_table = 0;                            // number of the next one
+  // Held while tables are created or renamed, and by Start and Close.
+  Mutex create_mutex;
   RecordBytes record_bytes;
   ClientCaches client_caches;
   std::unique_ptr<LentRecords> lent_records;
@@ -69,14 +72,14 @@ struct DatabaseState {
   SessionRegistry sessions;
   std::unique_ptr<RunSessions> run_sessions;
   bool start_was_called = false;
-  bool started = false;
+  std::atomic<bool> started{false};
 };
 
 // The entries of all tables and kinds with an access.
 template <class Of>
 std::vector<TablePaths> PathsOf(const TableSet& tables, const Of& of) {
   std::vector<TablePaths> result;
-  for (const std::unique_ptr<Table>& table : tables) {
+  for (const Table* table : tables) {
     for (size_t kind = 0; kind < kAccessKinds; ++kind) {
       const PathStatistics paths = of(table->id(), static_cast<AccessKind>(kind));
       if (paths.accesses() > 0) result.push_back({table->name(), static_cast<AccessKind>(kind), paths});

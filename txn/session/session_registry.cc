@@ -37,8 +37,9 @@ void SessionRegistry::Remove(uint64_t owner_bits, Debts* debts, const OffloadCho
   const std::lock_guard lock(mutex_);
   --open_;
   std::erase(paths_, paths);
-  paths_of_closed_.resize(paths->tables() * kAccessKinds);
-  for (size_t i = 0; i < paths_of_closed_.size(); ++i) {
+  const size_t counters = paths->tables() * kAccessKinds;
+  if (paths_of_closed_.size() < counters) paths_of_closed_.resize(counters);
+  for (size_t i = 0; i < counters; ++i) {
     paths_of_closed_[i] +=
         paths->statistics(static_cast<TableId>(i / kAccessKinds), static_cast<AccessKind>(i % kAccessKinds));
   }

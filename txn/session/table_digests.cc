@@ -29,7 +29,7 @@ std::string NameOf(const Placement& placement) {
 
 uint64_t DigestOf(const Table& table) {
   const TableOptions& options = table.options();
-  return DigestOf(absl::StrCat(table.id(), "\n", options.name, "\n", index::EntryOf(options.index).name, "\n",
+  return DigestOf(absl::StrCat(table.id(), "\n", table.name(), "\n", index::EntryOf(options.index).name, "\n",
                                std::string(index::NameOf(*options.index_rights)), "\n",
                                static_cast<int>(options.key_kind), " ", options.max_key_bytes, " ",
                                options.payload_bytes, " ", options.variable_length ? "variable" : "fixed", "\n",
@@ -46,7 +46,7 @@ TableDigests::TableDigests(rdma::Fabric* fabric, rdma::Node* node, std::byte* li
     : fabric_(fabric), node_(node), lines_(lines) {}
 
 Status TableDigests::PublishAndCompare(const TableSet& tables, int data_nodes) {
-  for (const std::unique_ptr<Table>& table : tables) tables_.push_back(table.get());
+  for (const Table* table : tables) tables_.push_back(table);
   for (int i = 0; i < data_nodes; ++i) {
     if (i != node_->id()) rest_.push_back(static_cast<rdma::NodeId>(i));
   }

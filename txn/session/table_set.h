@@ -1,11 +1,15 @@
 // TableSet: the tables of a database, by number. Numbers ascend in the order in which tables were created, and may have
 // gaps.
 //
-// One thread adds, before the database starts; after that it does not change, and any thread may read.
+// One thread at a time adds; any thread may read at the same time, without a lock. A table stays where it is until the
+// set is destroyed. Its place is stored (release) after it is complete, so a reader that finds it (acquire) finds all
+// of it; the bound is raised last, so a reader sees a place below the bound or meets null there.
 #pragma once
 
-#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstddef>
+#include <iterator>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -17,31 +21,73 @@ namespace gannet::txn {
 
 class TableSet {
  public:
+  static constexpr size_t kMost = size_t{1} << 16;  // numbers of 16 bits
+
   // The number is greater than those of all tables before it.
   Table* Add(std::unique_ptr<Table> table) {
-    by_id_.resize(table->id() + size_t{1});
-    by_id_.back() = table.get();
-    tables_.push_back(std::move(table));
-    return tables_.back().get();
+    const TableId id = table->id();
+    std::atomic<Chunk*>& place = chunks_[id / kChunk];
+    if (place.load(std::memory_order_relaxed) == nullptr) {
+      owned_chunks_.push_back(std::make_unique<Chunk>());
+      place.store(owned_chunks_.back().get(), std::memory_order_release);
+    }
+    owned_.push_back(std::move(table));
+    Table* const added = owned_.back().get();
+    (*place.load(std::memory_order_relaxed))[id % kChunk].store(added, std::memory_order_release);
+    size_.fetch_add(1, std::memory_order_relaxed);
+    bound_.store(id + size_t{1}, std::memory_order_release);
+    return added;
   }
 
   // Null if there is none: a number from a peer may be wrong.
-  const Table* ById(TableId id) const { return id < by_id_.size() ? by_id_[id] : nullptr; }
+  Table* ById(TableId id) const {
+    const Chunk* const chunk = chunks_[id / kChunk].load(std::memory_order_acquire);
+    return chunk == nullptr ? nullptr : (*chunk)[id % kChunk].load(std::memory_order_acquire);
+  }
   // Null if there is none.
   Table* Find(std::string_view name) const {
-    const auto found = std::ranges::find_if(tables_, [&](const auto& table) { return table->name() == name; });
-    return found == tables_.end() ? nullptr : found->get();
+    for (Table* table : *this) {
+      if (table->name() == name) return table;
+    }
+    return nullptr;
   }
 
-  size_t size() const { return tables_.size(); }
-  // Greater than every number: the size of arrays that have a place for each table.
-  size_t id_bound() const { return by_id_.size(); }
-  auto begin() const { return tables_.begin(); }
-  auto end() const { return tables_.end(); }
+  size_t size() const { return size_.load(std::memory_order_relaxed); }
+  // Greater than every number: the size of arrays that have a place for each table that there is now.
+  size_t id_bound() const { return bound_.load(std::memory_order_acquire); }
+
+  // Over the tables that there were at begin(), by number.
+  class Iterator {
+   public:
+    explicit Iterator(const TableSet* set) : set_(set), bound_(set->id_bound()) { SkipGap(); }
+    Table* operator*() const { return set_->ById(static_cast<TableId>(id_)); }
+    Iterator& operator++() {
+      ++id_;
+      SkipGap();
+      return *this;
+    }
+    bool operator!=(std::default_sentinel_t) const { return id_ < bound_; }
+
+   private:
+    void SkipGap() {
+      while (id_ < bound_ && **this == nullptr) ++id_;
+    }
+    const TableSet* set_;
+    size_t id_ = 0;
+    size_t bound_;
+  };
+  Iterator begin() const { return Iterator(this); }
+  std::default_sentinel_t end() const { return {}; }
 
  private:
-  std::vector<std::unique_ptr<Table>> tables_;  // by number, without gaps
-  std::vector<Table*> by_id_;
+  static constexpr size_t kChunk = 256;
+  using Chunk = std::array<std::atomic<Table*>, kChunk>;
+
+  std::array<std::atomic<Chunk*>, kMost / kChunk> chunks_{};
+  std::atomic<size_t> bound_{0};
+  std::atomic<size_t> size_{0};
+  std::vector<std::unique_ptr<Chunk>> owned_chunks_;  // this and the next: by the thread that adds
+  std::vector<std::unique_ptr<Table>> owned_;
 };
 
 }  // namespace gannet::txn

@@ -1,0 +1,47 @@
+// Short forms of what tests of the catalog do often.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/txn/durable_cluster.h"
+
+namespace gannet::txn {
+
+using Disk = std::shared_ptr<log::FaultyFileSystem>;
+
+inline Disk NewDisk(uint64_t seed = 1) {
+  return std::make_shared<log::FaultyFileSystem>(seed);
+}
+
+inline std::string Message(const Status& status) {
+  return std::string(status.message());
+}
+
+inline StatusOr<std::unique_ptr<DurableCluster>> Open(const Disk& disk, const std::vector<TableOptions>& tables = {},
+                                                      int nodes = 1) {
+  return DurableCluster::Open(disk, tables, {.nodes = nodes});
+}
+
+inline Status Put(DurableCluster& cluster, const std::string& table, uint64_t key, uint64_t value, int node = 0) {
+  return cluster.database(node).Run(
+      [&](BlockingTransaction& t) { return t.Upsert(cluster.table(table, node), key, value); });
+}
+
+inline StatusOr<uint64_t> Get(DurableCluster& cluster, const std::string& table, uint64_t key, int node = 0) {
+  uint64_t value = 0;
+  const Status status = cluster.database(node).Run(
+      [&](BlockingTransaction& t) { return t.Get(cluster.table(table, node), key, &value); });
+  if (!status.ok()) return status;
+  return value;
+}
+
+inline std::vector<std::string> Names(const Database& database) {
+  std::vector<std::string> names;
+  for (const Table* table : database.tables()) names.push_back(table->name());
+  return names;
+}
+
+}  // namespace gannet::txn
