@@ -157,6 +157,8 @@ class BlockingTransaction {
     return {*transaction_, worker_, table, std::move(options)};
   }
 
+  Status Validate() { return Wait(transaction_->Validate()); }
+
   // The underlying transaction, for operations that have no blocking form here.
   Transaction& transaction() { return *transaction_; }
 

@@ -19,6 +19,7 @@
 #include "txn/owner/owner_service.h"
 #include "txn/record/record.h"
 #include "txn/session.h"
+#include "txn/session/manual_lease.h"
 #include "txn/session/run_sessions.h"
 #include "txn/session/session_internal.h"
 #include "txn/session/transaction_impl.h"
@@ -272,6 +273,15 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
 StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& directory, DatabaseOptions options) {
   if (directory.empty()) return absl::InvalidArgumentError("Database::Open: name a directory");
   options.directory = directory;
+  return OpenAlone(options);
+}
+
+StatusOr<std::unique_ptr<Database>> Database::OpenInMemory(DatabaseOptions options) {
+  options.directory.clear();
+  return OpenAlone(options);
+}
+
+StatusOr<std::unique_ptr<Database>> Database::OpenAlone(const DatabaseOptions& options) {
   auto fabric = rdma::ShmFabric::InProcess({.num_nodes = 1, .bytes_per_node = options.memory_bytes});
   if (!fabric.ok()) return fabric.status();
   auto database = Open(fabric->get(), 0, options);
@@ -547,6 +557,13 @@ Status Database::Run(const std::function<Status(BlockingTransaction&)>& body) {
   StatusOr<RunSessions::Lease> lease = state_->run_sessions->Borrow();
   if (!lease.ok()) return lease.status();
   return lease->session().RunOnThread(body);
+}
+
+StatusOr<ManualTransaction> Database::Begin() {
+  if (!state_->started) return absl::FailedPreconditionError("call Database::Start before Begin");
+  StatusOr<RunSessions::Lease> lease = state_->run_sessions->Borrow();
+  if (!lease.ok()) return lease.status();
+  return ManualTransaction(std::make_unique<ManualTransaction::Lease>(std::move(*lease)));
 }
 
 Status Database::Checkpoint() {

@@ -115,7 +115,8 @@ struct DatabaseOptions {
   bool salvage = false;                              // recover what can be had of damaged files, and list the rest
   std::string application = {};                      // kept in the manifest for programs that read the directory
   std::shared_ptr<log::FileSystem> files = nullptr;  // null: those of `medium`
-  uint64_t memory_bytes = uint64_t{8} << 30;         // address space for the records; Open(directory, ...) only
+  // Address space for indexes and records; only where Open makes the memory itself: Open(directory, ...), OpenInMemory.
+  uint64_t memory_bytes = uint64_t{8} << 30;
 
   // Set by another thread or a signal handler: Start, BulkLoader and Checkpoint return Cancelled soon, also those that
   // begin later. Transactions, Close and the checkpoints of checkpoint_every continue. May be null; must outlive the
@@ -157,6 +158,7 @@ struct RecoveryReport {
   std::vector<std::string> damages;  // what was left out; only with DatabaseOptions::salvage
 };
 
+class ManualTransaction;
 class Session;
 struct Catalog;
 struct DatabaseState;
@@ -170,6 +172,8 @@ class Database {
                                                   const DatabaseOptions& options);
   // A single node over its own memory, with its data in `directory` (DatabaseOptions::create_if_missing).
   static StatusOr<std::unique_ptr<Database>> Open(const std::string& directory, DatabaseOptions options);
+  // A single node over its own memory, without a directory: everything is lost when it is closed.
+  static StatusOr<std::unique_ptr<Database>> OpenInMemory(DatabaseOptions options);
   // Closes the database and ignores errors. No session may be open.
   ~Database();
 
@@ -212,6 +216,9 @@ class Database {
   // all threads share. If all are borrowed, it waits for one for at most durable_within, then returns
   // ResourceExhausted.
   Status Run(const std::function<Status(BlockingTransaction&)>& body);
+  // Begins a transaction that the caller commits (txn/manual_transaction.h), with a session as Run's: errors as Run's.
+  // Thread-safe. Prefer Run, which repeats a transaction that met a conflict by itself.
+  StatusOr<ManualTransaction> Begin();
 
   // Makes all commits, and all loads of BulkLoader, durable by a checkpoint of this node. Transactions may run at the
   // same time (not with DurabilityMode::kNone). FailedPrecondition without a directory. Cancelled by
@@ -284,6 +291,7 @@ class Database {
   // Ok if tables may be created or renamed now; `instead`: advice for when they may not.
   Status CheckChangeable(absl::string_view instead) const;
   Status StartNode(absl::Duration wait_for_others);
+  static StatusOr<std::unique_ptr<Database>> OpenAlone(const DatabaseOptions& options);
   StatusOr<std::unique_ptr<Session>> MakeSession();
   enum class LastCheckpoint : uint8_t { kIfNeeded, kNever };
   Status Close(LastCheckpoint checkpoint);

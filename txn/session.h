@@ -125,6 +125,7 @@ class Session {
 
  private:
   friend class Database;
+  friend class ManualTransaction;
   explicit Session(std::unique_ptr<SessionState> state);
   // The outcome of the attempt, see Run.
   coro::Async<Status> Conclude(Transaction& transaction, Status body_status);

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "txn/bulk_loader.h"
+#include "txn/manual_transaction.h"
 
 namespace gannet::model {
 namespace {
@@ -20,7 +21,8 @@ const Status& OwnError() {
 }
 
 const char* NameOfWay(Way way) {
-  constexpr const char* kNames[] = {"by hand", "Session::Run", "Session::RunBlocking", "Database::Run"};
+  constexpr const char* kNames[] = {"by hand", "Session::Run", "Session::RunBlocking", "Database::Run",
+                                    "Database::Begin"};
   return kNames[static_cast<size_t>(way)];
 }
 const char* NameOfEnding(Ending ending) {
@@ -170,7 +172,7 @@ void Driver::RunStep(const Step& step) {
   ++statistics_.transactions;
   node_ = spec.node;
   session_ = spec.session;
-  by_hand_ = spec.way == Way::kByHand;
+  by_hand_ = IsByHand(spec.way);
   interloped_ = false;
   txn::Session& session = cluster_.session(static_cast<size_t>(spec.node), spec.session);
   cluster_.bed().SetFaults(true);
@@ -242,6 +244,8 @@ Status Driver::RunOnce(const TransactionSpec& spec, txn::Session& session) {
         if (status.ok() && spec.ending != Ending::kCommit && !clash_) status = OwnError();
         return status;
       });
+    case Way::kManual:
+      return Manually(spec);
   }
   return absl::InternalError("no such way");
 }
@@ -268,6 +272,36 @@ Status Driver::ByHand(const TransactionSpec& spec, txn::Session& session) {
       return OwnError();
     case Ending::kThrow:
       break;  // it has thrown already
+  }
+  return absl::InternalError("no such ending");
+}
+
+Status Driver::Manually(const TransactionSpec& spec) {
+  StatusOr<txn::ManualTransaction> begun = cluster_.database(static_cast<size_t>(spec.node)).Begin();
+  if (!begun.ok()) return begun.status();
+  txn::ManualTransaction& transaction = *begun;
+  BlockingCaller caller(&*transaction);
+  coro::Task<Status> task = Execute(caller, spec);
+  task.await_ready();  // nothing in it suspends
+  Status status = task.await_resume();
+  if (!status.ok()) return status;
+  switch (clash_ ? Ending::kCommit : spec.ending) {
+    case Ending::kCommit:
+      if (doomed_ && step_ % 2 == 0 && transaction->Validate().ok()) {
+        return Fail("what it has read was changed meanwhile, and it is valid");
+      }
+      status = transaction.Commit();
+      if (step_ % 4 == 0 && !absl::IsFailedPrecondition(transaction.Commit())) {
+        Break("a second Commit did not return FailedPrecondition");
+      }
+      return status;
+    case Ending::kRollback:
+    case Ending::kError:
+      transaction.Rollback();
+      return OwnError();
+    case Ending::kDestroy:
+    case Ending::kThrow:
+      return OwnError();
   }
   return absl::InternalError("no such ending");
 }
@@ -342,7 +376,7 @@ bool Driver::ConcludeThrown(const TransactionSpec& spec) {
   Say("result: the exception");
   model_.Rollback();
   if (spec.ending != Ending::kThrow) return Break("the body threw nothing");
-  if (spec.way == Way::kByHand) return !ignored_;  // repeated like others that met trouble
+  if (IsByHand(spec.way)) return !ignored_;  // repeated like others that met trouble
   if (ended_) return Break("the body ended its transaction, and its exception was believed");
   if (ignored_) return Break("an operation failed, and the exception was believed");
   if (doomed_) return Break("what it has read was changed meanwhile, and the exception was believed");
@@ -369,7 +403,7 @@ bool Driver::Conclude(const TransactionSpec& spec, const Status& status) {
   }
   if (doomed_) {
     model_.Rollback();
-    if (spec.way == Way::kByHand && status == OwnError()) return true;
+    if (IsByHand(spec.way) && status == OwnError()) return true;
     if (status.ok() || status == OwnError()) {
       return !Break(absl::StrCat("what it has read was changed meanwhile, and it ended with ", status.ToString()));
     }
@@ -378,7 +412,7 @@ bool Driver::Conclude(const TransactionSpec& spec, const Status& status) {
   if (ignored_) {
     // By hand, and not to be committed: repeated like others that met trouble.
     model_.Rollback();
-    if (spec.way == Way::kByHand && status == OwnError()) return false;
+    if (IsByHand(spec.way) && status == OwnError()) return false;
     return !Break(absl::StrCat("an operation failed, and the end was ", status.ToString()));
   }
   if (past_) {

@@ -226,7 +226,7 @@ Step DrawStep(const World& world, uint64_t number) {
   TransactionSpec& transaction = step.transaction;
   transaction.node = static_cast<int>(random.Below(static_cast<uint64_t>(world.nodes)));
   transaction.session = random.Below(kSessionsPerNode);
-  transaction.way = static_cast<Way>(random.Below(4));
+  transaction.way = static_cast<Way>(random.Below(kWays));
   const uint64_t ending = random.Below(10);
   transaction.ending = ending < 6    ? Ending::kCommit
                        : ending == 6 ? Ending::kThrow
@@ -244,7 +244,7 @@ Step DrawStep(const World& world, uint64_t number) {
   }
   const uint64_t ops = random.OneIn(10) ? 10 + random.Below(40) : 1 + random.Below(10);
   for (uint64_t i = 0; i < ops; ++i) {
-    transaction.ops.push_back(DrawOp(random, world, hot, transaction.way == Way::kByHand));
+    transaction.ops.push_back(DrawOp(random, world, hot, IsByHand(transaction.way)));
   }
   return step;
 }

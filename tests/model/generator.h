@@ -74,7 +74,12 @@ struct Op {
   uint64_t salt = 0;
 };
 
-enum class Way : uint8_t { kByHand, kRun, kRunBlocking, kDatabaseRun };
+enum class Way : uint8_t { kByHand, kRun, kRunBlocking, kDatabaseRun, kManual };
+inline constexpr uint64_t kWays = 5;
+// True if the program itself ends the transaction.
+constexpr bool IsByHand(Way way) {
+  return way == Way::kByHand || way == Way::kManual;
+}
 // kThrow: the body throws an exception after its operations.
 enum class Ending : uint8_t { kCommit, kRollback, kDestroy, kError, kThrow };
 

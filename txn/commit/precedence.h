@@ -37,9 +37,9 @@
 // before it: if p transactions are ahead of it at its own node, and there are N nodes, for at most (p + 1) N tickets.
 //
 // There is no guarantee for a transaction that takes longer than precedence_limit; against writers of a node that
-// cannot READ this node's memory (a cut link) or is older than this protocol; and for Begin and Commit by hand. These
-// honour the precedence of others and never get their own, because it is not known that an attempt is the same
-// transaction again.
+// cannot READ this node's memory (a cut link) or is older than this protocol; and for Session::Begin and Commit by hand.
+// These honour the precedence of others and never get their own, because it is not known that an attempt is the same
+// transaction again. (ManualTransaction::TryAgain says so: its transactions get precedence as those of Run.)
 //
 // Precedence decides only when commits run. The commit protocol (txn/commit/commit.cc) does not depend on it, so no
 // mistake in it can cost serializability; it can only cost time.

@@ -1,0 +1,52 @@
+#include "txn/manual_transaction.h"
+
+#include <memory>
+#include <utility>
+
+#include "base/coro/async.h"
+#include "base/coro/worker.h"
+#include "txn/session.h"
+#include "txn/session/manual_lease.h"
+
+namespace gannet::txn {
+
+ManualTransaction::ManualTransaction(std::unique_ptr<Lease> lease)
+    : lease_(std::move(lease)), operations_(nullptr, &lease_->session.session().worker()) {
+  Begin();
+}
+
+ManualTransaction::ManualTransaction(ManualTransaction&&) noexcept = default;
+
+ManualTransaction::~ManualTransaction() = default;
+
+void ManualTransaction::Begin() {
+  lease_->transaction.reset();  // its memory goes back to the session, which gives it to the next one
+  Session& session = lease_->session.session();
+  lease_->transaction.reset(new Transaction(session.Begin(lease_->claim.get())));
+  operations_ = BlockingTransaction(lease_->transaction.get(), &session.worker());
+}
+
+Status ManualTransaction::Commit() {
+  coro::Async<Status> committed = lease_->transaction->Commit();
+  if (committed.ready()) return std::move(committed.value());
+  return lease_->session.session().worker().BlockOn(std::move(committed.task()));
+}
+
+void ManualTransaction::Rollback() {
+  lease_->transaction.reset();
+  lease_->claim = std::make_unique<PrecedenceClaim>();
+  lease_->attempts = 0;
+  Begin();
+}
+
+bool ManualTransaction::TryAgain(const Status& status) {
+  if (!absl::IsAborted(status)) return false;
+  lease_->transaction.reset();  // nothing is held while it waits
+  Session& session = lease_->session.session();
+  coro::Worker& worker = session.worker();
+  worker.BlockOn(worker.Sleep(session.BackOffUntil(lease_->attempts++, lease_->claim.get())));
+  Begin();
+  return true;
+}
+
+}  // namespace gannet::txn
