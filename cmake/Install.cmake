@@ -1,5 +1,6 @@
-# The files that `cmake --install` installs: the libraries, their headers under include/gannet, the program, and the files
-# by which another project finds them: for find_package(gannet) and for pkg-config.
+# The files that `cmake --install` installs: the libraries, their headers under include/gannet, the shared library of the C
+# interface with its header, the program, and the files by which another project finds them: for find_package(gannet) and
+# for pkg-config.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -10,6 +11,8 @@ list(REMOVE_DUPLICATES dependencies)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gannet)
 list(TRANSFORM libraries PREPEND gannet_ OUTPUT_VARIABLE library_targets)
 install(TARGETS ${library_targets} EXPORT gannet_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS gannet_shared EXPORT gannet_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES capi/gannet.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS gannet RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(EXPORT gannet_targets NAMESPACE gannet:: FILE gannet-targets.cmake DESTINATION ${package_dir})
 get_property(folders GLOBAL PROPERTY GANNET_FOLDERS)
@@ -37,4 +40,5 @@ list(JOIN pc_requires ", " pc_requires)
 file(RELATIVE_PATH pc_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
 configure_file(cmake/gannet.pc.in gannet.pc @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/gannet.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+configure_file(cmake/libgannet.pc.in libgannet.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/gannet.pc ${CMAKE_CURRENT_BINARY_DIR}/libgannet.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

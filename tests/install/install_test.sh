@@ -12,13 +12,14 @@ mv "$scratch/prefix" "$scratch/moved"
 prefix=$scratch/moved
 # Outside of the source tree, so that no header is found there.
 mkdir "$scratch/sources"
-cp "$examples"/{hello_transaction,cluster_bank}.cc "$scratch/sources"
+cp "$examples"/{hello_transaction.cc,cluster_bank.cc,visits.c} "$scratch/sources"
 
 echo "== find_package"
 cmake -S "$consumer" -B "$scratch/build" -G Ninja -DSOURCES="$scratch/sources" -DCMAKE_CXX_COMPILER="$compiler" \
   -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
 cmake --build "$scratch/build"
 "$scratch/build/consumer"
+"$examples/visits_test.sh" "$scratch/build/visits"
 "$examples/cluster_bank_test.sh" "$scratch/build/cluster_bank" "$examples/cluster_bank.toml"
 
 echo "== pkg-config"
@@ -28,3 +29,9 @@ read -ra cflags <<<"$(pkg-config --cflags gannet)"
 read -ra libs <<<"$(pkg-config --libs gannet)"
 "$compiler" "${cflags[@]}" "$scratch/sources/cluster_bank.cc" "${libs[@]}" -o "$scratch/cluster_bank"
 "$examples/cluster_bank_test.sh" "$scratch/cluster_bank" "$examples/cluster_bank.toml"
+
+echo "== pkg-config, C"
+read -ra cflags <<<"$(pkg-config --cflags libgannet)"
+read -ra libs <<<"$(pkg-config --libs libgannet)"
+cc "${cflags[@]}" "$scratch/sources/visits.c" "${libs[@]}" -o "$scratch/visits"
+LD_LIBRARY_PATH=$(pkg-config --variable=libdir libgannet) "$examples/visits_test.sh" "$scratch/visits"

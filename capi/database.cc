@@ -1,0 +1,252 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "capi/handles.h"
+#include "index/rectangle.h"
+#include "index/registry.h"
+
+using gannet::Status;
+using gannet::StatusOr;
+using namespace gannet::capi;  // NOLINT: this folder's own
+namespace txn = gannet::txn;
+
+namespace {
+
+// Times that a user gives may be larger than absl's.
+absl::Duration Milliseconds(uint64_t milliseconds) {
+  return absl::Milliseconds(static_cast<int64_t>(std::min<uint64_t>(milliseconds, INT64_MAX)));
+}
+
+template <class Options>
+Options* New() {
+  try {
+    return new Options;
+  } catch (...) {
+    SetMessage("the process has no memory left");
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+gannet_options* gannet_options_new(void) {
+  return New<gannet_options>();
+}
+void gannet_options_free(gannet_options* options) {
+  delete options;
+}
+void gannet_options_set_create_if_missing(gannet_options* options, int create) {
+  options->options.create_if_missing = create != 0;
+}
+void gannet_options_set_durability(gannet_options* options, enum gannet_durability durability) {
+  // gannet_open refuses any other number, also one that a byte does not hold.
+  options->options.durability = static_cast<txn::DurabilityMode>(std::min<unsigned>(durability, UINT8_MAX));
+}
+void gannet_options_set_memory_bytes(gannet_options* options, uint64_t bytes) {
+  options->options.memory_bytes = bytes;
+}
+void gannet_options_set_group_commit_microseconds(gannet_options* options, uint64_t microseconds) {
+  options->options.group_commit = absl::Microseconds(static_cast<int64_t>(std::min<uint64_t>(microseconds, INT64_MAX)));
+}
+void gannet_options_set_durable_within_milliseconds(gannet_options* options, uint64_t milliseconds) {
+  options->options.durable_within = Milliseconds(milliseconds);
+}
+void gannet_options_set_checkpoint_every_milliseconds(gannet_options* options, uint64_t milliseconds) {
+  options->options.checkpoint_every = Milliseconds(milliseconds);
+}
+void gannet_options_set_largest_transaction_bytes(gannet_options* options, uint64_t bytes) {
+  options->options.log_large_buffer_bytes = bytes;
+}
+void gannet_options_set_recovery_threads(gannet_options* options, int threads) {
+  options->options.recovery_threads = threads;
+}
+void gannet_options_set_open_transactions(gannet_options* options, int count) {
+  options->options.run_sessions = count;
+}
+void gannet_options_set_application(gannet_options* options, const char* text) {
+  options->options.application = text != nullptr ? text : "";
+}
+
+gannet_code gannet_open(const char* directory, const gannet_options* options, gannet_database** database) {
+  GANNET_CAPI_NOT_NULL(database);
+  return Guarded([&] {
+    const txn::DatabaseOptions given = options != nullptr ? options->options : txn::DatabaseOptions{};
+    auto handle = std::make_unique<gannet_database>();
+    auto opened = directory != nullptr ? txn::Database::Open(directory, given) : txn::Database::OpenInMemory(given);
+    if (!opened.ok()) return CodeOf(opened.status());
+    handle->database = *std::move(opened);
+    if (const Status started = handle->database->Start(); !started.ok()) return CodeOf(started);
+    *database = handle.release();
+    return gannet_code{GANNET_OK};
+  });
+}
+
+gannet_code gannet_close(gannet_database* database) {
+  if (database == nullptr) return GANNET_OK;
+  return Guarded([&] {
+    const Status closed = database->database->Close();
+    if (!absl::IsFailedPrecondition(closed)) delete database;
+    return CodeOf(closed);
+  });
+}
+
+gannet_code gannet_checkpoint(gannet_database* database) {
+  GANNET_CAPI_NOT_NULL(database);
+  return Guarded([&] { return CodeOf(database->database->Checkpoint()); });
+}
+
+gannet_code gannet_log_health(gannet_database* database) {
+  GANNET_CAPI_NOT_NULL(database);
+  return Guarded([&] { return CodeOf(database->database->log_health()); });
+}
+
+uint64_t gannet_logged_epoch(gannet_database* database) {
+  return database != nullptr ? database->database->logged_epoch() : 0;
+}
+
+uint64_t gannet_durable_epoch(gannet_database* database) {
+  return database != nullptr ? database->database->durable_epoch() : 0;
+}
+
+gannet_table_options* gannet_table_options_new(void) {
+  auto* const options = New<gannet_table_options>();
+  if (options == nullptr) return nullptr;
+  options->options.payload_bytes = 4096;
+  options->options.variable_length = true;
+  return options;
+}
+void gannet_table_options_free(gannet_table_options* options) {
+  delete options;
+}
+void gannet_table_options_set_key(gannet_table_options* options, enum gannet_key_kind kind, size_t max_bytes) {
+  // gannet_create_table refuses any other number.
+  options->options.key_kind = kind == GANNET_KEY_INTEGER ? gannet::index::KeyKind::kInteger
+                              : kind == GANNET_KEY_BYTES ? gannet::index::KeyKind::kBytes
+                                                         : gannet::index::KeyKind::kNone;
+  options->options.max_key_bytes = kind == GANNET_KEY_BYTES ? max_bytes : gannet::index::kIntegerKeyBytes;
+}
+void gannet_table_options_set_index(gannet_table_options* options, const char* kind) {
+  options->index = kind != nullptr ? kind : "";
+}
+void gannet_table_options_set_payload(gannet_table_options* options, size_t bytes, int variable) {
+  options->options.payload_bytes = bytes;
+  options->options.variable_length = variable != 0;
+}
+void gannet_table_options_set_expected_rows(gannet_table_options* options, uint64_t rows) {
+  options->options.expected_rows = rows;
+}
+void gannet_table_options_set_application(gannet_table_options* options, const char* text) {
+  options->options.application = text != nullptr ? text : "";
+}
+
+gannet_code gannet_create_table(gannet_database* database, const char* name, const gannet_table_options* options,
+                                gannet_table** table) {
+  GANNET_CAPI_NOT_NULL(database);
+  GANNET_CAPI_NOT_NULL(name);
+  GANNET_CAPI_NOT_NULL(table);
+  return Guarded([&] {
+    std::unique_ptr<gannet_table_options> defaults;
+    if (options == nullptr) options = (defaults.reset(gannet_table_options_new()), defaults.get());
+    if (options == nullptr) return gannet_code{GANNET_RESOURCE_EXHAUSTED};
+    txn::TableOptions complete = options->options;
+    if (complete.key_kind == gannet::index::KeyKind::kNone) {
+      return InvalidArgument("gannet_table_options_set_key: no value of gannet_key_kind");
+    }
+    const StatusOr<gannet::index::IndexKind> kind = gannet::index::IndexKindOf(options->index);
+    if (!kind.ok()) return CodeOf(kind.status());
+    complete.name = name;
+    complete.index = *kind;
+    const StatusOr<const txn::Table*> created = database->database->CreateTable(complete);
+    if (created.ok()) *table = HandleOf(*created);
+    return CodeOf(created.status());
+  });
+}
+
+gannet_code gannet_find_table(gannet_database* database, const char* name, gannet_table** table) {
+  GANNET_CAPI_NOT_NULL(database);
+  GANNET_CAPI_NOT_NULL(name);
+  GANNET_CAPI_NOT_NULL(table);
+  return Guarded([&] {
+    const txn::Table* const found = database->database->FindTable(name);
+    if (found == nullptr) return CodeOf(absl::NotFoundError(absl::StrCat("there is no table '", name, "'")));
+    *table = HandleOf(found);
+    return gannet_code{GANNET_OK};
+  });
+}
+
+gannet_code gannet_rename_table(gannet_database* database, const char* from, const char* to) {
+  GANNET_CAPI_NOT_NULL(database);
+  GANNET_CAPI_NOT_NULL(from);
+  GANNET_CAPI_NOT_NULL(to);
+  return Guarded([&] { return CodeOf(database->database->RenameTable(from, to)); });
+}
+
+size_t gannet_table_count(gannet_database* database) {
+  return database != nullptr ? database->database->tables().size() : 0;
+}
+
+gannet_table* gannet_table_at(gannet_database* database, size_t i) {
+  if (database == nullptr) return nullptr;
+  const std::vector<const txn::Table*> tables = database->database->tables();
+  return i < tables.size() ? HandleOf(tables[i]) : nullptr;
+}
+
+const char* gannet_table_name(const gannet_table* table) {
+  return TableOf(table).name().c_str();
+}
+enum gannet_key_kind gannet_table_key_kind(const gannet_table* table) {
+  return static_cast<enum gannet_key_kind>(TableOf(table).options().key_kind);
+}
+size_t gannet_table_max_key_bytes(const gannet_table* table) {
+  return TableOf(table).options().max_key_bytes;
+}
+const char* gannet_table_index(const gannet_table* table) {
+  return gannet::index::EntryOf(TableOf(table).options().index).name.data();
+}
+int gannet_table_is_ordered(const gannet_table* table) {
+  return TableOf(table).index_traits().ordered ? 1 : 0;
+}
+size_t gannet_table_payload_bytes(const gannet_table* table) {
+  return TableOf(table).options().payload_bytes;
+}
+int gannet_table_has_variable_payloads(const gannet_table* table) {
+  return TableOf(table).options().variable_length ? 1 : 0;
+}
+const char* gannet_table_application(const gannet_table* table) {
+  return TableOf(table).options().application.c_str();
+}
+
+gannet_code gannet_encode_rectangle(const gannet_rectangle* rectangle, uint64_t id, void* bytes) {
+  GANNET_CAPI_NOT_NULL(rectangle);
+  GANNET_CAPI_NOT_NULL(bytes);
+  return Guarded([&] {
+    static_assert(gannet::index::RectangleKey::kBytes == GANNET_RECTANGLE_KEY_BYTES);
+    const auto key =
+        gannet::index::EncodeRectangleKey({rectangle->min_x, rectangle->min_y, rectangle->max_x, rectangle->max_y}, id);
+    if (key.ok()) std::memcpy(bytes, key->view().bytes().data(), GANNET_RECTANGLE_KEY_BYTES);
+    return CodeOf(key.status());
+  });
+}
+
+gannet_code gannet_decode_rectangle(gannet_key key, gannet_rectangle* rectangle, uint64_t* id) {
+  GANNET_CAPI_NOT_NULL(rectangle);
+  GANNET_CAPI_NOT_NULL(id);
+  return Guarded([&] {
+    const StatusOr<gannet::index::RectangleKey> decoded = gannet::index::DecodeRectangleKey(KeyOf(key));
+    if (!decoded.ok()) return CodeOf(decoded.status());
+    *rectangle = {decoded->box.min_x, decoded->box.min_y, decoded->box.max_x, decoded->box.max_y};
+    *id = decoded->id;
+    return gannet_code{GANNET_OK};
+  });
+}
+
+}  // extern "C"

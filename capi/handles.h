@@ -1,0 +1,103 @@
+// What the opaque handles of gannet.h are, and how results become codes. For the sources of this folder only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "capi/gannet.h"
+#include "index/key.h"
+#include "txn/blocking.h"
+#include "txn/database.h"
+#include "txn/manual_transaction.h"
+#include "txn/table.h"
+
+struct gannet_options {
+  gannet::txn::DatabaseOptions options;
+};
+
+struct gannet_table_options {
+  gannet::txn::TableOptions options;
+  std::string index = "xstore";
+};
+
+struct gannet_database {
+  std::unique_ptr<gannet::txn::Database> database;
+};
+
+// Of gannet_run, which owns the transaction, or of gannet_begin.
+struct gannet_transaction {
+  explicit gannet_transaction(gannet::txn::BlockingTransaction* of_run) : run(of_run) {}
+  explicit gannet_transaction(gannet::txn::ManualTransaction of_begin) : manual(std::move(of_begin)) {}
+
+  gannet::txn::BlockingTransaction& operations() { return run != nullptr ? *run : **manual; }
+
+  gannet::txn::BlockingTransaction* run = nullptr;
+  std::optional<gannet::txn::ManualTransaction> manual;
+};
+
+namespace gannet::capi {
+
+// Keeps the message of `status` for gannet_message, and returns its code.
+gannet_code CodeOf(const Status& status);
+gannet_code InvalidArgument(std::string message);
+// Sets only the message: of a function that returns no code, for lack of memory.
+void SetMessage(std::string message);
+// The code that the calling thread got last, other than GANNET_OK; gannet_message is about it.
+gannet_code LastCode();
+
+// A gannet_table is the C++ table itself: neither needs memory of its own.
+inline gannet_table* HandleOf(const txn::Table* table) {
+  return reinterpret_cast<gannet_table*>(const_cast<txn::Table*>(table));
+}
+inline const txn::Table& TableOf(const gannet_table* table) {
+  return *reinterpret_cast<const txn::Table*>(table);
+}
+
+inline index::Key KeyOf(gannet_key key) {
+  if (key.data == nullptr) return index::Key(key.number);
+  return index::Key(std::string_view(static_cast<const char*>(key.data), key.number));
+}
+inline gannet_key HandleOf(const index::Key& key) {
+  if (key.kind() == index::KeyKind::kBytes) return gannet_key_bytes(key.bytes().data(), key.size());
+  return gannet_key_integer(key.integer());
+}
+inline std::span<const std::byte> BytesOf(const void* data, size_t size) {
+  return {static_cast<const std::byte*>(data), size};
+}
+inline gannet_bytes HandleOf(std::span<const std::byte> bytes) {
+  return {bytes.data(), bytes.size()};
+}
+
+// Ok if the bytes are a whole payload of the table. (A row of fixed length could also be replaced in part; the C
+// interface has no use for that.)
+Status CheckPayload(const txn::Table& table, const void* data, size_t size);
+
+// Runs `function`, which returns a gannet_code. No exception crosses the C interface: one can only come from a lack of
+// memory, or from the standard library.
+template <class Function>
+gannet_code Guarded(Function&& function) noexcept {
+  try {
+    return std::forward<Function>(function)();
+  } catch (const std::bad_alloc&) {
+    return CodeOf(absl::ResourceExhaustedError("the process has no memory left"));
+  } catch (const std::exception& thrown) {
+    return CodeOf(absl::InternalError(absl::StrCat("an exception: ", thrown.what())));
+  } catch (...) {
+    return CodeOf(absl::InternalError("an exception of unknown type"));
+  }
+}
+
+}  // namespace gannet::capi
+
+// For the beginning of a function: every named argument must not be null.
+#define GANNET_CAPI_NOT_NULL(argument) \
+  if ((argument) == nullptr) return ::gannet::capi::InvalidArgument(std::string(__func__) + ": " #argument " is NULL")
