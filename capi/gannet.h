@@ -36,8 +36,6 @@
 extern "C" {
 #endif
 
-#define GANNET_API_VERSION 1
-
 #if defined(__GNUC__)
 #define GANNET_API __attribute__((visibility("default")))
 #define GANNET_CHECKED __attribute__((warn_unused_result)) GANNET_API
