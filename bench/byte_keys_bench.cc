@@ -159,7 +159,7 @@ void LocalScan50(benchmark::State& state, Kind kind) {
   EpochGuard guard(world.owner->epoch());
   Random random(3);
   ScanResult result;
-  const std::string greatest(kMaxKeyBytes, '\xff');
+  const std::string greatest(kShortKeyBytes, '\xff');
   int64_t entries = 0;
   for (auto _ : state) {
     result.Clear();
@@ -228,7 +228,7 @@ void RemoteScan50(benchmark::State& state, Kind kind) {
   EpochGuard guard(world.client.get());
   Random random(5);
   ScanResult result;
-  const std::string greatest(kMaxKeyBytes, '\xff');
+  const std::string greatest(kShortKeyBytes, '\xff');
   int64_t entries = 0;
   const Verbs verbs(world);
   for (auto _ : state) {

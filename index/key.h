@@ -1,5 +1,6 @@
-// Key: the input of an index. A byte string of at most 64 bytes, compared lexicographically. An integer key is
-// equivalent to its 8 bytes in big-endian order, and is specialised because it is the fast case.
+// Key: the input of an index. A byte string of at most 1,024 bytes, compared lexicographically; a kind of index may
+// take fewer (IndexTraits::max_key_bytes). An integer key is equivalent to its 8 bytes in big-endian order, and is
+// specialised because it is the fast case.
 //
 // A Key is a view: the bytes of a byte key must outlive the call it is passed to. An index is created for integer keys
 // or for byte keys; giving it the other kind is a programming error (checked). Transactions return InvalidArgument.
@@ -21,7 +22,10 @@
 
 namespace gannet::index {
 
-inline constexpr size_t kMaxKeyBytes = 64;
+inline constexpr size_t kMaxKeyBytes = 1024;
+// Keys of at most this many bytes are kept in place, without memory of their own. Kinds of index that copy keys into
+// their nodes take no longer ones.
+inline constexpr size_t kShortKeyBytes = 64;
 // `size` of an integer key.
 inline constexpr size_t kIntegerKeyBytes = 8;
 
@@ -30,8 +34,8 @@ enum class KeyKind : uint8_t { kInteger, kBytes, kNone };
 
 class TupleKey;
 
-// InvalidArgument if an index cannot have keys of up to this length: none, or more than kMaxKeyBytes.
-Status CheckMaxKeyBytes(size_t max_key_bytes);
+// InvalidArgument if an index of a kind that takes keys of 1 to `most` bytes cannot have keys of up to max_key_bytes.
+Status CheckMaxKeyBytes(size_t max_key_bytes, size_t most);
 
 class Key {
  public:
@@ -80,7 +84,7 @@ class Key {
     return a.kind_ == KeyKind::kInteger ? a.integer_ < b.integer_ : a.bytes() < b.bytes();
   }
 
-  // For messages: the number, or the bytes in hexadecimal.
+  // For messages: the number, or the bytes in hexadecimal, of a long key the first ones and its length.
   std::string ToString() const;
 
  private:
@@ -97,32 +101,79 @@ class Key {
   KeyKind kind_;
 };
 
-// A key that owns its bytes: for results of scans, and for keys that must outlive the caller's buffer.
+// A key that owns its bytes: for results of scans, and for keys that must outlive the caller's buffer. A key of more
+// than kShortKeyBytes bytes takes a heap object, any other none. A key that was moved from is an empty one of its kind,
+// or unchanged.
 class OwnedKey {
  public:
-  OwnedKey() = default;
-  explicit OwnedKey(const Key& key) { *this = key; }
+  OwnedKey() : integer_(0) {}
+  explicit OwnedKey(const Key& key) { Set(key); }
+  OwnedKey(const OwnedKey& other) { Set(other.view()); }
+  OwnedKey(OwnedKey&& other) noexcept { Take(other); }
+  ~OwnedKey() {
+    if (is_long()) [[unlikely]]
+      delete[] long_;
+  }
+  // `key` may be a view of this.
   OwnedKey& operator=(const Key& key) {
-    kind_ = key.kind();
-    size_ = static_cast<uint8_t>(key.size());
-    if (kind_ == KeyKind::kInteger) {
-      integer_ = key.integer();
-    } else if (size_ > 0) {
-      std::memcpy(bytes_, key.bytes().data(), size_);
-    }
+    const char* const old = is_long() ? long_ : nullptr;
+    Set(key);
+    if (old != nullptr) [[unlikely]]
+      delete[] old;
     return *this;
   }
-  // Valid as long as this object.
-  Key view() const { return kind_ == KeyKind::kInteger ? Key(integer_) : Key(std::string_view(bytes_, size_)); }
+  OwnedKey& operator=(const OwnedKey& other) { return *this = other.view(); }
+  OwnedKey& operator=(OwnedKey&& other) noexcept {
+    if (this == &other) return *this;
+    if (is_long()) [[unlikely]]
+      delete[] long_;
+    Take(other);
+    return *this;
+  }
+
+  // Valid as long as this object is there and unchanged.
+  Key view() const { return kind_ == KeyKind::kInteger ? Key(integer_) : Key(bytes()); }
   KeyKind kind() const { return kind_; }
   uint64_t integer() const { return integer_; }
-  std::string_view bytes() const { return {bytes_, size_}; }
+  // Of a byte key.
+  std::string_view bytes() const { return {is_long() ? long_ : short_, size_}; }
 
  private:
+  bool is_long() const { return size_ > kShortKeyBytes; }
+  // What this had is not freed.
+  void Set(const Key& key) {
+    const size_t size = key.size();
+    if (key.kind() == KeyKind::kInteger) {
+      integer_ = key.integer();
+    } else if (size > kShortKeyBytes) [[unlikely]] {
+      SetLong(key.bytes());
+    } else if (size > 0) {
+      std::memmove(short_, key.bytes().data(), size);
+    }
+    kind_ = key.kind();
+    size_ = static_cast<uint32_t>(size);
+  }
+  [[gnu::cold]] void SetLong(std::string_view bytes);
+  void Take(OwnedKey& other) {
+    kind_ = other.kind_;
+    size_ = other.size_;
+    if (kind_ == KeyKind::kInteger) {
+      integer_ = other.integer_;
+      return;
+    }
+    // All of them: that takes less time than the copy of as many as there are. Of a long key it is the pointer.
+    std::memcpy(short_, other.short_, sizeof short_);
+    if (other.is_long()) [[unlikely]]
+      other.size_ = 0;
+  }
+
+  union {
+    uint64_t integer_;
+    char short_[kShortKeyBytes];
+    char* long_;  // `size_` bytes
+  };
+  uint32_t size_ = kIntegerKeyBytes;
   KeyKind kind_ = KeyKind::kInteger;
-  uint8_t size_ = kIntegerKeyBytes;
-  uint64_t integer_ = 0;
-  char bytes_[kMaxKeyBytes];
 };
 
 }  // namespace gannet::index

@@ -3,24 +3,56 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <string_view>
 
 namespace gannet::index {
+
+namespace {
+
+std::span<std::byte> Bytes(std::span<char> text) {
+  return std::as_writable_bytes(text);
+}
+
+[[gnu::cold]] bool HoldsLongKey(const std::byte* record, std::string_view key) {
+  std::array<char, kMaxKeyBytes> stored;
+  rdma::CopyOut(record, kKeyDataOffset, Bytes(std::span(stored).first(key.size())));
+  return std::memcmp(stored.data(), key.data(), key.size()) == 0;
+}
+
+[[gnu::cold]] OwnedKey LoadLongKey(const std::byte* record, size_t size) {
+  std::array<char, kMaxKeyBytes> stored;
+  rdma::CopyOut(record, kKeyDataOffset, Bytes(std::span(stored).first(size)));
+  return OwnedKey(Key(std::string_view(stored.data(), size)));
+}
+
+// `Room`: at least the bytes of the key, as they are stored.
+template <size_t Room>
+void StoreBytes(std::byte* record, std::string_view key) {
+  std::array<char, Room> padded{};
+  std::ranges::copy(key, padded.begin());
+  rdma::CopyIn(record, kKeyDataOffset, std::as_bytes(std::span(padded.data(), StoredKeyBytes(key.size()))));
+}
+
+}  // namespace
 
 bool RecordHoldsKey(const std::byte* record, const Key& key) {
   const RecordMeta meta = LoadMeta(record);
   if (meta.key_bytes != key.size()) return false;
   if (key.kind() == KeyKind::kInteger) return LoadWord(record + rdma::PlaceOf(kKeyDataOffset)) == key.integer();
-  std::array<char, kMaxKeyBytes> stored;
-  rdma::CopyOut(record, kKeyDataOffset, std::as_writable_bytes(std::span(stored.data(), meta.key_bytes)));
+  if (meta.key_bytes > kShortKeyBytes) [[unlikely]]
+    return meta.key_bytes <= kMaxKeyBytes && HoldsLongKey(record, key.bytes());
+  std::array<char, kShortKeyBytes> stored;
+  rdma::CopyOut(record, kKeyDataOffset, Bytes(std::span(stored.data(), meta.key_bytes)));
   return std::memcmp(stored.data(), key.bytes().data(), meta.key_bytes) == 0;
 }
 
 OwnedKey LoadKey(const std::byte* record, KeyKind kind) {
   if (kind == KeyKind::kInteger) return OwnedKey(Key(LoadWord(record + rdma::PlaceOf(kKeyDataOffset))));
-  const RecordMeta meta = LoadMeta(record);
-  std::array<char, kMaxKeyBytes> stored;
-  const size_t size = std::min<size_t>(meta.key_bytes, kMaxKeyBytes);
-  rdma::CopyOut(record, kKeyDataOffset, std::as_writable_bytes(std::span(stored.data(), size)));
+  const size_t size = std::min<size_t>(LoadMeta(record).key_bytes, kMaxKeyBytes);
+  if (size > kShortKeyBytes) [[unlikely]]
+    return LoadLongKey(record, size);
+  std::array<char, kShortKeyBytes> stored;
+  rdma::CopyOut(record, kKeyDataOffset, Bytes(std::span(stored.data(), size)));
   return OwnedKey(Key(std::string_view(stored.data(), size)));
 }
 
@@ -30,11 +62,11 @@ void StoreHeader(std::byte* record, const RecordMeta& meta, const Key& key) {
   if (key.kind() == KeyKind::kInteger) {
     const uint64_t integer = key.integer();
     rdma::CopyIn(record, kKeyDataOffset, std::as_bytes(std::span(&integer, 1)));
-    return;
+  } else if (key.size() <= kShortKeyBytes) {
+    StoreBytes<kShortKeyBytes>(record, key.bytes());
+  } else {
+    StoreBytes<kMaxKeyBytes>(record, key.bytes());
   }
-  std::array<char, kMaxKeyBytes> padded{};
-  std::ranges::copy(key.bytes(), padded.begin());
-  rdma::CopyIn(record, kKeyDataOffset, std::as_bytes(std::span(padded.data(), StoredKeyBytes(key.size()))));
 }
 
 }  // namespace gannet::index

@@ -2,7 +2,7 @@
 //
 // A record is a versioned object (rdma/versioned.h) whose data begins with
 //
-//   data 0 .. 7    meta word: | incarnation 16 | table 16 | payload bytes 24 | key bytes 8 |   (key bytes lowest)
+//   data 0 .. 7    meta word: | incarnation 16 | table 16 | key bytes, high 4 | payload bytes 20 | key bytes, low 8 |
 //   data 8 ..      the key: an integer key is its native 8 bytes; a byte key is padded with zeros to whole words
 //   then           the payload
 //
@@ -16,26 +16,29 @@
 
 #include "base/cache_line.h"
 #include "index/key.h"
+#include "rdma/slab.h"
 #include "rdma/versioned.h"
 
 namespace gannet::index {
 
 struct RecordMeta {
-  uint8_t key_bytes = 0;
-  uint32_t payload_bytes = 0;  // < 2^24
+  uint16_t key_bytes = 0;      // < 2^12
+  uint32_t payload_bytes = 0;  // < 2^20
   uint16_t table = 0;
   uint16_t incarnation = 0;  // +1 whenever the block is reused for a new record
 
   constexpr uint64_t Pack() const {
-    return uint64_t{key_bytes} | uint64_t{payload_bytes} << 8 | uint64_t{table} << 32 | uint64_t{incarnation} << 48;
+    return uint64_t{key_bytes & 0xffu} | uint64_t{payload_bytes & 0xfffffu} << 8 | uint64_t{key_bytes & 0xf00u} << 20 |
+           uint64_t{table} << 32 | uint64_t{incarnation} << 48;
   }
   static constexpr RecordMeta Unpack(uint64_t word) {
-    return {.key_bytes = static_cast<uint8_t>(word),
-            .payload_bytes = static_cast<uint32_t>(word >> 8) & 0xffffff,
+    return {.key_bytes = static_cast<uint16_t>((word & 0xff) | (word >> 20 & 0xf00)),
+            .payload_bytes = static_cast<uint32_t>(word >> 8) & 0xfffff,
             .table = static_cast<uint16_t>(word >> 32),
             .incarnation = static_cast<uint16_t>(word >> 48)};
   }
 };
+static_assert(kMaxKeyBytes < size_t{1} << 12);
 
 inline constexpr size_t kMetaDataOffset = 0;
 inline constexpr size_t kKeyDataOffset = 8;
@@ -53,7 +56,11 @@ constexpr size_t RecordBytes(size_t key_bytes, size_t payload_bytes) {
   return rdma::ObjectBytesFor(PayloadDataOffset(key_bytes) + payload_bytes);
 }
 
-// `record`: in the owner's memory, or the buffer of a READ that covers the key (see HeaderReadBytes).
+// The functions below take a record in the owner's memory, or the buffer of a READ that covers as many bytes as a key
+// of the length that is looked for needs (HeaderReadBytes). Clients can write into a record, so its meta word may have
+// any value: RecordHoldsKey reads no more than key.size() bytes of the key, LoadKey no more than kMaxKeyBytes. No
+// record lies so close to the end of memory that these would lie outside (rdma::kReadBeyondBytes).
+static_assert(rdma::ObjectBytesFor(kKeyDataOffset + kMaxKeyBytes) <= kLineBytes + rdma::kReadBeyondBytes);
 inline RecordMeta LoadMeta(const std::byte* record) {
   return RecordMeta::Unpack(LoadWord(record + rdma::PlaceOf(kMetaDataOffset)));
 }

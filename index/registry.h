@@ -52,6 +52,8 @@ struct IndexTraits {
   // only the owner's CPU changes them, and they lie where clients cannot write. Of a kind: clients can; of a table:
   // they may, because it has IndexRights::kClients (TraitsOf).
   bool client_writes = false;
+  // Longest byte keys that an index of this kind takes; at most kMaxKeyBytes.
+  size_t max_key_bytes = kShortKeyBytes;
   // If byte keys may have more bytes than this, the index reads them from the records, which clients can write. So a
   // client that breaks the rules can damage the index, although only the owner's CPU changes it.
   size_t most_own_key_bytes = SIZE_MAX;
@@ -64,7 +66,7 @@ struct IndexTraits {
 // Options of one node's part of a table's index.
 struct IndexOptions {
   KeyKind key_kind = KeyKind::kInteger;
-  size_t max_key_bytes = kIntegerKeyBytes;     // of byte keys; at most kMaxKeyBytes
+  size_t max_key_bytes = kIntegerKeyBytes;     // of byte keys; at most IndexTraits::max_key_bytes
   uint64_t expected_keys = 1024;               // more keys are allowed
   IndexRights rights = IndexRights::kClients;  // of kinds with client_writes; others are always kOwnerOnly
   // Options that only the kind knows, as its header defines them (XStoreOptions), or nothing. For values that both

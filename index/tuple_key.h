@@ -34,7 +34,7 @@
 
 namespace gannet::index {
 
-// Owns its bytes, without a heap object if they are at most kMaxKeyBytes. A table says if they are too many for it.
+// Owns its bytes, without a heap object if they are at most kShortKeyBytes. A table says if they are too many for it.
 class TupleKey {
  public:
   template <class... Fields>
@@ -68,7 +68,7 @@ class TupleKey {
   // The number is `amount`, or minus that.
   void AppendInteger(bool negative, uint64_t amount);
 
-  absl::InlinedVector<char, kMaxKeyBytes> bytes_;
+  absl::InlinedVector<char, kShortKeyBytes> bytes_;
 };
 
 // Reads the fields of a tuple, first one first. Accepts any bytes. Not thread-safe.

@@ -74,6 +74,9 @@ struct CheckpointDescription {
 
 // The version that databases write. Version 1 had neither `database` nor `started`.
 inline constexpr uint32_t kManifestVersion = 2;
+// A manifest with a table whose keys may have more than kShortKeyBytes (transaction_format.h) is written as this
+// version, so that a program which does not know them in the log and in checkpoints refuses the directory.
+inline constexpr uint32_t kLongKeysManifestVersion = 3;
 
 struct Manifest {
   uint32_t version = kManifestVersion;

@@ -30,7 +30,6 @@ constexpr size_t kRecords = 12;
 
 namespace record_at {
 constexpr size_t kKeyBytes = 0;
-constexpr size_t kZero = 1;
 constexpr size_t kTable = 2;
 constexpr size_t kPayloadBytes = 4;
 constexpr size_t kEpoch = 8;
@@ -41,9 +40,9 @@ constexpr size_t kVersion = 16;
 size_t ValidRecordBytes(std::span<const std::byte> from) {
   namespace at = record_at;
   if (from.size() < kRecordHeaderBytes) return 0;
-  const auto key_bytes = static_cast<size_t>(from[at::kKeyBytes]);
+  const size_t key_bytes = LoadLittle<uint16_t>(&from[at::kKeyBytes]);
   const size_t payload_bytes = LoadLittle<uint32_t>(&from[at::kPayloadBytes]);
-  if (key_bytes > kMaxKeyBytes || from[at::kZero] != std::byte{0}) return 0;
+  if (key_bytes > kMaxKeyBytes) return 0;
   const size_t payload_begin = kRecordHeaderBytes + Padded8(key_bytes);
   const size_t payload_end = payload_begin + payload_bytes;
   const size_t bytes = Padded8(payload_end);
@@ -88,7 +87,7 @@ StatusOr<CheckpointHeader> CheckpointHeader::Decode(std::span<const std::byte, k
 size_t EncodeRecord(const CheckpointRecord& record, std::byte* to) {
   namespace at = record_at;
   GANNET_CHECK(record.key.size() <= kMaxKeyBytes, "a key of %d bytes", record.key.size());
-  to[at::kKeyBytes] = static_cast<std::byte>(record.key.size());
+  StoreLittle(to + at::kKeyBytes, static_cast<uint16_t>(record.key.size()));
   StoreLittle(to + at::kTable, record.table);
   StoreLittle(to + at::kPayloadBytes, static_cast<uint32_t>(record.payload.size()));
   StoreLittle(to + at::kEpoch, record.epoch);
@@ -145,7 +144,7 @@ StatusOr<BlockDecoder> BlockDecoder::Check(const BlockHeader& header, std::span<
 bool BlockDecoder::Next(CheckpointRecord* record) {
   namespace at = record_at;
   if (body_.empty()) return false;
-  const auto key_bytes = static_cast<size_t>(body_[at::kKeyBytes]);
+  const size_t key_bytes = LoadLittle<uint16_t>(&body_[at::kKeyBytes]);
   const size_t payload_bytes = LoadLittle<uint32_t>(&body_[at::kPayloadBytes]);
   record->table = LoadLittle<uint16_t>(&body_[at::kTable]);
   record->epoch = LoadLittle<uint64_t>(&body_[at::kEpoch]);

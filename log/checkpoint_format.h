@@ -2,7 +2,7 @@
 //
 //   file    | header 4096 | block | block | ... | last block |
 //   block   | crc32c 4 | magic 4 | bytes 4 | records 4 | record | record | ... | zeros to a multiple of 4096 |
-//   record  | key bytes 1 | 0 | table 2 | payload bytes 4 | epoch 8 | version 8 | key, to 8 | payload, to 8 |
+//   record  | key bytes 2 | table 2 | payload bytes 4 | epoch 8 | version 8 | key, to 8 | payload, to 8 |
 //
 // The last block has no records; its 16 bytes give the numbers of blocks and of records before it. A block's CRC32C
 // covers the bytes after itself, up to the end of the records; `bytes` is the size of the records.

@@ -1,10 +1,12 @@
 #include "log/manifest_json.h"
 
+#include <algorithm>
 #include <concepts>
 #include <limits>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "log/transaction_format.h"
 #include "nlohmann/json.hpp"
 
 namespace gannet::log {
@@ -173,11 +175,12 @@ std::string ManifestToJson(const Manifest& manifest) {
   Json checkpoints = Json::array();
   for (const CheckpointDescription& checkpoint : manifest.checkpoints)
     checkpoints.push_back(CheckpointToJson(checkpoint));
-  Json json{{"gannet_manifest", manifest.version},  {"database", manifest.database},
-            {"started", manifest.started},          {"node", manifest.node},
-            {"num_nodes", manifest.num_nodes},      {"application", manifest.application},
-            {"log_end", manifest.log_end},          {"tables", std::move(tables)},
-            {"checkpoints", std::move(checkpoints)}};
+  const bool has_long_keys = std::ranges::any_of(
+      manifest.tables, [](const TableDescription& table) { return table.max_key_bytes > kShortKeyBytes; });
+  const uint32_t version = has_long_keys ? std::max(manifest.version, kLongKeysManifestVersion) : manifest.version;
+  Json json{{"gannet_manifest", version},  {"database", manifest.database},   {"started", manifest.started},
+            {"node", manifest.node},       {"num_nodes", manifest.num_nodes}, {"application", manifest.application},
+            {"log_end", manifest.log_end}, {"tables", std::move(tables)},     {"checkpoints", std::move(checkpoints)}};
   if (manifest.next_table != 0) json["next_table"] = manifest.next_table;
   // Such texts are refused by WriteManifest; they must not throw here either.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -190,9 +193,9 @@ StatusOr<Manifest> ManifestFromJson(std::string_view text) {
   Fields version(json, "the manifest");
   version.Take("gannet_manifest", &manifest.version);
   GANNET_RETURN_IF_ERROR(version.status());
-  if (manifest.version == 0 || manifest.version > kManifestVersion) {
+  if (manifest.version == 0 || manifest.version > kLongKeysManifestVersion) {
     return absl::InvalidArgumentError(absl::StrCat("the manifest has version ", manifest.version,
-                                                   ", this program knows versions 1 to ", kManifestVersion,
+                                                   ", this program knows versions 1 to ", kLongKeysManifestVersion,
                                                    ": use the version of Gannet that wrote it, or a newer one"));
   }
   Fields fields(json, "the manifest");

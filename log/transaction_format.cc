@@ -65,13 +65,13 @@ bool TakePadded(Bytes* from, ChangeView* change) {
   const auto key_bytes = static_cast<size_t>(header[at::kKeyBytes]);
   const size_t payload_bytes = LoadLittle<uint32_t>(&header[at::kPayloadBytes]);
   if (change->kind != ChangeKind::kPut && change->kind != ChangeKind::kRemove) return false;
-  if (key_bytes > kMaxKeyBytes || (change->kind == ChangeKind::kRemove && payload_bytes != 0)) return false;
+  if (key_bytes > kShortKeyBytes || (change->kind == ChangeKind::kRemove && payload_bytes != 0)) return false;
   return TakeBytes(from, key_bytes, &change->long_key) && TakeZeros(from, key_bytes) &&
          TakeBytes(from, payload_bytes, &change->payload) && TakeZeros(from, payload_bytes);
 }
 
 bool TakeKey(Bytes* from, size_t code, ChangeView* change) {
-  change->key_is_short = code != internal::kLongKey;
+  change->key_is_short = code < internal::kByteKey;
   if (change->key_is_short) {
     uint64_t key;
     if (!TakeNumber(from, code, &key)) return false;
@@ -79,9 +79,15 @@ bool TakeKey(Bytes* from, size_t code, ChangeView* change) {
     return true;
   }
   Bytes length;
-  if (!TakeBytes(from, 1, &length)) return false;
-  const auto key_bytes = static_cast<size_t>(length[0]);
-  return key_bytes <= kMaxKeyBytes && key_bytes != kIntegerKeyBytes && TakeBytes(from, key_bytes, &change->long_key);
+  if (code == internal::kByteKey) {
+    if (!TakeBytes(from, sizeof(uint8_t), &length)) return false;
+    const auto key_bytes = static_cast<size_t>(length[0]);
+    return key_bytes <= kShortKeyBytes && key_bytes != kIntegerKeyBytes &&
+           TakeBytes(from, key_bytes, &change->long_key);
+  }
+  if (code != internal::kLongByteKey || !TakeBytes(from, sizeof(uint16_t), &length)) return false;
+  const size_t key_bytes = LoadLittle<uint16_t>(length.data());
+  return key_bytes > kShortKeyBytes && key_bytes <= kMaxKeyBytes && TakeBytes(from, key_bytes, &change->long_key);
 }
 
 bool TakeCompact(Bytes* from, ChangeView* change) {
@@ -111,8 +117,11 @@ bool TakeCompact(Bytes* from, ChangeView* change) {
 std::byte* TransactionEncoder::Add(ChangeKind kind, uint16_t table, uint64_t version, Bytes key, size_t payload_bytes) {
   if (key.size() == kIntegerKeyBytes) return Add(kind, table, version, BigEndian(key.data()), payload_bytes);
   GANNET_CHECK(key.size() <= kMaxKeyBytes, "a key of %d bytes", key.size());
-  std::byte* at = PutNumbers(at_, kind, table, version, internal::kLongKey, payload_bytes);
-  *at++ = static_cast<std::byte>(key.size());
+  const bool is_long = key.size() > kShortKeyBytes;
+  const size_t code = is_long ? internal::kLongByteKey : internal::kByteKey;
+  std::byte* at = PutNumbers(at_, kind, table, version, code, payload_bytes);
+  StoreLittle(at, static_cast<uint16_t>(key.size()));
+  at += is_long ? sizeof(uint16_t) : sizeof(uint8_t);  // the key overwrites an unneeded byte
   if (!key.empty()) std::memcpy(at, key.data(), key.size());
   return PassPayload(at + key.size(), payload_bytes);
 }

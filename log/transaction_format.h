@@ -10,7 +10,8 @@
 //
 //   bits 0-3    bytes of the version, at most 8
 //   bits 4-7    the key. 0-8: it has 8 bytes; the number that they make, big-endian, is stored in this many bytes
-//                        9: one byte with its length, then its bytes
+//                        9: one byte with its length (not 8, at most 64), then its bytes
+//                       10: two bytes with its length (65 to 1,024), then its bytes
 //   bits 8-9    bytes of the payload's length field: 0 (no payload), 1, 2, or (3) 4
 //   bit 10      the table's number: 0: in 1 byte, 1: in 2
 //   bit 11      the kind: a put, or a removal (which has no payload)
@@ -31,7 +32,10 @@
 namespace gannet::log {
 
 inline constexpr size_t kTransactionHeaderBytes = 32;
-inline constexpr size_t kMaxKeyBytes = 64;
+inline constexpr size_t kMaxKeyBytes = 1024;
+// Longest key that every program of Gannet which knows version 3 reads. Longer ones are only in directories whose
+// manifest says so (kLongKeysManifestVersion), which an older program refuses.
+inline constexpr size_t kShortKeyBytes = 64;
 inline constexpr size_t kIntegerKeyBytes = 8;
 
 enum class ChangeKind : uint8_t {
@@ -73,7 +77,8 @@ struct ChangeView {
 
 namespace internal {
 
-inline constexpr size_t kLongKey = 9;
+inline constexpr size_t kByteKey = 9;
+inline constexpr size_t kLongByteKey = 10;
 inline constexpr std::array<uint8_t, 4> kLengthBytes = {0, 1, 2, 4};
 
 constexpr size_t SignificantBytes(uint64_t number) {
@@ -93,7 +98,7 @@ constexpr uint16_t ControlWord(size_t version_bytes, size_t key_code, size_t len
 // Largest size of a change, and of a transaction without its changes: its header, and the bytes after its end that the
 // encoder and the caller who fills in payloads may overwrite.
 constexpr size_t MaxChangeBytes(size_t key_bytes, size_t payload_bytes) {
-  return 2 + 2 + 4 + 8 + 1 + key_bytes + payload_bytes;
+  return 2 + 2 + 4 + 8 + 2 + key_bytes + payload_bytes;
 }
 inline constexpr size_t kPayloadSlackBytes = 56;
 inline constexpr size_t kTransactionOverheadBytes = kTransactionHeaderBytes + kPayloadSlackBytes + 8;

@@ -56,8 +56,8 @@ inline constexpr size_t kMaxObjectBytes = 128 * 1024;
 
 // Number of bytes at the end of each part that are never handed out. So a READ of a block may go this many bytes beyond
 // the block's end, and the content of these bytes is undefined. Clients need this, because they READ a record before
-// they know its length.
-inline constexpr size_t kReadBeyondBytes = 512;
+// they know its length: the key that they look for may be longer than that of the record which is there.
+inline constexpr size_t kReadBeyondBytes = 1280;
 
 struct SlabStatistics {
   uint64_t capacity_bytes = 0;  // of the heap

@@ -162,8 +162,10 @@ Status CheckOptions(const TableOptions& options, int data_nodes) {
   if (options.key_kind != index::KeyKind::kInteger && options.key_kind != index::KeyKind::kBytes) {
     return wrong(absl::StrCat("key_kind is ", static_cast<int>(options.key_kind), ", which is not a KeyKind"));
   }
-  if (options.max_key_bytes == 0 || options.max_key_bytes > index::kMaxKeyBytes) {
-    return wrong(absl::StrCat("max_key_bytes is ", options.max_key_bytes, ", from 1 to ", index::kMaxKeyBytes));
+  const index::IndexKindEntry& kind = index::EntryOf(options.index);
+  if (options.max_key_bytes == 0 || options.max_key_bytes > kind.traits.max_key_bytes) {
+    return wrong(absl::StrCat("max_key_bytes is ", options.max_key_bytes, ", from 1 to ", kind.traits.max_key_bytes,
+                              " with an index of kind ", kind.name));
   }
   if (!log::IsUtf8(options.application) || options.application.size() > kMaxApplicationBytes) {
     return wrong(absl::StrCat("application has ", options.application.size(), " bytes: give at most ",

@@ -35,7 +35,7 @@ using index::IndexRights;
 struct TableOptions {
   std::string name;  // 1 to 255 bytes of UTF-8, no control characters
   index::KeyKind key_kind = index::KeyKind::kInteger;
-  size_t max_key_bytes = index::kIntegerKeyBytes;  // of byte keys; at most 64
+  size_t max_key_bytes = index::kIntegerKeyBytes;  // of byte keys; at most IndexTraits::max_key_bytes of the kind
   IndexKind index = IndexKind::kHash;
   // Options that only the kind of index knows, as text: for kCatfish ToText(CatfishOptions) of index/catfish/catfish.h.
   // Empty: the kind's defaults. A data directory keeps them, and a table is opened with the same.

@@ -25,7 +25,7 @@ StatusOr<std::unique_ptr<LocalIndex>> Create(IndexService* service, IndexId id, 
 StatusOr<std::unique_ptr<LocalIndex>> CreateBlink(IndexService* service, IndexId id, KeyKind key_kind,
                                                   const BlinkOptions& options) {
   if (key_kind == KeyKind::kInteger) return Create<blink::IntegerKeys>(service, id, {}, options);
-  GANNET_RETURN_IF_ERROR(CheckMaxKeyBytes(options.max_key_bytes));
+  GANNET_RETURN_IF_ERROR(CheckMaxKeyBytes(options.max_key_bytes, kShortKeyBytes));
   return Create<blink::ByteKeys>(service, id, {KeyedHash::DrawSeed(), options.max_key_bytes}, options);
 }
 

@@ -33,7 +33,7 @@
 namespace gannet::index {
 
 struct BlinkOptions {
-  size_t max_key_bytes = kMaxKeyBytes;  // of byte keys; at most kMaxKeyBytes
+  size_t max_key_bytes = kShortKeyBytes;  // of byte keys; at most kShortKeyBytes
   // How long the owner tries to read what a client keeps locked, or has damaged. After that a lookup finds nothing, and
   // a scan or a change is an error. The repair after a dead client is much faster.
   absl::Duration patience = absl::Seconds(10);
@@ -57,8 +57,8 @@ inline constexpr size_t kBlinkCacheBytes = size_t{64} << 20;
 std::shared_ptr<blink::SharedNodes> MakeBlinkCache(size_t max_bytes = kBlinkCacheBytes);
 
 struct BlinkClientOptions {
-  KeyKind key_kind = KeyKind::kInteger;  // this and the next: as the owner's
-  size_t max_key_bytes = kMaxKeyBytes;   // of byte keys
+  KeyKind key_kind = KeyKind::kInteger;   // this and the next: as the owner's
+  size_t max_key_bytes = kShortKeyBytes;  // of byte keys
   // A cache from MakeBlinkCache. Null: the client has one of its own, of at most cache_bytes.
   std::shared_ptr<blink::SharedNodes> shared = {};
   size_t cache_bytes = kBlinkCacheBytes;

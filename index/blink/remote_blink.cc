@@ -324,7 +324,7 @@ StatusOr<std::unique_ptr<RemoteIndex>> ConnectBlink(rdma::Channel* channel, rdma
   if (options.key_kind == KeyKind::kInteger) {
     return std::make_unique<blink::RemoteBlink<blink::IntegerKeys>>(channel, owner, id, options);
   }
-  GANNET_RETURN_IF_ERROR(CheckMaxKeyBytes(options.max_key_bytes));
+  GANNET_RETURN_IF_ERROR(CheckMaxKeyBytes(options.max_key_bytes, kShortKeyBytes));
   return std::make_unique<blink::RemoteBlink<blink::ByteKeys>>(channel, owner, id, options);
 }
 

@@ -77,10 +77,10 @@ Status CatfishTree::ScanStep(const ScanRange&, size_t, std::optional<ScanPositio
 StatusOr<std::unique_ptr<LocalIndex>> CreateCatfish(IndexService* service, IndexId id, KeyKind key_kind,
                                                     size_t max_key_bytes, uint64_t expected_keys,
                                                     const CatfishOptions& options) {
-  if (key_kind != KeyKind::kBytes || max_key_bytes < RectangleKey::kBytes || max_key_bytes > kMaxKeyBytes) {
+  if (key_kind != KeyKind::kBytes || max_key_bytes < RectangleKey::kBytes || max_key_bytes > kShortKeyBytes) {
     return absl::InvalidArgumentError(absl::StrCat("a catfish index has byte keys of ", RectangleKey::kBytes,
                                                    " bytes (rectangle.h): choose byte keys and max_key_bytes from ",
-                                                   RectangleKey::kBytes, " to ", kMaxKeyBytes));
+                                                   RectangleKey::kBytes, " to ", kShortKeyBytes));
   }
   if (options.node_entries < kMinCatfishNodeEntries || options.node_entries > kMaxCatfishNodeEntries) {
     return absl::InvalidArgumentError(absl::StrCat("node_entries must be from ", kMinCatfishNodeEntries, " to ",

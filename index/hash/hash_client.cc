@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "index/hash/bucket_walk.h"
@@ -30,6 +31,12 @@ constexpr int kMaxRetries = 8;
 constexpr size_t kBatch = 64;
 // More rounds than any lookup needs; a bound in case the owner's memory is corrupt.
 constexpr int kMaxRounds = hash::kUsualChain + hash::kMaxDepth + kMaxRetries;
+
+// Room for a request with this key: in place for a short one, too little for one that no index takes.
+using RequestBuffer = absl::InlinedVector<std::byte, 96>;
+RequestBuffer RoomFor(const Key& key) {
+  return RequestBuffer(hash::kRequestBytes + std::min(WireKeyBytes(key), kMostWireKeyBytes));
+}
 
 using LineBuffer = std::array<uint64_t, kLineBytes / kWordBytes>;
 
@@ -199,22 +206,30 @@ coro::Task<StatusOr<FindResult>> HashClient::FindByReads(Key key) {
 }
 
 // Reads the keys of all candidates with one doorbell. They were all in the chain at one moment, so at most one holds
-// the key.
+// the key. Each READ takes the bytes of `key`: RecordHoldsKey looks at no more of a candidate, whatever length that
+// claims to have.
 coro::Task<StatusOr<FindResult>> HashClient::Verify(Key key, const BucketWalk* walk) {
   static_assert(HeaderReadBytes(kMaxKeyBytes) <= kLineBytes + rdma::kReadBeyondBytes,
                 "the candidate may have a shorter key, and one line");
-  constexpr size_t kHeaderWords = HeaderReadBytes(kMaxKeyBytes) / kWordBytes;
-  std::array<std::array<uint64_t, kHeaderWords>, BucketWalk::kMaxCandidates> headers;
+  constexpr size_t kShortHeaderBytes = HeaderReadBytes(kShortKeyBytes);
+  alignas(kLineBytes) std::array<std::byte, kShortHeaderBytes * BucketWalk::kMaxCandidates> short_headers;
   std::array<rdma::Operation, BucketWalk::kMaxCandidates> operations;
   const int n = walk->candidates();
-  const auto bytes = static_cast<uint32_t>(HeaderReadBytes(key.size()));
-  for (int i = 0; i < n; ++i) operations[i] = rdma::Operation::Read(At(walk->candidate(i)), headers[i].data(), bytes);
+  const size_t bytes = HeaderReadBytes(key.size());
+  std::vector<uint64_t> long_headers;
+  if (bytes > kShortHeaderBytes) long_headers.resize(bytes * static_cast<size_t>(n) / kWordBytes);
+  std::byte* const headers =
+      long_headers.empty() ? short_headers.data() : reinterpret_cast<std::byte*>(long_headers.data());
+  const auto header = [headers, bytes](int i) { return headers + static_cast<size_t>(i) * bytes; };
+  for (int i = 0; i < n; ++i) {
+    operations[i] = rdma::Operation::Read(At(walk->candidate(i)), header(i), static_cast<uint32_t>(bytes));
+  }
   const std::span<rdma::Operation> posted(operations.data(), n);
   Status status = co_await channel_->Post(posted);
   if (!status.ok()) co_return status;
   ++statistics_.one_sided;
   for (int i = 0; i < n; ++i) {
-    if (!RecordHoldsKey(reinterpret_cast<const std::byte*>(headers[i].data()), key)) continue;
+    if (!RecordHoldsKey(header(i), key)) continue;
     cache_.Put(walk->hash(), walk->candidate(i));
     co_return FindResult{.record = At(walk->candidate(i))};
   }
@@ -223,9 +238,9 @@ coro::Task<StatusOr<FindResult>> HashClient::Verify(Key key, const BucketWalk* w
 
 coro::Task<StatusOr<FindResult>> HashClient::FindByCall(Key key) {
   ++statistics_.fallbacks;
-  std::array<std::byte, hash::kMaxRequestBytes> request;
+  RequestBuffer request = RoomFor(key);
   std::array<std::byte, hash::kMaxResponseBytes> response;
-  rdma::WireWriter writer(request);
+  rdma::WireWriter writer{std::span<std::byte>(request)};
   writer.PutU16(id_);
   PutKey(writer, key);
   StatusOr<size_t> bytes = co_await Call(hash::kFind, &writer, response);
@@ -317,9 +332,9 @@ coro::Task<StatusOr<Change>> HashClient::Remove(Key key, rdma::GlobalAddress rec
 }
 
 coro::Task<StatusOr<Change>> HashClient::CallChange(rdma::MethodId method, Key key, rdma::GlobalAddress record) {
-  std::array<std::byte, hash::kMaxRequestBytes> request;
+  RequestBuffer request = RoomFor(key);
   std::array<std::byte, hash::kMaxResponseBytes> response;
-  rdma::WireWriter writer(request);
+  rdma::WireWriter writer{std::span<std::byte>(request)};
   writer.PutU16(id_);
   PutKey(writer, key);
   writer.PutAddress(record);

@@ -31,10 +31,7 @@ struct HashIndex::Probe {
 };
 
 StatusOr<std::unique_ptr<HashIndex>> HashIndex::Create(IndexService* service, IndexId id, const HashOptions& options) {
-  if (options.max_key_bytes == 0 || options.max_key_bytes > kMaxKeyBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("max_key_bytes is ", options.max_key_bytes, "; it must be 1 to ", kMaxKeyBytes));
-  }
+  GANNET_RETURN_IF_ERROR(CheckMaxKeyBytes(options.max_key_bytes, kMaxKeyBytes));
   std::unique_ptr<HashIndex> index(new HashIndex(service, options));
   if (index->initial_ > kMaxInitialBuckets) {
     return absl::InvalidArgumentError(absl::StrCat("expected_keys is ", options.expected_keys, "; a node's part of a ",

@@ -41,7 +41,7 @@ namespace gannet::index {
 
 struct HashOptions {
   KeyKind key_kind = KeyKind::kInteger;
-  size_t max_key_bytes = kIntegerKeyBytes;   // of byte keys; at most 64
+  size_t max_key_bytes = kIntegerKeyBytes;   // of byte keys; at most kMaxKeyBytes
   uint64_t expected_keys = 1024;             // on this node; more keys are fine, but cost splits
   std::optional<KeyedHash::Seed> seed = {};  // for tests that choose keys by their hash; empty: drawn
 };

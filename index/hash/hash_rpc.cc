@@ -37,7 +37,7 @@ bool IsSane(const Geometry& geometry) {
 
 void PutDescription(rdma::WireWriter* writer, const Description& description) {
   writer->PutU8(static_cast<uint8_t>(description.key_kind));
-  writer->PutU8(static_cast<uint8_t>(description.max_key_bytes));
+  writer->PutU16(static_cast<uint16_t>(description.max_key_bytes));
   writer->PutU64(description.geometry.initial);
   writer->PutU64(description.geometry.size.word());
   for (const uint64_t segment : description.geometry.segments) writer->PutU64(segment);
@@ -49,7 +49,7 @@ StatusOr<Description> GetDescription(std::span<const std::byte> response) {
   Description description;
   const uint8_t kind = reader.GetU8();
   description.key_kind = static_cast<KeyKind>(kind);
-  description.max_key_bytes = reader.GetU8();
+  description.max_key_bytes = reader.GetU16();
   description.geometry.initial = reader.GetU64();
   description.geometry.size = TableSize::FromWord(reader.GetU64());
   for (uint64_t& segment : description.geometry.segments) segment = reader.GetU64();
@@ -125,7 +125,7 @@ StatusOr<rdma::GlobalAddress> GetRecord(IndexService* service, rdma::WireReader*
   const rdma::GlobalAddress record = reader->GetAddress();
   GANNET_RETURN_IF_ERROR(reader->Finish());
   rdma::Node& node = service->node();
-  const uint64_t end = node.memory().size() - HeaderReadBytes(kMaxKeyBytes);
+  const uint64_t end = node.memory().size() - HeaderReadBytes(key.size());
   const bool inside = record.node() == node.id() && !record.marked() && record.offset() % kLineBytes == 0 &&
                       record.offset() >= node.writable_offset() && record.offset() <= end;
   if (!inside || !RecordHoldsKey(node.memory().data() + record.offset(), key)) {

@@ -24,7 +24,8 @@ inline constexpr rdma::MethodId kDescribe = kHashMethods;    // -> Description
 inline constexpr rdma::MethodId kFind = kHashMethods + 1;    // -> FindResult
 inline constexpr rdma::MethodId kInsert = kHashMethods + 2;  // -> Change
 inline constexpr rdma::MethodId kRemove = kHashMethods + 3;  // -> Change
-inline constexpr size_t kMaxRequestBytes = 96;
+// Bytes of a request without its key.
+inline constexpr size_t kRequestBytes = 16;
 inline constexpr size_t kMaxResponseBytes = 256;
 
 struct Description {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kSlots = TaggedEntry::kSlots;
 // A READ takes as many lines as the longest key needs, of a record or of a child.
-constexpr size_t kMostRecordLines = HeaderReadBytes(kMaxKeyBytes) / kLineBytes;
+constexpr size_t kMostRecordLines = HeaderReadBytes(kShortKeyBytes) / kLineBytes;
 constexpr size_t kMostChildLines = LinesToLowFence(kMostFenceLines);
 constexpr size_t kMostLines = std::max(kMostRecordLines, kMostChildLines);
 
@@ -20,7 +20,7 @@ constexpr size_t kMostLines = std::max(kMostRecordLines, kMostChildLines);
 bool KeyOfRecord(const std::byte* record, size_t lines, size_t max_key_bytes, ByteKey* key) {
   const RecordMeta meta = LoadMeta(record);
   if (meta.key_bytes > max_key_bytes || HeaderReadBytes(meta.key_bytes) > lines * kLineBytes) return false;
-  std::array<std::byte, kMaxKeyBytes> bytes;
+  std::array<std::byte, kShortKeyBytes> bytes;
   rdma::CopyOut(record, kKeyDataOffset, std::span(bytes).first(meta.key_bytes));
   *key = ByteKey(std::string_view(reinterpret_cast<const char*>(bytes.data()), meta.key_bytes));
   return true;
@@ -51,7 +51,7 @@ Child LookAtChild(const std::byte* child, size_t fence_lines, uint8_t level, boo
   }
   if (sure && !same) return Child::kUnclear;
   if (LeafSlots::Unpack(head.slots).level != level) return same ? Child::kNone : Child::kUnclear;
-  std::array<std::byte, 1 + kMaxKeyBytes> fence;
+  std::array<std::byte, 1 + kShortKeyBytes> fence;
   const size_t stride = FenceStride(fence_lines);
   rdma::CopyOut(child + kLineBytes, 0, std::span(fence).first(1));
   const size_t size = std::min(static_cast<size_t>(fence[0]), stride - 1);
@@ -104,9 +104,9 @@ Status ByteKeys::CheckLength(const Schema& schema, const index::Key& key) {
 }
 
 ByteKeys::Cut ByteKeys::CutFrom(const std::array<uint64_t, 9>& words) {
-  std::array<char, kMaxKeyBytes> bytes;
+  std::array<char, kShortKeyBytes> bytes;
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(words[i / 8] >> (56 - i % 8 * 8));
-  const size_t size = std::min<uint64_t>(words[8] / 2, kMaxKeyBytes);
+  const size_t size = std::min<uint64_t>(words[8] / 2, kShortKeyBytes);
   return {ByteKey(std::string_view(bytes.data(), size)), words[8] % 2 != 0};
 }
 

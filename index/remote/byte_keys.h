@@ -82,7 +82,7 @@ struct ByteKeys {
   static Key KeyFrom(const index::Key& key) { return ByteKey(key.bytes()); }
   static std::string ToString(const Key& key) { return index::Key(key.view()).ToString(); }
   static inline const Key kLeast{};
-  static Key Greatest() { return ByteKey(std::string(kMaxKeyBytes, '\xff')); }
+  static Key Greatest() { return ByteKey(std::string(kShortKeyBytes, '\xff')); }
   static Status CheckLength(const Schema& schema, const index::Key& key);
   static bool IsEntryOf(const Schema& schema, const Key& key, const Entry& entry) {
     return entry.tag() == schema.TagOf(key);

@@ -14,7 +14,7 @@ namespace gannet::index::remote {
 namespace {
 
 // Index, kind and length of the key, key, two addresses.
-constexpr size_t kRequestBytes = 2 + 1 + 4 + kMaxKeyBytes + 16;
+constexpr size_t kRequestBytes = 2 + 1 + 4 + kShortKeyBytes + 16;
 // A change of shared leaves lists at most three words: those of a split root.
 constexpr size_t kResponseBytes = ChangeBytes(8);
 // Repetitions of a Replace of any record, while other threads map the key to other records.
@@ -26,7 +26,7 @@ Status Malformed() {
 
 Status TooLong(const Key& key) {
   return absl::InvalidArgumentError(
-      absl::StrCat("a key of ", key.size(), " bytes: an index has keys of at most ", kMaxKeyBytes));
+      absl::StrCat("a key of ", key.size(), " bytes: an index has keys of at most ", kShortKeyBytes));
 }
 
 // The common beginning of the three requests.
@@ -50,7 +50,7 @@ StatusOr<Asked> ReadAsked(IndexService* service, rdma::WireReader& reader) {
     return absl::FailedPreconditionError(absl::StrCat("clients change index ", id, " of node ", service->node().id(),
                                                       " themselves; create the table with the same rights everywhere"));
   }
-  if (asked.key.kind() != blocks.key_kind()) return Malformed();
+  if (asked.key.kind() != blocks.key_kind() || asked.key.size() > kShortKeyBytes) return Malformed();
   return asked;
 }
 

@@ -49,7 +49,7 @@ class ByteKey {
  public:
   ByteKey() = default;
   explicit ByteKey(std::string_view bytes) : size_(static_cast<uint8_t>(bytes.size())) {
-    GANNET_CHECK(bytes.size() <= kMaxKeyBytes, "a key of %d bytes", bytes.size());
+    GANNET_CHECK(bytes.size() <= kShortKeyBytes, "a key of %d bytes", bytes.size());
     std::ranges::copy(bytes, bytes_);
   }
   ByteKey(const ByteKey& other) : size_(other.size_) { std::memcpy(bytes_, other.bytes_, size_); }
@@ -67,7 +67,7 @@ class ByteKey {
 
  private:
   uint8_t size_ = 0;
-  char bytes_[kMaxKeyBytes];
+  char bytes_[kShortKeyBytes];
 };
 
 struct TaggedEntry {
@@ -111,7 +111,7 @@ static_assert(sizeof(TaggedImage) == LeafBytesWith(kMostFenceLines));
 
 // Distance of the fences in the data of their lines: the longest key, and one byte.
 constexpr size_t FenceStride(size_t fence_lines) {
-  return std::min(1 + kMaxKeyBytes, fence_lines * rdma::kLineDataBytes / 3);
+  return std::min(1 + kShortKeyBytes, fence_lines * rdma::kLineDataBytes / 3);
 }
 // Lines for the fences of an index whose keys have at most `max_key_bytes` bytes.
 constexpr size_t FenceLinesFor(size_t max_key_bytes) {
@@ -137,7 +137,7 @@ inline size_t FenceOffset(const TaggedHead& head, Fence fence) {
 
 // Decodes `stride` bytes. A length that is too long is cut: nothing is believed of what clients write.
 inline ByteKey DecodeFence(std::span<const std::byte> fence) {
-  const size_t size = std::min({static_cast<size_t>(fence[0]), fence.size() - 1, kMaxKeyBytes});
+  const size_t size = std::min({static_cast<size_t>(fence[0]), fence.size() - 1, kShortKeyBytes});
   return ByteKey(std::string_view(reinterpret_cast<const char*>(fence.data()) + 1, size));
 }
 inline constexpr std::byte kNoFence{255};
@@ -165,12 +165,12 @@ class FenceView {
 
  private:
   size_t size_;
-  std::array<std::byte, 1 + kMaxKeyBytes> bytes_;
+  std::array<std::byte, 1 + kShortKeyBytes> bytes_;
 };
 
 // Writes a fence into the image; null: there is none. Returns the lines (bits) that it has changed.
 inline uint32_t StoreFence(TaggedImage* image, Fence fence, const std::optional<ByteKey>& key) {
-  std::array<std::byte, 1 + kMaxKeyBytes> bytes;
+  std::array<std::byte, 1 + kShortKeyBytes> bytes;
   const std::string_view view = key.has_value() ? key->view() : std::string_view();
   bytes[0] = key.has_value() ? static_cast<std::byte>(view.size()) : kNoFence;
   std::ranges::copy(view, reinterpret_cast<char*>(bytes.data()) + 1);

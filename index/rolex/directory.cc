@@ -41,7 +41,7 @@ bool TakeKey(std::span<const std::byte>* bytes, uint64_t* key) {
 bool TakeKey(std::span<const std::byte>* bytes, ByteKey* key) {
   if (bytes->empty()) return false;
   const auto size = static_cast<size_t>((*bytes)[0]);
-  if (size > kMaxKeyBytes || bytes->size() < 1 + size) return false;
+  if (size > kShortKeyBytes || bytes->size() < 1 + size) return false;
   *key = ByteKey(std::string_view(reinterpret_cast<const char*>(bytes->data()) + 1, size));
   *bytes = bytes->subspan(1 + size);
   return true;

@@ -117,7 +117,7 @@ ByteLeafTable::ByteLeafTable(std::span<const TrainedLeafOf<ByteKeys>> leaves, co
 ByteKey ByteLeafTable::LowOf(size_t leaf, const ByteKey& first) const {
   if (leaf == 0) return first;
   const std::string_view own = FenceOf(leaf);
-  std::array<char, kMaxKeyBytes> bytes;
+  std::array<char, kShortKeyBytes> bytes;
   std::memcpy(bytes.data(), text_.data(), common_);
   std::memcpy(bytes.data() + common_, own.data(), own.size());
   return ByteKey(std::string_view(bytes.data(), common_ + own.size()));
@@ -160,8 +160,8 @@ bool ByteLeafTable::Decode(const TableHeader& header, std::span<const std::byte>
   const bool has_next = header.next_bytes != TableHeader::kNoKey;
   key_bytes_ = header.first_bytes + (has_next ? size_t{header.next_bytes} : 0);
   common_ = header.common_bytes;
-  if (header.first_bytes > kMaxKeyBytes || (has_next && header.next_bytes > kMaxKeyBytes) || common_ > kMaxKeyBytes ||
-      header.text_bytes < key_bytes_ + common_) {
+  if (header.first_bytes > kShortKeyBytes || (has_next && header.next_bytes > kShortKeyBytes) ||
+      common_ > kShortKeyBytes || header.text_bytes < key_bytes_ + common_) {
     return false;
   }
   blocks_.resize(leaves);
@@ -180,7 +180,7 @@ bool ByteLeafTable::Decode(const TableHeader& header, std::span<const std::byte>
   text_ = text.substr(key_bytes_);
   if (ends_[0] != common_ || ends_.back() != text_.size()) return false;
   for (size_t i = 1; i < leaves; ++i) {
-    if (ends_[i] < ends_[i - 1] || ends_[i] > text_.size() || common_ + ends_[i] - ends_[i - 1] > kMaxKeyBytes) {
+    if (ends_[i] < ends_[i - 1] || ends_[i] > text_.size() || common_ + ends_[i] - ends_[i - 1] > kShortKeyBytes) {
       return false;
     }
     // Two leaves are compared without what they have in common.

@@ -423,7 +423,7 @@ StatusOr<std::unique_ptr<RemoteIndex>> ConnectRolex(rdma::Channel* channel, rdma
   if (options.key_kind == KeyKind::kInteger) {
     return std::make_unique<rolex::RemoteRolex<rolex::IntegerKeys>>(channel, owner, id, options);
   }
-  GANNET_RETURN_IF_ERROR(CheckMaxKeyBytes(options.max_key_bytes));
+  GANNET_RETURN_IF_ERROR(CheckMaxKeyBytes(options.max_key_bytes, kShortKeyBytes));
   return std::make_unique<rolex::RemoteRolex<rolex::ByteKeys>>(channel, owner, id, options);
 }
 

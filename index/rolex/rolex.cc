@@ -25,7 +25,7 @@ StatusOr<std::unique_ptr<LocalIndex>> Create(IndexService* service, IndexId id, 
 StatusOr<std::unique_ptr<LocalIndex>> CreateRolex(IndexService* service, IndexId id, KeyKind key_kind,
                                                   const RolexOptions& options) {
   if (key_kind == KeyKind::kInteger) return Create<rolex::IntegerKeys>(service, id, {}, options);
-  GANNET_RETURN_IF_ERROR(CheckMaxKeyBytes(options.max_key_bytes));
+  GANNET_RETURN_IF_ERROR(CheckMaxKeyBytes(options.max_key_bytes, kShortKeyBytes));
   return Create<rolex::ByteKeys>(service, id, {KeyedHash::DrawSeed(), options.max_key_bytes}, options);
 }
 

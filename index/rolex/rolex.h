@@ -41,7 +41,7 @@ namespace gannet::index {
 inline constexpr uint32_t kMaxRolexEpsilon = 4096;
 
 struct RolexOptions {
-  size_t max_key_bytes = kMaxKeyBytes;  // of byte keys; at most kMaxKeyBytes
+  size_t max_key_bytes = kShortKeyBytes;  // of byte keys; at most kShortKeyBytes
   // Error bound of the linear pieces, in sixteenths of a leaf: from 1 to kMaxRolexEpsilon.
   uint32_t epsilon = 16;
   // How long the owner tries to read what a client keeps locked, or has damaged. After that a lookup finds nothing, and
@@ -71,8 +71,8 @@ class SharedModels;
 std::shared_ptr<rolex::SharedModels> MakeRolexCache(size_t max_bytes = SIZE_MAX);
 
 struct RolexClientOptions {
-  KeyKind key_kind = KeyKind::kInteger;  // this and the next: as the owner's
-  size_t max_key_bytes = kMaxKeyBytes;   // of byte keys
+  KeyKind key_kind = KeyKind::kInteger;   // this and the next: as the owner's
+  size_t max_key_bytes = kShortKeyBytes;  // of byte keys
   // A cache from MakeRolexCache. Null: the client has one of its own, with at most max_cache_bytes.
   std::shared_ptr<rolex::SharedModels> shared = {};
   size_t max_cache_bytes = SIZE_MAX;

@@ -137,7 +137,7 @@ void Decode(const KeyWords<W>& key, KeyKind kind, OwnedKey* out) {
   }
   // The length was written by Encode or came from a peer, so it is limited to what fits.
   const size_t size =
-      std::min({static_cast<size_t>(static_cast<uint8_t>(buffer[W * 8 - 1])), CapacityOf(W), kMaxKeyBytes});
+      std::min({static_cast<size_t>(static_cast<uint8_t>(buffer[W * 8 - 1])), CapacityOf(W), kShortKeyBytes});
   *out = Key(std::string_view(buffer, size));
 }
 

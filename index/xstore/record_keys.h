@@ -18,7 +18,7 @@ namespace gannet::index::xstore {
 
 // Longest byte key in an index of W words.
 template <int W>
-inline constexpr size_t kLongestKey = std::min(CapacityOf(W), kMaxKeyBytes);
+inline constexpr size_t kLongestKey = std::min(CapacityOf(W), kShortKeyBytes);
 // Bytes from the start of a record that hold its key.
 template <int W>
 inline constexpr size_t kKeyReadBytes = HeaderReadBytes(kLongestKey<W>);

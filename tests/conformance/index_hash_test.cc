@@ -13,6 +13,7 @@ IndexFactory HashFactory(const char* name, size_t location_cache_bytes) {
   return {
       .name = name,
       .ordered = false,
+      .max_key_bytes = kMaxKeyBytes,
       .create = [](IndexService* service, const IndexFactory::Shape& shape) -> StatusOr<std::unique_ptr<LocalIndex>> {
         return HashIndex::Create(
             service, shape.id,

@@ -15,21 +15,24 @@ std::string CaseName(const testing::TestParamInfo<IndexCase>& info) {
   return absl::StrCat(info.param.factory.name, info.param.key_kind == KeyKind::kInteger ? "_integer" : "_bytes");
 }
 
-OwnedKey TestKey(KeyKind kind, uint64_t n) {
+OwnedKey TestKey(KeyKind kind, uint64_t n, size_t longest) {
   if (kind == KeyKind::kInteger) return OwnedKey(Key(n));
-  if (n == UINT64_MAX) return OwnedKey(Key(std::string_view(std::string(kMaxKeyBytes, '\xff'))));
+  if (n == UINT64_MAX) return OwnedKey(Key(std::string_view(std::string(longest, '\xff'))));
   std::string bytes;
   if (n > 0) {
     if (n % 3 == 1) bytes = "name-";
     if (n % 3 == 2) bytes = "a prefix that many long keys share: ";
     absl::StrAppend(&bytes, n);
     bytes.append(n % 7, '\0');
+    if (longest > kShortKeyBytes && n % 8 == 5) {
+      bytes.resize(kShortKeyBytes + 1 + n * 37 % (longest - kShortKeyBytes), 'l');
+    }
   }
   return OwnedKey(Key(std::string_view(bytes)));
 }
 
 OwnedKey IndexCase::KeyOf(uint64_t n) const {
-  return factory.key != nullptr ? factory.key(n) : TestKey(key_kind, n);
+  return factory.key != nullptr ? factory.key(n) : TestKey(key_kind, n, factory.max_key_bytes);
 }
 
 bool Changes(const Change& change, const Witness& witness) {
@@ -59,7 +62,7 @@ void IndexSuite::Start(uint64_t expected_keys, const IndexCluster::Options& opti
   const bool integers = GetParam().key_kind == KeyKind::kInteger;
   shape_ = {.id = kId,
             .key_kind = GetParam().key_kind,
-            .max_key_bytes = integers ? kIntegerKeyBytes : kMaxKeyBytes,
+            .max_key_bytes = integers ? kIntegerKeyBytes : factory.max_key_bytes,
             .expected_keys = expected_keys};
   IndexCluster::Options all = options;
   // Called by several threads at once.

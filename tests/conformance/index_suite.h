@@ -36,7 +36,8 @@ struct IndexFactory {
   bool long_changes = false;
   // Replace may change the word that covers the key.
   bool replace_changes_word = false;
-  bool client_writes = false;  // clients change it by verbs (IndexTraits::client_writes)
+  bool client_writes = false;             // clients change it by verbs (IndexTraits::client_writes)
+  size_t max_key_bytes = kShortKeyBytes;  // of byte keys (IndexTraits)
   // The n-th test key of a kind that does not take every byte string. Null: TestKey.
   OwnedKey (*key)(uint64_t n) = nullptr;
   // Creates the index at the service's node and registers it there under shape.id.
@@ -58,9 +59,9 @@ struct IndexCase {
 std::vector<IndexCase> AllCases(const IndexFactory& factory);
 std::string CaseName(const testing::TestParamInfo<IndexCase>& info);
 
-// The n-th test key: n itself, or a byte string of 0 to 64 bytes. 0 and UINT64_MAX give the smallest and the largest
-// key.
-OwnedKey TestKey(KeyKind kind, uint64_t n);
+// The n-th test key: n itself, or a byte string of at most `longest` bytes, mostly of few. 0 and UINT64_MAX give the
+// smallest and the largest key.
+OwnedKey TestKey(KeyKind kind, uint64_t n, size_t longest = kShortKeyBytes);
 
 struct KeyLess {
   bool operator()(const OwnedKey& a, const OwnedKey& b) const { return a.view() < b.view(); }

@@ -28,7 +28,7 @@ class FirstInsertTest : public ::testing::TestWithParam<std::tuple<IndexKind, Ke
   }
   static std::unique_ptr<RemoteIndex> Connect(ClientThread* thread, const std::shared_ptr<SharedCache>& cache) {
     auto remote = Entry().connect(thread->channel(), 0, kId,
-                                  {.key_kind = Kind(), .max_key_bytes = kMaxKeyBytes, .shared_cache = cache});
+                                  {.key_kind = Kind(), .max_key_bytes = kShortKeyBytes, .shared_cache = cache});
     GANNET_CHECK(remote.ok(), "%s", remote.status().ToString());
     return *std::move(remote);
   }
@@ -41,7 +41,7 @@ TEST_P(FirstInsertTest, WithCachesThatOthersFilled) {
   cluster.Serve();
   OwnerThread owner(&cluster);
   auto created =
-      Entry().create(cluster.owner().service.get(), kId, {.key_kind = Kind(), .max_key_bytes = kMaxKeyBytes});
+      Entry().create(cluster.owner().service.get(), kId, {.key_kind = Kind(), .max_key_bytes = kShortKeyBytes});
   ASSERT_TRUE(created.ok()) << created.status();
   LocalIndex* const index = created->get();
   std::vector<OwnedKey> keys;

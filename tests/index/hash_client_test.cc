@@ -1,6 +1,8 @@
 // The client of the hash index: its READs, its location cache, and its reaction to malformed messages.
 #include <array>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -276,6 +278,77 @@ TEST_F(HashClientTest, GarbageRequestsAreRefused) {
   EXPECT_EQ(index_->Find(uint64_t{1}).record, record);
 }
 
+// Several records in a bucket have the tag: their keys decide, whatever their lengths are.
+TEST_F(HashClientTest, KeysOfOneTagAndManyLengthsAreToldApart) {
+  StartWith({.key_kind = KeyKind::kBytes,
+             .max_key_bytes = kMaxKeyBytes,
+             .expected_keys = 1,
+             .seed = KeyedHash::Seed{1, 2, 3, 4}});
+  constexpr std::array<size_t, 5> kLengths = {20, kShortKeyBytes, kShortKeyBytes + 1, 500, kMaxKeyBytes};
+  std::vector<std::string> keys;
+  for (uint64_t n = 0; keys.size() <= kLengths.size(); ++n) {
+    std::string key = std::to_string(n);
+    key.resize(kLengths[keys.size() % kLengths.size()], 'k');
+    if (index_->HashOf(Key(key)).tag() == 0x1234) keys.push_back(std::move(key));
+  }
+  std::vector<rdma::GlobalAddress> records;
+  for (size_t i = 0; i < kLengths.size(); ++i) {
+    EpochGuard guard(owner_->epoch());
+    records.push_back(owner_->NewRecord(Key(keys[i])));
+    ASSERT_TRUE(index_->Insert(owner_->context(), Key(keys[i]), records[i], nullptr).ok());
+  }
+  ExpectSound();
+  ClientThread client(cluster_.get());
+  const auto remote = Connect(&client);
+  ASSERT_TRUE(client.Await(remote->Find(Key(std::string_view("some")))).ok());
+  const rdma::VerbCounters before = client.channel()->counters();
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const StatusOr<FindResult> found = client.Await(remote->Find(Key(keys[i])));
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(found->record, i < records.size() ? records[i] : rdma::GlobalAddress()) << keys[i].size();
+  }
+  const rdma::VerbCounters made = client.channel()->counters() - before;
+  EXPECT_EQ(made.calls, 0u);
+  EXPECT_GE(made.reads, keys.size() * (1 + records.size())) << "fewer than a bucket and all candidates of each";
+}
+
+TEST_F(HashClientTest, RequestsWithKeysThatAreTooLongAreRefused) {
+  constexpr size_t kMost = 100;
+  StartWith({.key_kind = KeyKind::kBytes, .max_key_bytes = kMost, .expected_keys = 10});
+  ClientThread client(cluster_.get());
+  std::array<std::byte, 4096> request;
+  std::array<std::byte, 256> response;
+  const auto call = [&](rdma::MethodId method, const Key& key, rdma::GlobalAddress record) {
+    rdma::WireWriter writer(request);
+    writer.PutU16(kId);
+    PutKey(writer, key);
+    if (method != hash::kFind) writer.PutAddress(record);
+    return client.Await([](rdma::Channel* channel, rdma::MethodId m, std::span<const std::byte> in,
+                           std::span<std::byte> out) -> coro::Task<StatusOr<size_t>> {
+      co_return co_await channel->Call(0, m, in, out);
+    }(client.channel(), method, writer.written(), response));
+  };
+  const uint64_t end = cluster_->owner().node->memory().size();
+  for (const size_t size : {kMost, kMost + 1, kMaxKeyBytes, kMaxKeyBytes + 1, size_t{4000}}) {
+    const std::string bytes(size, 'x');
+    for (const rdma::MethodId method : {hash::kFind, hash::kInsert, hash::kRemove}) {
+      // The last line of the memory, where no header of such a key fits.
+      const StatusOr<size_t> answer = call(method, Key(bytes), rdma::GlobalAddress(0, end - kLineBytes));
+      if (size <= kMost && method == hash::kFind) {
+        EXPECT_TRUE(answer.ok()) << answer.status();
+      } else {
+        EXPECT_TRUE(absl::IsInvalidArgument(answer.status())) << size << ": " << answer.status();
+      }
+    }
+  }
+  ExpectSound();
+  EXPECT_EQ(index_->statistics().keys, 0u);
+  // A client of this program does not send what no index takes.
+  const auto remote = Connect(&client);
+  const std::string longest(kMaxKeyBytes + 1, 'x');
+  EXPECT_TRUE(absl::IsInvalidArgument(client.Await(remote->Insert(Key(longest), {0, 640})).status()));
+}
+
 TEST(HashMessagesTest, GarbageResponsesAreDataLoss) {
   Random random(4);
   for (int i = 0; i < 2000; ++i) {
@@ -316,7 +389,8 @@ TEST(HashMessagesTest, MessagesComeBackAsTheyWere) {
                d->geometry.size = {13, 17};
              },
              [](auto* d) { d->geometry.segments[2] = 0; }, [](auto* d) { d->geometry.segments[1] = 8; },
-             [](auto* d) { d->max_key_bytes = 65; }, [](auto* d) { d->key_kind = static_cast<KeyKind>(2); }}) {
+             [](auto* d) { d->max_key_bytes = kMaxKeyBytes + 1; },
+             [](auto* d) { d->key_kind = static_cast<KeyKind>(2); }}) {
       hash::Description spoiled = description;
       spoil(&spoiled);
       rdma::WireWriter again(buffer);

@@ -194,7 +194,7 @@ TEST_F(HashGrowthTest, BadOptionsAreNamed) {
   Start(10);
   IndexService* service = cluster_->owner().service.get();
   EXPECT_TRUE(absl::IsInvalidArgument(
-      HashIndex::Create(service, 9, {.key_kind = KeyKind::kBytes, .max_key_bytes = 65}).status()));
+      HashIndex::Create(service, 9, {.key_kind = KeyKind::kBytes, .max_key_bytes = kMaxKeyBytes + 1}).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(HashIndex::Create(service, 9, {.max_key_bytes = 0}).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(HashIndex::Create(service, 9, {.expected_keys = uint64_t{1} << 60}).status()));
   EXPECT_TRUE(absl::IsResourceExhausted(HashIndex::Create(service, 9, {.expected_keys = uint64_t{1} << 32}).status()));

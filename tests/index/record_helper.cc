@@ -104,7 +104,8 @@ rdma::GlobalAddress OwnerThread::NewRecord(const Key& key, uint32_t payload_byte
   rdma::BeginWrite(record, bytes / kLineBytes);
   StoreHeader(
       record,
-      {.key_bytes = static_cast<uint8_t>(key.size()), .payload_bytes = payload_bytes, .incarnation = incarnation}, key);
+      {.key_bytes = static_cast<uint16_t>(key.size()), .payload_bytes = payload_bytes, .incarnation = incarnation},
+      key);
   rdma::EndWrite(record, bytes / kLineBytes, state);
   return cluster_->owner().node->AddressOf(record);
 }

@@ -21,7 +21,7 @@ std::vector<std::byte> RecordOf(const Key& key, uint32_t payload_bytes, uint64_t
   std::vector<std::byte> image(RecordBytes(key.size(), payload_bytes));
   rdma::StampImage(image.data(), image.size() / kLineBytes, state, state);
   StoreHeader(image.data(),
-              {.key_bytes = static_cast<uint8_t>(key.size()), .payload_bytes = payload_bytes, .table = kTable}, key);
+              {.key_bytes = static_cast<uint16_t>(key.size()), .payload_bytes = payload_bytes, .table = kTable}, key);
   return image;
 }
 
@@ -36,9 +36,11 @@ class RecordImageTest : public testing::Test {
  protected:
   const std::string bytes_ = absl::StrCat(std::string(60, 'k'), "1");
   const std::string others_ = absl::StrCat(std::string(60, 'k'), "2");
-  // A record header of one line, and one of two.
-  const std::array<Key, 2> keys_ = {Key(uint64_t{12}), Key(std::string_view(bytes_))};
-  const std::array<Key, 2> other_keys_ = {Key(uint64_t{13}), Key(std::string_view(others_))};
+  const std::string long_ = absl::StrCat(std::string(kMaxKeyBytes - 1, 'k'), "1");
+  const std::string other_long_ = absl::StrCat(std::string(kMaxKeyBytes - 1, 'k'), "2");
+  // A record header of one line, one of two, and the longest.
+  const std::array<Key, 3> keys_ = {Key(uint64_t{12}), Key(bytes_), Key(long_)};
+  const std::array<Key, 3> other_keys_ = {Key(uint64_t{13}), Key(others_), Key(other_long_)};
 };
 
 TEST_F(RecordImageTest, AWholeRecordIsTold) {
@@ -106,6 +108,42 @@ TEST_F(RecordImageTest, LockedAndAbsentRecordsAreTold) {
     const std::vector<std::byte> image = RecordOf(key, 300);
     EXPECT_EQ(LookAt({image.begin() + kLineBytes, image.end()}, key).is, RecordImage::kAbsent);
   }
+}
+
+// A record of a table with short keys has the meta word that it had before there were long ones.
+TEST_F(RecordImageTest, TheMetaWordHasEveryLength) {
+  const RecordMeta meta{.key_bytes = 0x40, .payload_bytes = 0x10000, .table = 0x1234, .incarnation = 0x5678};
+  EXPECT_EQ(meta.Pack(), 0x5678'1234'0100'0040u);
+  for (const uint16_t key_bytes : {0, 8, 64, 255, 256, 1024, 4095}) {
+    for (const uint32_t payload_bytes : {0u, 1u, 65536u, (1u << 20) - 1}) {
+      const RecordMeta all{
+          .key_bytes = key_bytes, .payload_bytes = payload_bytes, .table = 65535, .incarnation = 65535};
+      const RecordMeta read = RecordMeta::Unpack(all.Pack());
+      EXPECT_EQ(read.key_bytes, key_bytes);
+      EXPECT_EQ(read.payload_bytes, payload_bytes);
+      EXPECT_EQ(read.table, 65535);
+      EXPECT_EQ(read.incarnation, 65535);
+    }
+  }
+}
+
+// A client can write any length into a record. The image has as many bytes as the key that is looked for needs.
+TEST_F(RecordImageTest, NoMoreOfTheKeyIsReadThanTheImageHas) {
+  for (const Key& key : keys_) {
+    std::vector<std::byte> image = RecordOf(key, 0);
+    image.resize(HeaderReadBytes(key.size()));
+    image.shrink_to_fit();
+    for (const uint16_t claimed : {0, 7, 8, 61, 64, 65, 1023, 1024, 1025, 4095}) {
+      const uint64_t word = RecordMeta{.key_bytes = claimed, .table = kTable}.Pack();
+      rdma::CopyIn(image.data(), kMetaDataOffset, std::as_bytes(std::span(&word, 1)));
+      EXPECT_EQ(RecordHoldsKey(image.data(), key), claimed == key.size()) << claimed;
+    }
+  }
+  // LoadKey: at most the longest key, whatever the record claims.
+  std::vector<std::byte> image = RecordOf(keys_[2], 100);
+  const uint64_t word = RecordMeta{.key_bytes = 4095, .table = kTable}.Pack();
+  rdma::CopyIn(image.data(), kMetaDataOffset, std::as_bytes(std::span(&word, 1)));
+  EXPECT_EQ(LoadKey(image.data(), KeyKind::kBytes).bytes(), keys_[2].bytes());
 }
 
 TEST_F(RecordImageTest, TheKeyAndTheTableDecide) {

@@ -570,7 +570,7 @@ TEST(LeafLookTest, RandomBytesOfTaggedLeavesAreNeverTrusted) {
     image.head.set_fence_lines(1 + random.Below(kMostFenceLines));
     EXPECT_NE(LookAtLeaf(image), LeafLook::kWhole);
     EXPECT_LE(ByteKeys::LowOf(image).size(), FenceStride(image.head.fence_lines()) - 1);
-    EXPECT_LE(ByteKeys::NextLow(image).size(), kMaxKeyBytes);
+    EXPECT_LE(ByteKeys::NextLow(image).size(), kShortKeyBytes);
     EXPECT_EQ(MatchTag(image, random.Below(1 << 16)) & ~image.used<TaggedEntry>(), 0u);
     for (int slot = 0; slot < TaggedEntry::kSlots; ++slot) (void)image.entry<TaggedEntry>(slot);
   }
@@ -591,7 +591,7 @@ TEST(TaggedLeafTest, PositionsCompareLikeKeys) {
   for (int n = 0; n < 10000; ++n) {
     ByteKeys::Cut cuts[2];
     for (ByteKeys::Cut& cut : cuts) {
-      std::string key(random.Below(3) == 0 ? random.Below(kMaxKeyBytes + 1) : random.Below(4), '\0');
+      std::string key(random.Below(3) == 0 ? random.Below(kShortKeyBytes + 1) : random.Below(4), '\0');
       for (char& byte : key) byte = static_cast<char>(random.OneIn(2) ? random.Below(2) : 255);
       cut = {ByteKey(key), random.OneIn(2)};
     }

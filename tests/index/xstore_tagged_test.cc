@@ -30,7 +30,7 @@ static_assert(Leaf<kWords>::kKeysInRecords);
 // The n-th of keys that begin alike and take all 64 bytes.
 std::string LongKey(uint64_t n) {
   std::string key = absl::StrCat(100'000'000 + n);
-  key.insert(0, kMaxKeyBytes - key.size(), 'k');
+  key.insert(0, kShortKeyBytes - key.size(), 'k');
   return key;
 }
 
@@ -49,9 +49,9 @@ std::vector<std::string> KeysOfOneTag(size_t size) {
 }
 
 TEST(XStoreTag, DiffersForKeysThatDifferInOneByteOnly) {
-  for (size_t at = 0; at < kMaxKeyBytes; ++at) {
+  for (size_t at = 0; at < kShortKeyBytes; ++at) {
     std::vector<uint64_t> tags;
-    std::string key(kMaxKeyBytes, 'a');
+    std::string key(kShortKeyBytes, 'a');
     for (int byte = 0; byte < 256; ++byte) {
       key[at] = static_cast<char>(byte);
       tags.push_back(TagOfKey(key));
@@ -169,7 +169,7 @@ TEST_F(XStoreTaggedTreeTest, OverwrittenKeysLoseRowsButNothingElse) {
   int removals = 0;
   for (int round = 0; round < 4000; ++round) {
     std::byte* const record = cluster_.At(records_.at(keys[random.Below(keys.size())]));
-    for (size_t word = 1; word < HeaderReadBytes(kMaxKeyBytes) / kWordBytes; ++word) {
+    for (size_t word = 1; word < HeaderReadBytes(kShortKeyBytes) / kWordBytes; ++word) {
       if (word % 8 != 0 && random.OneIn(2)) StoreWord(record + word * kWordBytes, random());
     }
     const std::string key = LongKey(random.Below(1'000'000));
@@ -203,7 +203,7 @@ TEST_F(XStoreTaggedTreeTest, OverwrittenKeysLoseRowsButNothingElse) {
 class XStoreTaggedClientTest : public testing::TestWithParam<bool> {
  protected:
   static constexpr IndexId kId = 5;
-  static constexpr XStoreOptions kKeys = {.key_kind = KeyKind::kBytes, .max_key_bytes = kMaxKeyBytes};
+  static constexpr XStoreOptions kKeys = {.key_kind = KeyKind::kBytes, .max_key_bytes = kShortKeyBytes};
 
   XStoreTaggedClientTest() : cluster_({.adversarial = GetParam()}) {
     RegisterXStoreMethods(cluster_.owner().service.get());

@@ -81,6 +81,8 @@ std::vector<TestRecord> SomeRecords() {
   std::vector<TestRecord> records;
   records.push_back({1, 2, 3, "", ""});
   records.push_back({1, 0, ~uint64_t{0}, std::string(kMaxKeyBytes, 'k'), std::string(64 << 10, 'p')});
+  for (const size_t length : {kShortKeyBytes, kShortKeyBytes + 1, size_t{255}, size_t{256}})
+    records.push_back({1, 1, 5, std::string(length, 'm'), "p"});
   for (size_t length = 0; length <= 17; ++length)
     records.push_back({1, length, 4, std::string(length, 'a'), std::string(17 - length, 'b')});
   records.push_back({2, 1, 1, "of another table", "x"});

@@ -149,6 +149,8 @@ std::vector<TestTransaction> AllKinds() {
       {.epoch = 3, .changes = {{.kind = ChangeKind::kRemove, .table = 65535, .version = 5, .key = long_key}}});
   all.push_back(
       {.epoch = ~uint64_t{0}, .changes = {{.version = ~uint64_t{0}, .key = long_key, .payload = long_payload}}});
+  for (const size_t length : {kShortKeyBytes - 1, kShortKeyBytes, kShortKeyBytes + 1, size_t{255}, size_t{256}})
+    all.push_back({.epoch = 3, .changes = {{.version = 6, .key = std::string(length, 'm'), .payload = "of one"}}});
   for (const TransactionPart part : {TransactionPart::kPart, TransactionPart::kDecision})
     all.push_back({.epoch = 4, .part = part, .id = TransactionIdOf(7, 8), .changes = {{.key = "x", .payload = "y"}}});
   TestTransaction lengths{.epoch = 5};
@@ -244,7 +246,7 @@ TEST(Transaction, WhatCouldBeShorterOrIsNotDefinedIsRefused) {
   EXPECT_FALSE(read({0x19, 0x00, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 5}));           // a version of 9 bytes
   EXPECT_FALSE(read({0x12, 0x00, 1, 9, 0, 5}));                                // a version of 2 bytes that needs 1
   EXPECT_FALSE(read({0x21, 0x00, 1, 9, 5, 0}));                                // a key of 2 bytes that needs 1
-  EXPECT_FALSE(read({0xa1, 0x00, 1, 9, 5}));                                   // no such kind of key
+  EXPECT_FALSE(read({0xb1, 0x00, 1, 9, 5}));                                   // no such kind of key
   EXPECT_FALSE(read({0x11, 0x04, 1, 0, 9, 5}));                                // a table of 2 bytes that needs 1
   EXPECT_FALSE(read({0x11, 0x02, 1, 2, 0, 9, 5, 'p', 'q'}));                   // a length of 2 bytes that needs 1
   EXPECT_FALSE(read({0x11, 0x01, 1, 200, 9, 5, 'p', 'q'}));                    // a payload that is missing
@@ -252,6 +254,19 @@ TEST(Transaction, WhatCouldBeShorterOrIsNotDefinedIsRefused) {
   EXPECT_FALSE(read({0x91, 0x00, 1, 9, 8, 1, 2, 3, 4, 5, 6, 7, 8}));           // a long key of 8 bytes
   EXPECT_FALSE(read({0x11, 0x00, 1, 9, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));  // more padding than needed
   EXPECT_FALSE(read({0x11, 0x00, 1, 9, 5, 0, 1}));                             // padding that is not zero
+  // A key of `length` bytes with its length in one byte (code 9) or in two (code 10).
+  const auto read_key = [&read](uint8_t code, size_t length) {
+    std::vector<uint8_t> change = {static_cast<uint8_t>(code << 4 | 1), 0x00, 1, 9, static_cast<uint8_t>(length)};
+    if (code == 10) change.push_back(static_cast<uint8_t>(length >> 8));
+    change.resize(change.size() + length, 'k');
+    return read(change);
+  };
+  EXPECT_TRUE(read_key(9, kShortKeyBytes));
+  EXPECT_FALSE(read_key(9, kShortKeyBytes + 1));
+  EXPECT_FALSE(read_key(10, kShortKeyBytes));
+  EXPECT_TRUE(read_key(10, kShortKeyBytes + 1));
+  EXPECT_TRUE(read_key(10, kMaxKeyBytes));
+  EXPECT_FALSE(read_key(10, kMaxKeyBytes + 1));
 }
 
 TEST(Transaction, IdNamesItsCoordinator) {

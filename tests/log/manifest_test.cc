@@ -3,6 +3,7 @@
 #include "log/checkpoint.h"
 #include "log/file/faulty_file_system.h"
 #include "log/manifest_json.h"
+#include "log/transaction_format.h"
 
 namespace gannet::log {
 namespace {
@@ -79,12 +80,26 @@ TEST(Manifest, TextThatIsNoUtf8IsNoCrash) {
 
 TEST(Manifest, NewerVersionIsRefusedBySayingSo) {
   Manifest manifest = SomeManifest();
-  manifest.version = 3;
+  manifest.version = 4;
   const Status status = ManifestFromJson(ManifestToJson(manifest)).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_NE(status.message().find("version 3"), std::string::npos) << status;
+  EXPECT_NE(status.message().find("version 4"), std::string::npos) << status;
   // Independent of other changes in a newer version.
   EXPECT_TRUE(absl::IsInvalidArgument(ManifestFromJson(R"({"gannet_manifest": 7, "nodes": []})").status()));
+}
+
+// Tables whose keys may be longer than all versions of the log's format know them.
+TEST(Manifest, LongKeysMakeItAVersionThatOlderProgramsRefuse) {
+  Manifest manifest = SomeManifest();
+  EXPECT_EQ(ManifestFromJson(ManifestToJson(manifest))->version, kManifestVersion);
+  manifest.tables.back().integer_keys = false;
+  manifest.tables.back().max_key_bytes = kShortKeyBytes;
+  EXPECT_EQ(ManifestFromJson(ManifestToJson(manifest))->version, kManifestVersion);
+  manifest.tables.back().max_key_bytes = kShortKeyBytes + 1;
+  const StatusOr<Manifest> read = ManifestFromJson(ManifestToJson(manifest));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->version, kLongKeysManifestVersion);
+  EXPECT_EQ(read->tables, manifest.tables);
 }
 
 TEST(Manifest, UnknownNamesAreIgnored) {

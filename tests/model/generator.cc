@@ -70,7 +70,7 @@ std::vector<std::string> DrawByteKeys(Random& random, size_t longest) {
     const std::string& other = *std::next(keys.begin(), static_cast<ptrdiff_t>(random.Below(keys.size())));
     switch (random.Below(4)) {
       case 0:
-        keys.insert(draw(random.Below(longest + 1)));
+        keys.insert(draw(random.Below(random.OneIn(2) ? longest + 1 : std::min<size_t>(longest, 64) + 1)));
         break;
       case 1:
         keys.insert(draw(longest));
@@ -97,6 +97,10 @@ TableSpec DrawTable(Random& random, size_t number, int owners) {
   }
   options.index =
       random.OneIn(3) ? IndexKind::kHash : OneOf(random, {IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex});
+  const size_t most_key_bytes = index::EntryOf(options.index).traits.max_key_bytes;
+  if (options.key_kind == index::KeyKind::kBytes && most_key_bytes > index::kShortKeyBytes && random.OneIn(2)) {
+    options.max_key_bytes = OneOf<size_t>(random, {65, 100, 255, 256, 500, 513, 1000, most_key_bytes});
+  }
   options.variable_length = !random.OneIn(3);
   options.payload_bytes =
       options.variable_length

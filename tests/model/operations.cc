@@ -90,9 +90,11 @@ Driver::Drawn Driver::Draw(const Op& op, Random* random) {
   drawn.table = op.places[0].table;
   const txn::TableOptions& table = world_.tables[drawn.table].options;
   drawn.key = world_.tables[drawn.table].keys[op.places[0].key];
-  if (table.key_kind == index::KeyKind::kBytes && table.max_key_bytes < index::kMaxKeyBytes && random->OneIn(40)) {
+  if (table.key_kind == index::KeyKind::kBytes && random->OneIn(40)) {
     drawn.too_long = true;
-    drawn.key.resize(table.max_key_bytes + 1 + random->Below(index::kMaxKeyBytes - table.max_key_bytes), 'x');
+    const size_t most = random->OneIn(2) ? index::kShortKeyBytes : 2 * index::kMaxKeyBytes;
+    const size_t beyond = most > table.max_key_bytes ? most - table.max_key_bytes : 1;
+    drawn.key.resize(table.max_key_bytes + 1 + random->Below(beyond), 'x');
   }
   drawn.row = model_.Find(drawn.table, drawn.key);
   return drawn;

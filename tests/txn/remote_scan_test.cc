@@ -31,7 +31,7 @@ class RemoteScanTest : public testing::TestWithParam<ReadPathPolicy> {
             {{.name = "rows", .index = IndexKind::kXStore, .payload_bytes = sizeof(Account), .expected_rows = kRows},
              {.name = "blobs",
               .key_kind = index::KeyKind::kBytes,
-              .max_key_bytes = index::kMaxKeyBytes,
+              .max_key_bytes = index::kShortKeyBytes,
               .index = IndexKind::kXStore,
               .payload_bytes = kMostBlob,
               .variable_length = true,

@@ -43,7 +43,8 @@ std::string TextOf(const Table& table, const index::Key& key) {
     const StatusOr<index::RectangleKey> rectangle = index::DecodeRectangleKey(key);
     if (rectangle.ok()) return absl::StrCat(rectangle->box.ToString(), " id ", rectangle->id);
   }
-  return Quoted(key.bytes());
+  if (key.size() <= index::kShortKeyBytes) return Quoted(key.bytes());
+  return absl::StrCat(Quoted(key.bytes().substr(0, index::kShortKeyBytes)), "... (", key.size(), " bytes)");
 }
 
 [[gnu::cold]] Status NoRectangle(const Table& table, const Status& why) {

@@ -4,9 +4,9 @@
 // A record brought by a READ is valid if it is untorn and unlocked (versioned.h) and holds the requested key. A locked
 // or torn one is READ again a few times, because its writer is between its first and last WRITE. Scans: remote_scan.cc.
 #include <algorithm>
-#include <array>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "base/sometimes.h"
 #include "index/record_image.h"
 #include "rdma/rpc.h"
@@ -27,16 +27,23 @@ using index::RecordBytes;
 
 namespace {
 
-// Largest first READ of a variable-length record; longer records take a second one.
+// Largest first READ of a variable-length record, or as many bytes as the key needs; longer records take a second one.
 constexpr size_t kFirstReadOfVariable = 512;
-static_assert(kFirstReadOfVariable <= kLineBytes + rdma::kReadBeyondBytes, "a record has one line at least");
+static_assert(std::max(kFirstReadOfVariable, index::HeaderReadBytes(index::kMaxKeyBytes)) <=
+                  kLineBytes + rdma::kReadBeyondBytes,
+              "a record has one line at least");
+
+// Room for a kTxnRead: in place for a short key.
+using Question = absl::InlinedVector<std::byte, 128>;
 
 }  // namespace
 
 uint32_t Access::FirstReadBytes(const Table& table, const Key& key) const {
   const TableOptions& options = table.options();
   const size_t whole = RecordBytes(key.size(), options.payload_bytes);
-  return static_cast<uint32_t>(options.variable_length ? std::min(whole, kFirstReadOfVariable) : whole);
+  if (!options.variable_length || whole <= kFirstReadOfVariable) return static_cast<uint32_t>(whole);
+  // LookAtRecord compares the key, of whatever length it is.
+  return static_cast<uint32_t>(std::max(kFirstReadOfVariable, index::HeaderReadBytes(key.size())));
 }
 
 // kConflict means here: READ again. If the record is longer than the image, request->payload_bytes is its length.
@@ -175,8 +182,8 @@ coro::Task<StatusOr<size_t>> Access::AskOwner(rdma::NodeId owner, rdma::MethodId
 }
 
 coro::Task<Status> Access::GetByCall(GetRequest* request, rdma::NodeId owner) {
-  std::array<std::byte, 128> message;
-  rdma::WireWriter writer(message);
+  Question message(sizeof(TableId) + index::WireKeyBytes(request->key));
+  rdma::WireWriter writer{std::span<std::byte>(message)};
   writer.PutU16(request->table->id());
   index::PutKey(writer, request->key);
   const std::span<const std::byte> question = writer.written();

@@ -2,6 +2,7 @@
 // with one doorbell for the records of all such owners; or a call that looks them all up at the owner. The calls, and
 // the READs, are in flight together.
 #include <algorithm>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -197,12 +198,14 @@ coro::Task<Status> Access::GetManyByCall(std::span<GetRequest> requests, const O
     }
     while (!pending.empty()) {
       rdma::WireWriter writer(buffers->request.room());
-      const std::span<const uint32_t> asked = pending.first(std::min(pending.size(), kMostKeysPerRead));
-      writer.PutU16(static_cast<uint16_t>(asked.size()));
-      for (const uint32_t i : asked) {
-        writer.PutU16(requests[i].table->id());
-        index::PutKey(writer, requests[i].key);
+      const std::span<std::byte> count = writer.Reserve(sizeof(uint16_t));
+      uint16_t n = 0;
+      for (; n < std::min(pending.size(), kMostKeysPerRead) && writer.room() >= kAskedKeyBytes; ++n) {
+        writer.PutU16(requests[pending[n]].table->id());
+        index::PutKey(writer, requests[pending[n]].key);
       }
+      std::memcpy(count.data(), &n, sizeof n);
+      const std::span<const uint32_t> asked = pending.first(n);
       const std::span<const std::byte> question = writer.written();
       StatusOr<size_t> size = co_await session_->channel->Call(
           group->owner, kTxnReadMany, question, buffers->response.room(), session_->local->options.call_timeout);

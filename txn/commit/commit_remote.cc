@@ -219,8 +219,8 @@ bool Commit::EncodePrepare(OwnerCall* call) {
     if (entry.table->OwnerOf(entry.key, session_->self) != call->node) continue;
     const std::span<std::byte> payload(writes_.arena().Allocate(entry.payload_bytes), entry.payload_bytes);
     writes_.CopyPayload(entry, 0, payload);
-    constexpr size_t kItemOverhead = 16 + index::kMaxKeyBytes;
-    if (writer.room() < payload.size() + kItemOverhead || PreparedBytes(prepared.size() + 1) > rdma::kMaxMessageBytes) {
+    if (writer.room() < PrepareItemBytes(entry.key, payload.size()) ||
+        PreparedBytes(prepared.size() + 1) > rdma::kMaxMessageBytes) {
       break;
     }
     txn::Put(writer, PrepareItem{entry.table->id(), entry.key, payload, move, move ? VersionOf(entry.seen) : 0});
@@ -410,8 +410,7 @@ bool Commit::EncodeFinish(OwnerCall* call, bool committed) {
   const std::span<std::byte> count = writer.Reserve(sizeof(uint16_t));
   call->finished.clear();
   uint16_t n = 0;
-  constexpr size_t kItemBytes = 64 + index::kMaxKeyBytes;
-  for (; call->next < writes_.size() && writer.room() >= kItemBytes; ++call->next) {
+  for (; call->next < writes_.size() && writer.room() >= FinishItemBytes(0); ++call->next) {
     WriteEntry& entry = writes_[call->next];
     FinishItem item;
     if (!FinishItemOf(entry, committed, &item) || item.record.node() != call->node) continue;

@@ -187,6 +187,8 @@ void OwnerService::ReleaseRecord(index::Context& context, const Table& table, rd
   if (IsAbsent(state)) {
     Sometimes<"repair: a placeholder of a dead node is taken out">();
     const index::OwnedKey key = index::LoadKey(record, table.options().key_kind);
+    // The dead node may have written any length there.
+    if (key.view().size() > table.options().max_key_bytes) return local_->index_damage.NoteStray(table, address);
     FinishOne(
         context,
         {.kind = FinishKind::kRemove, .table = table.id(), .key = key.view(), .record = address, .state = before});

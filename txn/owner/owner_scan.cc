@@ -21,7 +21,8 @@ constexpr size_t kMostRows = 1024;
 // Most leaves that one answer passes, with rows or without. They leave room for the longest row.
 constexpr size_t kMostWitnesses = 2048;
 constexpr size_t kWitnessBytes = 16;
-static_assert(256 + kMostWitnesses * kWitnessBytes + ScannedRowBytes(kMaxPayloadBytes) <= rdma::kMaxMessageBytes);
+static_assert(256 + kMostWitnesses * kWitnessBytes + ScannedRowBytes(index::kMaxKeyBytes, kMaxPayloadBytes) <=
+              rdma::kMaxMessageBytes);
 // Number of prefetched misses that take the time of one dependent miss: 23 ns each, where a dependent one takes 80 ns
 // (XStore, OSDI'20, section 3: 43 million random reads per second on one core).
 constexpr size_t kOverlappedMisses = 4;
@@ -104,7 +105,7 @@ StatusOr<size_t> OwnerService::Scan(std::span<const std::byte> request, std::spa
       GANNET_RETURN_IF_ERROR(CheckLead(*local_, *table, row.key, entry.record));
       return ConflictAtOwner();
     }
-    if (writer.room() < ScannedRowBytes(payload.size())) break;
+    if (writer.room() < ScannedRowBytes(row.key.size(), payload.size())) break;
     Put(writer, row);
     words.Add(memory + entry.record.offset(), row.state);
     ++n;

@@ -208,7 +208,8 @@ Status OwnerService::CheckItem(const FinishItem& item, uint64_t owner_bits) cons
   }
   const bool moved_known = item.kind != FinishKind::kReplace ||
                            LockedRecord(item.moved_to, item.table, Locked(item.moved_state, owner_bits)) != nullptr;
-  if (!known || !moved_known || item.key.kind() != table->options().key_kind) {
+  if (!known || !moved_known || item.key.kind() != table->options().key_kind ||
+      item.key.size() > table->options().max_key_bytes) {
     return absl::InvalidArgumentError(absl::StrCat("finish: ", item.record.ToString(), " is not a record of ",
                                                    NameOf(*table), " that the caller locked"));
   }

@@ -80,10 +80,9 @@ struct Caller {
 // A record that was asked for: not in the index, found, or still locked after a while.
 enum class ReadOutcome : uint8_t { kAbsent, kPresent, kLocked };
 
-// Most records of one kTxnReadMany.
+// Most records of one kTxnReadMany. There may be fewer: each needs this much room in the message.
 inline constexpr size_t kMostKeysPerRead = 1024;
-inline constexpr size_t kAskedKeyBytes = 8 + index::kMaxKeyBytes;
-static_assert(2 + kMostKeysPerRead * kAskedKeyBytes <= rdma::kMaxMessageBytes);
+inline constexpr size_t kAskedKeyBytes = sizeof(TableId) + index::kMostWireKeyBytes;
 
 // Largest size of an answer about one record with a payload of this size.
 constexpr size_t ReadAnswerBytes(size_t payload_bytes) {
@@ -141,6 +140,9 @@ inline Caller GetCaller(rdma::WireReader& reader) {
   return {name, reader.GetU64()};
 }
 
+inline size_t PrepareItemBytes(const Key& key, size_t payload_bytes) {
+  return 1 + sizeof(TableId) + index::WireKeyBytes(key) + sizeof(uint32_t) + payload_bytes + sizeof(uint64_t);
+}
 inline void Put(rdma::WireWriter& writer, const PrepareItem& item) {
   writer.PutU8(item.move ? 1 : 0);
   writer.PutU16(item.table);
@@ -284,9 +286,9 @@ struct ScannedRow {
   std::span<const std::byte> payload{};
 };
 
-// Largest size of a row with a payload of this size.
-constexpr size_t ScannedRowBytes(size_t payload_bytes) {
-  return 40 + index::kMaxKeyBytes + payload_bytes;
+// Largest size of a row with a key and a payload of these sizes.
+constexpr size_t ScannedRowBytes(size_t key_bytes, size_t payload_bytes) {
+  return 40 + key_bytes + payload_bytes;
 }
 
 inline void Put(rdma::WireWriter& writer, const ScanRequest& request) {

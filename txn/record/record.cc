@@ -18,7 +18,7 @@ StatusOr<NewRecord> MakeLockedRecord(rdma::SlabCache& slab, TableId table, const
   rdma::BeginWrite(*block, lines);
   const index::RecordMeta old = index::LoadMeta(*block);
   index::StoreHeader(*block,
-                     {.key_bytes = static_cast<uint8_t>(key.size()),
+                     {.key_bytes = static_cast<uint16_t>(key.size()),
                       .payload_bytes = static_cast<uint32_t>(payload.size()),
                       .table = table,
                       .incarnation = static_cast<uint16_t>(old.incarnation + 1)},
@@ -31,7 +31,7 @@ StatusOr<NewRecord> MakeLockedRecord(rdma::SlabCache& slab, TableId table, const
 void MakeLockedImage(std::span<std::byte> image, TableId table, const Key& key, std::span<const std::byte> payload,
                      uint16_t incarnation, uint64_t state, uint64_t owner_bits) {
   index::StoreHeader(image.data(),
-                     {.key_bytes = static_cast<uint8_t>(key.size()),
+                     {.key_bytes = static_cast<uint16_t>(key.size()),
                       .payload_bytes = static_cast<uint32_t>(payload.size()),
                       .table = table,
                       .incarnation = incarnation},

@@ -1,6 +1,6 @@
 // The content of the golden files. Those of each format version lie in v1/, v2/, v3/, v3-log-end/ (with the note of the
-// log's end). They were made once, by make_golden.cc of that version; no test writes them, and every later version of
-// Gannet must read them.
+// log's end), v3-long-keys/ (with that, and keys of kMaxKeyBytes in place of kShortKeyBytes). They were made once, by
+// make_golden.cc of that version; no test writes them, and every later version of Gannet must read them.
 //
 //   segment 1   run 1: batch 1, batch 2 with transactions of epochs that were not recovered, batch 3 torn
 //   segment 2   a crash interrupted its creation
@@ -33,12 +33,12 @@ inline std::string IntegerKey(uint8_t number) {
   return std::string(7, '\0') + static_cast<char>(number);
 }
 
-// The transactions that count, by batch.
-inline std::vector<std::vector<TestTransaction>> GoldenBatches() {
+// The transactions that count, by batch. `longest`: bytes of the longest keys.
+inline std::vector<std::vector<TestTransaction>> GoldenBatches(size_t longest) {
   const auto put = [](uint16_t table, uint64_t version, std::string key, std::string payload) {
     return TestChange{ChangeKind::kPut, table, version, std::move(key), std::move(payload)};
   };
-  const std::string long_key(kMaxKeyBytes, 'k');
+  const std::string long_key(longest, 'k');
   return {
       {{.epoch = 1, .changes = {put(1, 1, IntegerKey(1), "one"), put(2, 1, "", "")}},
        {.epoch = 2, .changes = {put(2, 7, long_key, std::string(300, 'p'))}}},
@@ -50,10 +50,10 @@ inline std::vector<std::vector<TestTransaction>> GoldenBatches() {
   };
 }
 
-inline std::vector<GoldenRecord> GoldenRecords() {
+inline std::vector<GoldenRecord> GoldenRecords(size_t longest) {
   return {{1, 0, 3, IntegerKey(1), "first"},
           {1, 4, 5, IntegerKey(2), std::string(5000, 'q')},
-          {2, 4, 6, std::string(kMaxKeyBytes, 'k'), ""}};
+          {2, 4, 6, std::string(longest, 'k'), ""}};
 }
 
 // The note of the log's end in segment 3 or 4. v1 to v3 have none.
@@ -67,7 +67,7 @@ inline EndNote GoldenNote(uint64_t segment) {
           .num_nodes = 2};
 }
 
-inline Manifest GoldenManifest() {
+inline Manifest GoldenManifest(size_t longest) {
   Manifest manifest;
   manifest.node = 0;
   manifest.num_nodes = 2;
@@ -83,8 +83,8 @@ inline Manifest GoldenManifest() {
   second.id = 2;
   second.name = "names";
   second.integer_keys = false;
-  second.max_key_bytes = 64;
-  second.index = "xstore";
+  second.max_key_bytes = static_cast<uint32_t>(longest);
+  second.index = longest > kShortKeyBytes ? "hash" : "xstore";
   second.replicated = true;
   manifest.tables = {first, second};
   return manifest;  // the caller adds the checkpoint

@@ -25,14 +25,18 @@ ImageFileSystem GoldenFiles(const std::string& version) {
   return files;
 }
 
-class GoldenTest : public testing::TestWithParam<std::string> {};
+class GoldenTest : public testing::TestWithParam<std::string> {
+ protected:
+  bool has_long_keys() const { return GetParam() == "v3-long-keys"; }
+  size_t longest() const { return has_long_keys() ? kMaxKeyBytes : kShortKeyBytes; }
+};
 
 TEST_P(GoldenTest, Log) {
   ImageFileSystem files = GoldenFiles(GetParam());
   const ReadResult read = ReadAll(files);
   ASSERT_TRUE(read.summary.ok()) << read.summary.status();
   std::vector<TestTransaction> expected;
-  for (const auto& batch : GoldenBatches()) expected.insert(expected.end(), batch.begin(), batch.end());
+  for (const auto& batch : GoldenBatches(longest())) expected.insert(expected.end(), batch.begin(), batch.end());
   EXPECT_EQ(read.transactions, expected);
   const LogSummary& summary = *read.summary;
   EXPECT_EQ(summary.first_segment, 1u);
@@ -52,13 +56,13 @@ TEST_P(GoldenTest, ManifestAndCheckpoint) {
   ImageFileSystem files = GoldenFiles(GetParam());
   const auto manifest = ReadManifest(files, kLogDirectory);
   ASSERT_TRUE(manifest.ok()) << manifest.status();
-  EXPECT_EQ(manifest->version, 1u);
+  EXPECT_EQ(manifest->version, has_long_keys() ? 3u : 1u);
   EXPECT_EQ(manifest->num_nodes, 2);
   EXPECT_EQ(manifest->application, "golden");
   ASSERT_EQ(manifest->tables.size(), 2u);
   for (size_t i = 0; i < 2; ++i) {
     const TableDescription& table = manifest->tables[i];
-    const TableDescription expected = GoldenManifest().tables[i];
+    const TableDescription expected = GoldenManifest(longest()).tables[i];
     EXPECT_EQ(table.id, expected.id);
     EXPECT_EQ(table.name, expected.name);
     EXPECT_EQ(table.integer_keys, expected.integer_keys);
@@ -90,10 +94,10 @@ TEST_P(GoldenTest, ManifestAndCheckpoint) {
     const Status read = ReadCheckpointFile(files, kLogDirectory, checkpoint.id, file, visit, nullptr);
     ASSERT_TRUE(read.ok()) << read;
   }
-  EXPECT_EQ(records, GoldenRecords());
+  EXPECT_EQ(records, GoldenRecords(longest()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Versions, GoldenTest, testing::Values("v1", "v2", "v3", "v3-log-end"),
+INSTANTIATE_TEST_SUITE_P(Versions, GoldenTest, testing::Values("v1", "v2", "v3", "v3-log-end", "v3-long-keys"),
                          [](const auto& version) {
                            return absl::StrReplaceAll(version.param, {{"-", "_"}});
                          });

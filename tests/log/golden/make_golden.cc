@@ -1,5 +1,5 @@
 // Makes the golden files of the current format version in an empty directory:
-//   ninja -C build make_golden && build/tests/log/golden/make_golden tests/log/golden/v3-log-end
+//   ninja -C build make_golden && build/tests/log/golden/make_golden tests/log/golden/v3-long-keys
 // Run once per format version. The files of older versions stay.
 #include <algorithm>
 #include <filesystem>
@@ -30,7 +30,7 @@ void FillWithOldContent(Image* image) {
 }
 
 void MakeLog(ImageFileSystem* files) {
-  const auto batches = GoldenBatches();
+  const auto batches = GoldenBatches(kMaxKeyBytes);
   SegmentHeader header = FirstHeader(4);
   header.num_nodes = 2;
   SegmentBuilder first(header);
@@ -69,13 +69,13 @@ Status MakeCheckpoint(FaultyFileSystem* disk) {
   auto writer = CheckpointWriter::Create(disk, kLogDirectory, kGoldenCheckpoint, 0);
   if (!writer.ok()) return writer.status();
   uint16_t table = 0;
-  for (const GoldenRecord& record : GoldenRecords()) {
+  for (const GoldenRecord& record : GoldenRecords(kMaxKeyBytes)) {
     if (record.table != table) GANNET_RETURN_IF_ERROR((*writer)->BeginTable(record.table));
     table = record.table;
     GANNET_RETURN_IF_ERROR(
         (*writer)->Add({record.table, record.epoch, record.version, BytesOf(record.key), BytesOf(record.payload)}));
   }
-  Manifest manifest = GoldenManifest();
+  Manifest manifest = GoldenManifest(kMaxKeyBytes);
   manifest.log_end = true;
   CheckpointDescription& checkpoint = manifest.checkpoints.emplace_back();
   GANNET_RETURN_IF_ERROR((*writer)->Finish(&checkpoint));
