@@ -43,7 +43,9 @@ StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Open(const TpccOptions& opti
     database_options.medium = *options.medium;
     database_options.group_commit = *options.group_commit;
     database_options.checkpoint_every = *options.checkpoint_every;
+    database_options.checkpoint_log_multiple = static_cast<double>(*options.checkpoint_at);
     database_options.log_preallocate_bytes = *options.log_preallocate;
+    database_options.log_keep_preallocated = options.keep_preallocated;
     database_options.application =
         TpccApplication(options.warehouses, options.load_seed, *options.ordered_index, *options.index_rights);
   }

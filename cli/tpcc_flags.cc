@@ -92,9 +92,16 @@ void AddDirectoryFlags(CLI::App& command, TpccOptions* o) {
       [](const std::string& text) { return ParseDuration(text, absl::ZeroDuration()); }, "TIME",
       "Interval of checkpoints during the run; each shortens the log. Default: 0s, never")
       ->group(group);
+  Add(
+      command, "--checkpoint-at", &o->checkpoint_at,
+      [](const std::string& text) { return ParseInteger(text, 0, 1000); }, "N",
+      "Take a checkpoint when the log since the last one has N times the bytes of the rows, and at least 32M.\n"
+      "Default: 2. 0: never")
+      ->group(group);
   Add(command, "--log-preallocate", &o->log_preallocate, ParseSizeOrZero, "SIZE",
       "Prepare this much of each node's log before the run, and reuse what checkpoints free: writing to new space\n"
-      "takes twice the work. Default: what the run may write, at most 4G and a quarter of the disk")
+      "takes twice the work; what the run does not use stays. Default: what the run may write, at most 4G and a\n"
+      "quarter of the disk, and the rest is removed")
       ->group(group);
 }
 

@@ -101,6 +101,7 @@ Json Of(const DurabilityReport& d, const TpccOptions& o) {
                {"log", d.log_description},
                {"group_commit_us", absl::ToDoubleMicroseconds(*o.group_commit)},
                {"checkpoint_every_seconds", absl::ToDoubleSeconds(*o.checkpoint_every)},
+               {"checkpoint_at", *o.checkpoint_at},
                {"log_preallocate_bytes", *o.log_preallocate},
                {"checkpoints", d.checkpoints},
                {"batches", d.log.batches},

@@ -81,6 +81,7 @@ Status NeedDirectory(const TpccOptions& o) {
                      : o.medium.has_value()           ? "--medium"
                      : o.group_commit.has_value()     ? "--group-commit"
                      : o.checkpoint_every.has_value() ? "--checkpoint-every"
+                     : o.checkpoint_at.has_value()    ? "--checkpoint-at"
                      : o.log_preallocate.has_value()  ? "--log-preallocate"
                      : o.in_flight.has_value()        ? "--in-flight"
                                                       : nullptr;
@@ -94,6 +95,8 @@ Status CompleteFromDirectory(TpccOptions* o) {
   o->medium = o->medium.value_or(txn::LogMedium::kFile);
   o->group_commit = o->group_commit.value_or(txn::DatabaseOptions{}.group_commit);
   o->checkpoint_every = o->checkpoint_every.value_or(absl::ZeroDuration());
+  o->checkpoint_at = o->checkpoint_at.value_or(static_cast<int64_t>(txn::DatabaseOptions{}.checkpoint_log_multiple));
+  o->keep_preallocated = o->log_preallocate.has_value();
   const bool logs = o->verb == TpccVerb::kRun && *o->durability != txn::DurabilityMode::kNone;
   o->log_preallocate = o->log_preallocate.value_or(logs ? LogOfRun(*o) : 0);
   std::error_code error;
@@ -158,6 +161,7 @@ Status NeedNoCluster(const TpccOptions& o) {
                      : o.medium.has_value()           ? "--medium"
                      : o.group_commit.has_value()     ? "--group-commit"
                      : o.checkpoint_every.has_value() ? "--checkpoint-every"
+                     : o.checkpoint_at.has_value()    ? "--checkpoint-at"
                      : o.log_preallocate.has_value()  ? "--log-preallocate"
                      : o.prefault.has_value()         ? "--prefault"
                                                       : nullptr;

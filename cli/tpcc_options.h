@@ -46,7 +46,9 @@ struct TpccOptions {
   std::optional<txn::LogMedium> medium;
   std::optional<absl::Duration> group_commit;
   std::optional<absl::Duration> checkpoint_every;  // 0: never
+  std::optional<int64_t> checkpoint_at;            // times the bytes of the rows; 0: never because of the log's size
   std::optional<uint64_t> log_preallocate;         // bytes per node
+  bool keep_preallocated = false;                  // set by Complete(): log_preallocate was given
   // Set by Complete(): the directory has been loaded before, with this seed.
   bool loaded = false;
   uint64_t load_seed = 1;

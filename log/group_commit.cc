@@ -30,6 +30,7 @@ constexpr uint64_t kPatienceNanos = 5'000'000'000;  // of Stop, for workers and 
 constexpr uint64_t kFlushesApart = 6;
 constexpr uint64_t kLongestGroupNanos = 1'300'000;
 constexpr uint64_t kHoldRoomNanos = 60'000'000'000;  // if the end of a checkpoint is never reported
+constexpr absl::Duration kAwaitRoom = absl::Seconds(1);
 constexpr uint64_t kRoomForHeaders = 64 * kDiskBlockBytes;
 
 uint64_t Nanos(absl::Duration duration) {
@@ -105,6 +106,7 @@ Status GroupCommit::Run() {
   {
     std::lock_guard lock(mutex_);
     running_ = false;
+    room_ensured_.notify_all();
   }
   ServeBeginSegment();
   if (CaughtUp() && !pending_) return absl::OkStatus();
@@ -134,9 +136,11 @@ uint64_t GroupCommit::Wanted() const {
 
 void GroupCommit::Round() {
   const bool urgent = shared_->signal.TakeUrgent();
+  const uint64_t room_ticket = RoomTicket();
   stopping_ = StopRequested();
   if (!BeginRun()) {
     ReportHealth();
+    ServeRoom(room_ticket);
     ServeBeginSegment();
     return;
   }
@@ -156,6 +160,7 @@ void GroupCommit::Round() {
     if (write_status_.ok()) EnsureRoom();
   }
   ReportHealth();
+  ServeRoom(room_ticket);
   ServeBeginSegment();
 }
 
@@ -238,7 +243,41 @@ Status GroupCommit::WriteBatch() {
   flush_nanos_ = NowNanos() - begun;
   std::lock_guard lock(mutex_);
   disk_statistics_ = segments_->statistics();
+  if (disk_statistics_.disk_bytes >= alarm_at_bytes_) {
+    alarm_at_bytes_ = UINT64_MAX;
+    alarm_();
+  }
   return status;
+}
+
+void GroupCommit::SetAlarm(uint64_t disk_bytes, std::function<void()> alarm) {
+  std::lock_guard lock(mutex_);
+  alarm_ = std::move(alarm);
+  alarm_at_bytes_ = alarm_ == nullptr ? UINT64_MAX : disk_bytes;
+  if (disk_statistics_.disk_bytes < alarm_at_bytes_) return;
+  alarm_at_bytes_ = UINT64_MAX;
+  alarm_();
+}
+
+void GroupCommit::AwaitRoom() {
+  std::unique_lock lock(mutex_);
+  if (!running_) return;  // Prepare does it
+  const uint64_t ticket = ++rooms_requested_;
+  shared_->signal.Urgent();
+  room_ensured_.wait_for(lock, kAwaitRoom, [&] { return rooms_ensured_ >= ticket || !running_; });
+}
+
+// Read before the round looks at the writers.
+uint64_t GroupCommit::RoomTicket() const {
+  std::lock_guard lock(mutex_);
+  return rooms_requested_;
+}
+
+void GroupCommit::ServeRoom(uint64_t ticket) {
+  std::lock_guard lock(mutex_);
+  if (rooms_ensured_ >= ticket) return;
+  rooms_ensured_ = ticket;
+  room_ensured_.notify_all();
 }
 
 // The buffers when a full disk is noticed, plus what workers may append until they notice it. Large transactions append
@@ -281,6 +320,11 @@ void GroupCommit::ReportHealth() {
 bool GroupCommit::SegmentRequested() const {
   std::lock_guard lock(mutex_);
   return segments_requested_ > segments_begun_;
+}
+
+bool GroupCommit::Requested() const {
+  std::lock_guard lock(mutex_);
+  return segments_requested_ > segments_begun_ || rooms_requested_ > rooms_ensured_;
 }
 
 StatusOr<uint64_t> GroupCommit::BeginSegment(bool give_back) {
@@ -331,6 +375,7 @@ StatusOr<uint64_t> GroupCommit::BeginSegmentNow(bool give_back) {
                            : give_back       ? SegmentSize::kLeast
                                              : SegmentSize::kSmall;
   GANNET_RETURN_IF_ERROR(segments_->Begin(RoomNeeded(), size));
+  segments_->Cut();
   RaiseCurrent(greatest_epoch_ + 1);
   return segments_->segment();
 }
@@ -353,7 +398,7 @@ bool GroupCommit::MayStop(uint64_t now_nanos) const {
 
 void GroupCommit::SleepUntilNextRound(uint64_t begun_nanos) {
   ThreadSignal& signal = shared_->signal;
-  const auto undisturbed = [this] { return !StopRequested() && !SegmentRequested(); };
+  const auto undisturbed = [this] { return !StopRequested() && !Requested(); };
   if (!write_status_.ok() || !peer_status_.ok())
     return signal.SleepUntilUrgent(std::min(retry_nanos_, std::max(interval_nanos_, kLeastPauseNanos)), undisturbed);
   if (flushed_ < round_wanted_ || shared_->durable.load(std::memory_order_relaxed) < round_wanted_) {

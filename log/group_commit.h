@@ -18,6 +18,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 
 #include "base/status.h"
 #include "base/thread.h"
@@ -46,6 +47,10 @@ class GroupCommit {
   // Lets the log take again the room that BeginSegment gave back.
   void TakeRoomAgain() { hold_until_nanos_.store(0, std::memory_order_relaxed); }
   LogStatistics DiskStatistics() const;
+  // Waits until a round has seen all writers that are open now, and made room for them or reported that there is none;
+  // but for a limited time: the disk may hang.
+  void AwaitRoom();
+  void SetAlarm(uint64_t disk_bytes, std::function<void()> alarm);
 
  private:
   uint64_t Wanted() const;
@@ -58,9 +63,12 @@ class GroupCommit {
   void Collect();
   Status WriteBatch();
   void EnsureRoom();
+  uint64_t RoomTicket() const;
+  void ServeRoom(uint64_t ticket);
   void ServeBeginSegment();
   StatusOr<uint64_t> BeginSegmentNow(bool give_back);
   bool SegmentRequested() const;
+  bool Requested() const;
   void ReportHealth();
   uint64_t RoomNeeded() const;
   bool CaughtUp() const;
@@ -110,6 +118,11 @@ class GroupCommit {
   bool give_back_requested_ = false;
   uint64_t begun_segment_ = 0;  // or why there is none
   Status begun_status_;
+  CondVar room_ensured_;
+  uint64_t rooms_requested_ = 0;
+  uint64_t rooms_ensured_ = 0;
+  uint64_t alarm_at_bytes_ = UINT64_MAX;
+  std::function<void()> alarm_;
   bool running_ = false;
   LogStatistics disk_statistics_;
 };

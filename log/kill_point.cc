@@ -13,10 +13,10 @@ namespace gannet::log {
 namespace {
 
 constexpr std::array<std::string_view, static_cast<size_t>(KillPoint::kCount)> kNames = {
-    "commit-locked",    "commit-appended",  "commit-installed", "batch-collected",     "batch-written",
-    "segment-created",  "segment-begun",    "segment-removed",  "log-end-noted",       "manifest-written",
-    "manifest-renamed", "checkpoint-begun", "checkpoint-table", "checkpoint-finished", "checkpoint-published",
-    "recovery-read",    "recovery-loaded",
+    "commit-locked",        "commit-appended",  "commit-installed", "batch-collected",  "batch-written",
+    "segment-created",      "segment-grown",    "segment-begun",    "segment-removed",  "log-end-noted",
+    "manifest-written",     "manifest-renamed", "checkpoint-begun", "checkpoint-table", "checkpoint-finished",
+    "checkpoint-published", "recovery-read",    "recovery-loaded",
 };
 static_assert(!kNames.back().empty(), "a kill point has no name");
 

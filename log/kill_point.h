@@ -20,6 +20,7 @@ enum class KillPoint : uint8_t {
   kBatchCollected,   // log thread: the epoch is drained, nothing is written
   kBatchWritten,     // durable, but no waiter has been told
   kSegmentCreated,   // preallocated, or taken for reuse; no header
+  kSegmentGrown,     // made longer, no header
   kSegmentBegun,     // header durable
   kSegmentRemoved,   // one of several
   kLogEndNoted,      // LOG-END is written, nothing relies on it yet

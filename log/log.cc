@@ -1,6 +1,7 @@
 #include "log/log.h"
 
 #include <algorithm>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -56,7 +57,7 @@ class ThreadedLog final : public Log {
     stopped_ = true;
     group_commit_.StopSoon();
     thread_.join();
-    const Status noted = segments_.NoteEnd();
+    const Status noted = segments_.Finish();
     if (result_.ok()) result_ = noted;
     if (result_.ok()) shared_.SetHealth(absl::FailedPreconditionError("the log was stopped"));
     return OwnCopy(result_);
@@ -65,6 +66,7 @@ class ThreadedLog final : public Log {
   StatusOr<std::unique_ptr<LogWriter>> OpenWriter() override {
     StatusOr<std::shared_ptr<WriterChannel>> channel = writers_.Open();
     GANNET_RETURN_IF_ERROR(channel.status());
+    group_commit_.AwaitRoom();
     return std::make_unique<LogWriter>(&shared_, std::move(*channel));
   }
 
@@ -95,6 +97,10 @@ class ThreadedLog final : public Log {
   Status health() const override { return shared_.Health(); }
   StatusOr<uint64_t> BeginSegment(bool give_back) override { return group_commit_.BeginSegment(give_back); }
   Status RemoveSegmentsBelow(uint64_t segment) override;
+
+  void SetAlarm(uint64_t disk_bytes, std::function<void()> alarm) override {
+    group_commit_.SetAlarm(disk_bytes, std::move(alarm));
+  }
 
   LogStatistics statistics() const override {
     LogStatistics total = group_commit_.DiskStatistics();

@@ -31,6 +31,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -47,7 +48,7 @@ namespace gannet::log {
 
 struct LogOptions {
   absl::Duration group_commit = absl::Microseconds(300);  // from one flush to the next, if there is something to flush
-  uint64_t segment_bytes = uint64_t{64} << 20;
+  uint64_t segment_bytes = uint64_t{64} << 20;  // of the largest segments; the first are small (segment_writer.h)
   // Per writer, rounded up to a power of two. It should hold what a writer appends in two or three group commits and
   // not be much larger, because all of it passes through the caches of a core. A segment holds at least twice the
   // content of all buffers; it is made larger if necessary.
@@ -59,6 +60,8 @@ struct LogOptions {
   // Number of bytes of the log that Create makes ready for use, or fewer if the disk has no room. Without
   // preallocation, space is filled with zeros just ahead of the writes, so it is written twice.
   uint64_t preallocate_bytes = 0;
+  // At the end, what was not used of it stays for the next run. False: it is removed.
+  bool keep_preallocated = true;
   absl::Duration retry_every = absl::Milliseconds(100);
   uint16_t node = 0;
   uint16_t num_nodes = 1;
@@ -105,7 +108,8 @@ class Log {
   // epoch (WaitDurable).
   virtual Status Stop() = 0;
 
-  // One per worker thread. The log must outlive it.
+  // One per worker thread. The log must outlive it. Returns when the log has room for what the writer may append; if
+  // the disk is full, health() has said so by then. If the disk hangs, returns after a second without either.
   virtual StatusOr<std::unique_ptr<LogWriter>> OpenWriter() = 0;
 
   // For commits of other nodes' workers, from any thread of this node. Appends the encoded changes `transaction` (a
@@ -139,6 +143,10 @@ class Log {
   virtual Status RemoveSegmentsBelow(uint64_t segment) = 0;
 
   virtual LogStatistics statistics() const = 0;
+  // Calls `alarm` once: at once if statistics().disk_bytes has reached `disk_bytes`, else when it does, in the log
+  // thread. Replaces the alarm before; when this returns, that one does not run and is not called any more. `alarm`
+  // must not call the log. Null: none.
+  virtual void SetAlarm(uint64_t disk_bytes, std::function<void()> alarm) = 0;
 
  protected:
   LogShared shared_;

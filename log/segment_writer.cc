@@ -12,8 +12,8 @@
 namespace gannet::log {
 namespace {
 
-// Room for batches in a small segment, in bytes: those of a checkpoint and of some epochs.
-constexpr uint64_t kSmallRoom = 15 * kDiskBlockBytes;
+// A small segment has room for the batches of a checkpoint and of some epochs.
+constexpr uint64_t kSmallSegmentBytes = 16 * kDiskBlockBytes;
 
 struct alignas(kDiskBlockBytes) HeaderBlock {
   std::byte bytes[kSegmentHeaderBytes];
@@ -26,6 +26,7 @@ SegmentWriter::SegmentWriter(FileSystem* files, std::string directory, const Log
       directory_(std::move(directory)),
       segment_bytes_(RoundUp(std::max<uint64_t>(options.segment_bytes, 2 * kSegmentHeaderBytes), kDiskBlockBytes)),
       preallocate_bytes_(options.preallocate_bytes),
+      keep_preallocated_(options.keep_preallocated),
       begin_(end),
       note_(files, directory_),
       segment_(end.segment),
@@ -38,10 +39,49 @@ SegmentWriter::SegmentWriter(FileSystem* files, std::string directory, const Log
   header_.recovered_epoch = end.recovered_epoch;
 }
 
-// Preallocated files stay for the next run.
 SegmentWriter::~SegmentWriter() {
+  DropUnused();
+}
+
+Status SegmentWriter::Finish() {
+  Status noted = NoteEnd();
+  DropUnused();
+  return noted;
+}
+
+void SegmentWriter::DropUnused() {
+  if (std::exchange(finished_, true)) return;
   TakeUsed();
-  while (preallocate_bytes_ < spares_.size() * segment_bytes_) DropSpare();
+  const uint64_t kept = keep_preallocated_ ? preallocate_bytes_ : 0;
+  while (BytesOf(spares_) > kept) DropSpare();
+  spares_.clear();
+}
+
+uint64_t SegmentWriter::BytesOf(const std::vector<Spare>& spares) {
+  uint64_t bytes = 0;
+  for (const Spare& spare : spares) bytes += spare.bytes;
+  return bytes;
+}
+
+const SegmentWriter::Spare* SegmentWriter::SpareFor(uint64_t room) const {
+  const auto found = std::find_if(spares_.rbegin(), spares_.rend(),
+                                  [room](const Spare& spare) { return spare.bytes - kSegmentHeaderBytes >= room; });
+  return found == spares_.rend() ? nullptr : &*found;
+}
+
+uint64_t SegmentWriter::NextBytes() const {
+  if (preallocate_bytes_ > 0) return segment_bytes_;
+  const uint64_t grown = RoundUp(std::max(WrittenSinceCut() / 2, last_interval_bytes_ / 4), kDiskBlockBytes);
+  return std::min(std::max(grown, kSmallSegmentBytes), segment_bytes_);
+}
+
+void SegmentWriter::Cut() {
+  last_interval_bytes_ = std::max(WrittenSinceCut(), last_interval_bytes_ / 2);
+  last_interval_files_ = std::max(files_since_cut_ - current_bytes_, last_interval_files_ / 2);
+  cut_at_bytes_ = statistics_.disk_bytes;
+  files_since_cut_ = current_bytes_;
+  DropSurplus();
+  NoteSpares();
 }
 
 std::string SegmentWriter::NewSparePath() {
@@ -62,72 +102,77 @@ Status SegmentWriter::PrepareFirst() {
       spares_made_.store(std::max(spares_made_.load(std::memory_order_relaxed), number + 1), std::memory_order_relaxed);
     }
     const std::string old_path = absl::StrCat(directory_, "/", name);
-    if (ready >= preallocate_bytes_) {
-      GANNET_RETURN_IF_ERROR(files_->Remove(old_path));
-      continue;
+    if (ready < preallocate_bytes_) {
+      StatusOr<Spare> spare = OpenUsed(old_path);
+      GANNET_RETURN_IF_ERROR(spare.status());
+      if (spare->bytes >= segment_bytes_) {
+        ready += spare->bytes;
+        spares_.push_back(*std::move(spare));
+        continue;
+      }
     }
-    const size_t before = spares_.size();
-    GANNET_RETURN_IF_ERROR(AddUsed(old_path));
-    if (spares_.size() > before) ready += spares_.back().bytes;
+    GANNET_RETURN_IF_ERROR(files_->Remove(old_path));
   }
   for (; ready < preallocate_bytes_; ready += spares_.back().bytes) {
-    const Status prepared = PrepareSpare(0, SegmentSize::kWhole);
-    if (absl::IsResourceExhausted(prepared)) break;
-    GANNET_RETURN_IF_ERROR(prepared);
+    const Status made = MakeSpare(segment_bytes_);
+    if (absl::IsResourceExhausted(made)) break;
+    GANNET_RETURN_IF_ERROR(Explained(made, "preallocating a segment"));
     spares_.back().file->FinishAllocation();
   }
+  NoteSpares();
   return absl::OkStatus();
 }
 
 bool SegmentWriter::OfferUsed(const std::string& path) {
+  StatusOr<Spare> spare = OpenUsed(path);
+  if (!spare.ok()) return false;
   const std::lock_guard lock(used_mutex_);
-  if (spares_seen_ + used_.size() >= MostKept()) return false;
-  used_.push_back(path);
+  if (spare->bytes < least_used_ || spare_bytes_ + BytesOf(used_) + spare->bytes > most_kept_) return false;
+  used_.push_back(*std::move(spare));
   return true;
 }
 
-// Files that cannot be used are removed; if that fails, the next run removes them.
 void SegmentWriter::TakeUsed() {
-  std::vector<std::string> used;
+  std::vector<Spare> used;
   {
     const std::lock_guard lock(used_mutex_);
     used.swap(used_);
   }
-  for (const std::string& path : used) {
-    if (!AddUsed(path).ok()) files_->Remove(path).IgnoreError();
+  for (Spare& spare : used) {
+    spares_.push_back(std::move(spare));
     MayDieHere(KillPoint::kSegmentCreated);
   }
-  NoteSpares();
+  if (!used.empty()) NoteSpares();
+}
+
+void SegmentWriter::DropSurplus() {
+  while (spares_.size() > 1 && BytesOf(spares_) - spares_.back().bytes >= MostKept()) DropSpare();
 }
 
 void SegmentWriter::NoteSpares() {
   const std::lock_guard lock(used_mutex_);
-  spares_seen_ = spares_.size();
+  spare_bytes_ = BytesOf(spares_);
+  most_kept_ = MostKept();
+  least_used_ = preallocate_bytes_ > 0 ? segment_bytes_ : NextBytes() / 2;
 }
 
-// A file that is too short (options differ between runs, or its creation was interrupted) is removed.
-Status SegmentWriter::AddUsed(const std::string& path) {
-  Spare spare{.file = nullptr, .bytes = 0, .path = path, .reused = true};
-  {
-    StatusOr<std::unique_ptr<File>> file = files_->Open(path, OpenMode::kReuse);
-    if (!file.ok()) return file.status();
-    const StatusOr<uint64_t> size = (*file)->Size();
-    if (!size.ok()) return size.status();
-    spare.bytes = *size;
-    spare.file = *std::move(file);
-  }
-  if (spare.bytes < segment_bytes_) {
-    spare.file.reset();
-    return files_->Remove(path);
-  }
-  spares_.push_back(std::move(spare));
-  return absl::OkStatus();
+StatusOr<SegmentWriter::Spare> SegmentWriter::OpenUsed(const std::string& path) const {
+  StatusOr<std::unique_ptr<File>> file = files_->Open(path, OpenMode::kReuse);
+  GANNET_RETURN_IF_ERROR(file.status());
+  const StatusOr<uint64_t> size = (*file)->Size();
+  GANNET_RETURN_IF_ERROR(size.status());
+  return Spare{.file = *std::move(file), .bytes = *size, .path = path, .reused = true};
 }
 
 Status SegmentWriter::Begin(uint64_t room, SegmentSize size) {
   TakeUsed();
   if (!begun()) GANNET_RETURN_IF_ERROR(NoteBegin());
-  if (!HasSpare(size >= SegmentSize::kSmall ? 0 : room)) GANNET_RETURN_IF_ERROR(PrepareSpare(room, size));
+  const Spare* spare = SpareFor(room);
+  if (spare == nullptr && (spares_.empty() || size < SegmentSize::kSmall)) {
+    GANNET_RETURN_IF_ERROR(PrepareSpare(room, size));
+    spare = SpareFor(room);
+  }
+  if (spare != nullptr) std::swap(spares_[static_cast<size_t>(spare - spares_.data())], spares_.back());
   Status status = WriteHeaderToSpare();
   if (status.ok()) status = NameSpare(SegmentName(segment_ + 1));
   if (!status.ok()) {
@@ -137,6 +182,7 @@ Status SegmentWriter::Begin(uint64_t room, SegmentSize size) {
   }
   current_ = std::move(spares_.back().file);
   current_bytes_ = spares_.back().bytes;
+  files_since_cut_ += current_bytes_;
   spares_.pop_back();
   NoteSpares();
   ++segment_;
@@ -226,7 +272,7 @@ Status SegmentWriter::Write(BatchBuffer* batch, const BatchHeader& header, uint6
 
 Status SegmentWriter::PrepareAhead(uint64_t room) {
   TakeUsed();
-  if (HasSpare(room) || RoomLeft() >= std::max(room, current_bytes_ / 2)) return absl::OkStatus();
+  if (SpareFor(room) != nullptr || RoomLeft() >= std::max(room, current_bytes_ / 2)) return absl::OkStatus();
   return PrepareSpare(room, SegmentSize::kWhole);
 }
 
@@ -239,10 +285,10 @@ void SegmentWriter::GiveBack() {
 Status SegmentWriter::PrepareSpare(uint64_t room, SegmentSize size) {
   const uint64_t fits = RoundUp(kSegmentHeaderBytes + room, kDiskBlockBytes);
   std::vector<uint64_t> sizes;
-  if (size != SegmentSize::kLeast) sizes.push_back(std::max(segment_bytes_, fits));
+  if (size != SegmentSize::kLeast) sizes.push_back(std::max(NextBytes(), fits));
   if (size == SegmentSize::kFits || size == SegmentSize::kSmall) sizes.push_back(fits);
   if (size >= SegmentSize::kSmall) {
-    sizes.push_back(kSegmentHeaderBytes + kSmallRoom);
+    sizes.push_back(kSmallSegmentBytes);
     sizes.push_back(kSegmentHeaderBytes + kDiskBlockBytes);
   }
   Status status = absl::ResourceExhaustedError("not tried");
@@ -250,8 +296,9 @@ Status SegmentWriter::PrepareSpare(uint64_t room, SegmentSize size) {
   for (const uint64_t bytes : sizes) {
     if (!absl::IsResourceExhausted(status) || bytes >= tried || bytes <= kSegmentHeaderBytes) continue;
     tried = bytes;
-    status = MakeSpare(bytes);
+    status = spares_.empty() ? MakeSpare(bytes) : GrowSpare(bytes);
   }
+  NoteSpares();
   return Explained(status, absl::StrCat("making a segment of ", tried, " bytes"));
 }
 
@@ -267,6 +314,19 @@ Status SegmentWriter::MakeSpare(uint64_t bytes) {
     return status;
   }
   MayDieHere(KillPoint::kSegmentCreated);
+  return absl::OkStatus();
+}
+
+Status SegmentWriter::GrowSpare(uint64_t bytes) {
+  Spare& spare = spares_.back();
+  if (Status status = spare.file->Allocate(bytes); !status.ok()) {
+    // The file can be used as it was only if the failure has left its length alone.
+    const StatusOr<uint64_t> size = spare.file->Size();
+    if (!absl::IsResourceExhausted(status) || !size.ok() || *size != spare.bytes) DropSpare();
+    return status;
+  }
+  spare.bytes = bytes;
+  MayDieHere(KillPoint::kSegmentGrown);
   return absl::OkStatus();
 }
 

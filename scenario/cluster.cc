@@ -145,6 +145,8 @@ Status Cluster::StartNode(int node) {
     options.log_segment_bytes = drawn_->log_segment_bytes;
     options.log_buffer_bytes = drawn_->log_buffer_bytes;
     options.checkpoint_every = absl::Milliseconds(static_cast<int64_t>(drawn_->seed % 4 * 5));
+    options.checkpoint_log_multiple = options.checkpoint_every == absl::ZeroDuration() ? 1 : 0;
+    options.checkpoint_log_least_bytes = 4 * drawn_->log_segment_bytes;
   }
   StatusOr<std::unique_ptr<txn::Database>> opened =
       txn::Database::Open(fabric_.get(), static_cast<rdma::NodeId>(node), options);

@@ -1,6 +1,7 @@
 #include "txn/database.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <mutex>
 #include <utility>
@@ -52,6 +53,9 @@ Status CheckNumbers(const DatabaseOptions& options) {
     return wrong("checkpoint_every", text(options.checkpoint_every), "positive, or 0 for never");
   }
   const auto number = [](auto value) { return absl::StrCat(value); };
+  if (!(options.checkpoint_log_multiple >= 0) || std::isinf(options.checkpoint_log_multiple)) {
+    return wrong("checkpoint_log_multiple", number(options.checkpoint_log_multiple), "positive, or 0 for never");
+  }
   if (options.recovery_threads < 1 || options.recovery_threads > kMostThreads) {
     return wrong("recovery_threads", number(options.recovery_threads), absl::StrCat("from 1 to ", kMostThreads));
   }
@@ -602,6 +606,10 @@ uint64_t Database::logged_epoch() const {
 uint64_t Database::durable_epoch() const {
   return state_->durability->durable_epoch();
 }
+CheckpointStatistics Database::checkpoint_statistics() const {
+  return state_->durability->checkpoint_statistics();
+}
+
 Status Database::log_health() const {
   return state_->durability->health();
 }

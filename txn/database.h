@@ -35,6 +35,7 @@
 #include "rdma/node_load.h"
 #include "txn/access_paths.h"
 #include "txn/blocking.h"
+#include "txn/checkpoint_statistics.h"
 #include "txn/precedence_statistics.h"
 #include "txn/read_path.h"
 #include "txn/table.h"
@@ -98,12 +99,22 @@ struct DatabaseOptions {
   absl::Duration group_commit = absl::Microseconds(300);
   // A commit that is not durable by then returns Unknown: it is in memory, and may or may not survive a crash.
   absl::Duration durable_within = absl::Seconds(10);
-  absl::Duration checkpoint_every = absl::ZeroDuration();      // 0: only by Checkpoint
+  // A checkpoint is taken when the log since the last one has this many times the bytes of the live rows in memory, and
+  // at least checkpoint_log_least_bytes. So a directory has at most about 2 + 3 * checkpoint_log_multiple times the
+  // bytes of the rows (two checkpoints and the log since the older one; docs/log_format.md, "Size"), or three times
+  // checkpoint_log_least_bytes if that is more, and recovery replays a bounded log. If one fails, for example on a full
+  // disk, the next attempt comes a second later, then two, four, up to a minute (checkpoint_statistics says why). 0:
+  // off.
+  double checkpoint_log_multiple = 2;
+  uint64_t checkpoint_log_least_bytes = uint64_t{32} << 20;
+  absl::Duration checkpoint_every = absl::ZeroDuration();      // also at this interval; 0: not
   uint64_t checkpoint_bytes_per_second = uint64_t{256} << 20;  // at least kLeastCheckpointRate; 0: as fast as the disk
-  uint64_t log_segment_bytes = uint64_t{64} << 20;
+  uint64_t log_segment_bytes = uint64_t{64} << 20;  // of the largest segments: the first have 64 KiB, later ones grow
   // Start prepares this much of the log, and checkpoints reuse what they free: writing to new space takes twice the
   // work. 0: a little, when it is needed.
   uint64_t log_preallocate_bytes = 0;
+  // What was prepared and not used stays for the next start. False: Close removes it.
+  bool log_keep_preallocated = true;
   // Per session, 4 KiB to kMaxLogBuffer. More than a few group commits only takes room in the processor's caches.
   size_t log_buffer_bytes = size_t{256} << 10;
   // For larger transactions: one may have changes of this size (keys, payloads, and 17 bytes for each); the change
@@ -119,8 +130,7 @@ struct DatabaseOptions {
   uint64_t memory_bytes = uint64_t{8} << 30;
 
   // Set by another thread or a signal handler: Start, BulkLoader and Checkpoint return Cancelled soon, also those that
-  // begin later. Transactions, Close and the checkpoints of checkpoint_every continue. May be null; must outlive the
-  // database.
+  // begin later. Transactions, Close and automatic checkpoints continue. May be null; must outlive the database.
   const std::atomic<bool>* stop = nullptr;
 };
 
@@ -247,6 +257,8 @@ class Database {
   uint64_t durable_epoch() const;
   // Ok, or the reason why commits cannot be made durable now.
   Status log_health() const;
+  // All zero without a log.
+  CheckpointStatistics checkpoint_statistics() const;
   // How the log is written; empty without one.
   std::string log_description() const;
 

@@ -101,6 +101,7 @@ class PosixFile final : public File {
 };
 
 void PosixFile::FillWithZeros(uint64_t begin, uint64_t end) {
+  if (zeros_ != nullptr) begin = std::min(begin, zeros_->next());
   zeros_.reset();
   // A separate open, because an error of a failed sync is reported only once per open file. Through /proc, because the
   // file may have been renamed. Without the descriptor writes are slower, but correct.

@@ -28,6 +28,11 @@ void ZeroAhead::Leave(uint64_t begin, uint64_t end) {
   piece_written_.wait(lock, [&] { return writing_end_ <= begin || writing_begin_ >= end; });
 }
 
+uint64_t ZeroAhead::next() const {
+  const std::lock_guard lock(mutex_);
+  return next_;
+}
+
 bool ZeroAhead::done() const {
   const std::lock_guard lock(mutex_);
   return done_;

@@ -30,6 +30,8 @@ class ZeroAhead {
   // Called before a write to [begin, end): from now on neither this range nor the space before it is filled. If the
   // piece that is being written overlaps, waits for it.
   void Leave(uint64_t begin, uint64_t end);
+  // Offset from which on nothing was begun: after this object is destroyed, another one may continue there.
+  uint64_t next() const;
   // True once everything is filled and synced, or filling has failed.
   bool done() const;
   void Wait();

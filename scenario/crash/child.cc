@@ -70,6 +70,10 @@ txn::DatabaseOptions DatabaseOptionsOf(const ChildOptions& options) {
   database.group_commit = options.group_commit;
   database.durable_within = absl::Seconds(60);
   database.checkpoint_every = options.checkpoint_every;
+  // Without an interval every other cycle has checkpoints because of the size of the log.
+  database.checkpoint_log_multiple =
+      options.checkpoint_every == absl::ZeroDuration() && options.cycle % 2 == 0 ? 0.25 : 0;
+  database.checkpoint_log_least_bytes = uint64_t{256} << 10;
   database.log_segment_bytes = uint64_t{1} << 20;
   database.log_buffer_bytes = size_t{64} << 10;
   database.application = "crashtest " + NameOf(options.test.workload);

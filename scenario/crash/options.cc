@@ -20,6 +20,7 @@ uint64_t MostPassages(std::string_view point) {
   if (point.starts_with("commit-")) return 400;
   if (point.starts_with("batch-")) return 60;
   if (point == "checkpoint-table") return 8;
+  if (point == "segment-grown") return 1;  // when the first session is opened
   if (point.starts_with("checkpoint-")) return 3;
   if (point.starts_with("manifest-") || point.starts_with("segment-")) return 3;
   return 1;  // recovery-
@@ -56,7 +57,8 @@ CyclePlan PlanCycle(const CrashOptions& options, uint64_t cycle) {
   plan.kill_count = static_cast<uint64_t>(random.Between(1, static_cast<int64_t>(MostPassages(plan.kill_point))));
   // For points that a start passes, too, some of the kills happen there.
   const bool at_start = plan.kill_point.starts_with("manifest-") || plan.kill_point.starts_with("segment-");
-  plan.armed_from_start = plan.kill_point.starts_with("recovery-") || (at_start && random.OneIn(2));
+  plan.armed_from_start =
+      plan.kill_point.starts_with("recovery-") || (at_start && random.OneIn(2)) || plan.kill_point == "segment-grown";
   plan.kill_after = options.cycle_time * (plan.kill_in_recovery ? 0.3 : 1.0) * random.Unit();
   static constexpr int kCheckpointMillis[] = {0, 20, 60};
   static constexpr int kGroupCommitMicros[] = {100, 500, 2000};

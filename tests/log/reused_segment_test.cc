@@ -181,7 +181,8 @@ TEST(PreallocatedLog, IsMadeOnce) {
   // Files of another size cannot be used.
   LogOptions larger = SmallSegments(0);
   auto log = StartLog(&disk, end, larger);
-  EXPECT_TRUE(NamesWith(disk, "new-segment-").empty()) << "nor is what nobody asks for";
+  EXPECT_LE(NamesWith(disk, "new-segment-").size(), 1u)
+      << "what nobody asks for is removed; one is for the next commits";
 }
 
 }  // namespace

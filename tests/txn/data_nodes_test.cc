@@ -1,4 +1,5 @@
 // Nodes that own no rows: the fabrics they run on, which rows they see, and that no other node waits for them.
+#include <limits>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -105,6 +106,8 @@ TEST(DataNodesTest, OptionsThatMakeNoSenseAreNamed) {
   expect({.group_commit = absl::Hours(1)}, "group_commit");
   expect({.durable_within = -absl::Seconds(1)}, "durable_within");
   expect({.checkpoint_every = -absl::Seconds(1)}, "checkpoint_every");
+  expect({.checkpoint_log_multiple = -0.5}, "checkpoint_log_multiple");
+  expect({.checkpoint_log_multiple = std::numeric_limits<double>::quiet_NaN()}, "checkpoint_log_multiple");
   expect({.log_segment_bytes = UINT64_MAX}, "log_segment_bytes");
   expect({.log_preallocate_bytes = UINT64_MAX}, "log_preallocate_bytes");
   expect({.log_large_buffer_bytes = kMaxLogLargeBuffer + 1}, "log_large_buffer_bytes");

@@ -24,11 +24,11 @@ void AwaitMore(const std::atomic<uint64_t>& count, uint64_t more) {
 }
 
 // Threads work, and from time to time the test checks what a power cut would leave.
-void CrashWhileWorking(uint64_t seed, absl::Duration checkpoint_every) {
+void CrashWhileWorking(uint64_t seed, const DatabaseOptions& options) {
   constexpr uint64_t kWorkers = 3;
   constexpr int kCopies = 6;
   const Disk disk = NewDisk(seed);
-  auto cluster = DurableCluster::Open(disk, HistoryTables(), {.database = {.checkpoint_every = checkpoint_every}});
+  auto cluster = DurableCluster::Open(disk, HistoryTables(), {.database = options});
   ASSERT_TRUE(cluster.ok()) << cluster.status();
   Database& database = (*cluster)->database();
   std::array<std::atomic<uint64_t>, kWorkers> acknowledged{};
@@ -76,11 +76,17 @@ void CrashWhileWorking(uint64_t seed, absl::Duration checkpoint_every) {
 }
 
 TEST(PowerCutTest, AcknowledgedTransactionsSurviveAPowerCut) {
-  for (uint64_t seed = 1; seed <= 5; ++seed) CrashWhileWorking(seed, absl::ZeroDuration());
+  for (uint64_t seed = 1; seed <= 5; ++seed) CrashWhileWorking(seed, {});
 }
 
 TEST(PowerCutTest, AlsoBesideCheckpoints) {
-  for (uint64_t seed = 11; seed <= 15; ++seed) CrashWhileWorking(seed, absl::Milliseconds(5));
+  for (uint64_t seed = 11; seed <= 15; ++seed) {
+    CrashWhileWorking(seed, {.checkpoint_every = absl::Milliseconds(5)});
+  }
+}
+
+TEST(PowerCutTest, AlsoBesideCheckpointsThatTheSizeOfTheLogCauses) {
+  for (uint64_t seed = 21; seed <= 25; ++seed) CrashWhileWorking(seed, {.checkpoint_log_least_bytes = 32 << 10});
 }
 
 // The power fails at each operation that changes a file, from the first start in an empty directory on: the result can

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/sometimes.h"
 #include "base/stop.h"
 #include "base/thread.h"
+#include "log/format.h"
 #include "log/kill_point.h"
 #include "txn/access/key_status.h"
 #include "txn/durable/epoch_words.h"
@@ -26,6 +29,10 @@ constexpr absl::Duration kDurableWithin = absl::Seconds(30);
 constexpr uint64_t kDiskMayFailNanos = 1'000'000'000;
 constexpr absl::Duration kLookAtDiskEvery = absl::Milliseconds(100);
 constexpr uint64_t kLockedForNanos = 10'000'000'000;
+// From a failed checkpoint that the size of the log caused to the next attempt: doubled each time.
+constexpr uint64_t kFirstRetryNanos = 1'000'000'000;
+constexpr uint64_t kLastRetryNanos = 60'000'000'000;
+constexpr uint64_t kNever = UINT64_MAX;
 
 // A copy of one committed record.
 struct RecordCopy {
@@ -94,14 +101,15 @@ Checkpointer::Checkpointer(const LocalNode* local, log::FileSystem* files, log::
   if (!manifest.ok()) return;
   RemoveCheckpoint(damaged_, &*manifest);
   NoteKept(*manifest);
+  old_log_bytes_ = BytesOfOldLog(*manifest);
 }
 
 Checkpointer::~Checkpointer() {
   Stop();
 }
 
-void Checkpointer::Start(absl::Duration every) {
-  thread_ = Thread("checkpoint", [this, every] { Run(every); });
+void Checkpointer::Start(const CheckpointTimes& times) {
+  thread_ = Thread("checkpoint", [this, times] { Run(times); });
 }
 
 void Checkpointer::Stop() {
@@ -111,20 +119,87 @@ void Checkpointer::Stop() {
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
+  log_->SetAlarm(0, nullptr);
 }
 
-void Checkpointer::Run(absl::Duration every) {
-  std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, every, [this] { return stop_; })) {
-    lock.unlock();
-    Take(/*stop=*/nullptr).IgnoreError();  // statistics() has the result; the next one tries again
-    lock.lock();
+// The results of the checkpoints are in statistics().
+void Checkpointer::Run(const CheckpointTimes& times) {
+  const auto every = static_cast<uint64_t>(absl::ToInt64Nanoseconds(times.every));
+  uint64_t next = every == 0 ? kNever : NowNanos() + every;
+  uint64_t retry_at = 0;
+  uint64_t pause = kFirstRetryNanos;
+  while (true) {
+    const bool outgrown = LogOutgrown(times);
+    const uint64_t at = outgrown ? std::min(next, retry_at) : next;
+    {
+      std::unique_lock lock(mutex_);
+      const uint64_t now = NowNanos();
+      const auto nanos = static_cast<int64_t>(std::min<uint64_t>(at - std::min(at, now), kLastRetryNanos));
+      wake_.wait_for(lock, absl::Nanoseconds(nanos), [this] { return stop_ || woken_; });
+      if (stop_) return;
+      woken_ = false;
+      if (NowNanos() < at) continue;
+      if (outgrown) ++statistics_.automatic;
+    }
+    const Status taken = Take(/*stop=*/nullptr);
+    const uint64_t now = NowNanos();
+    if (every != 0) next = now + every;
+    retry_at = taken.ok() ? 0 : now + pause;
+    pause = taken.ok() ? kFirstRetryNanos : std::min(2 * pause, kLastRetryNanos);
   }
 }
 
+uint64_t Checkpointer::BytesOfRows() const {
+  int64_t bytes = 0;
+  for (const Table* table : local_->tables) bytes += local_->record_bytes.Of(table->id());
+  return static_cast<uint64_t>(std::max<int64_t>(bytes, 0));
+}
+
+bool Checkpointer::LogOutgrown(const CheckpointTimes& times) {
+  if (times.log_multiple <= 0) return false;
+  const double wanted = times.log_multiple * static_cast<double>(BytesOfRows());
+  const uint64_t limit = std::max(static_cast<uint64_t>(std::min(wanted, 0x1p62)), times.log_least_bytes);
+  uint64_t from;
+  uint64_t old;
+  {
+    std::lock_guard lock(mutex_);
+    from = log_from_bytes_;
+    old = old_log_bytes_;
+  }
+  // Rows that come until then raise the limit, so it is computed again. Rows that go lower it; that is noticed a minute
+  // later at the latest.
+  if (old >= limit || log_->statistics().disk_bytes - from >= limit - old) return true;
+  log_->SetAlarm(from + (limit - old), [this] {
+    {
+      std::lock_guard lock(mutex_);
+      woken_ = true;
+    }
+    wake_.notify_all();
+  });
+  return false;
+}
+
+uint64_t Checkpointer::BytesOfOldLog(const log::Manifest& manifest) const {
+  const StatusOr<std::vector<std::string>> names = files_->List(directory_);
+  if (!names.ok()) return 0;
+  const uint64_t first = manifest.checkpoints.empty() ? 0 : manifest.checkpoints.front().first_segment;
+  std::vector<uint64_t> sizes;  // ascending by segment, as the names are
+  for (const std::string& name : *names) {
+    const std::optional<uint64_t> segment = log::SegmentOfName(name);
+    if (!segment.has_value() || *segment < first) continue;
+    const auto file = files_->Open(absl::StrCat(directory_, "/", name), log::OpenMode::kRead);
+    sizes.push_back(file.ok() ? (*file)->Size().value_or(0) : 0);
+  }
+  sizes.resize(sizes.size() - std::min<size_t>(sizes.size(), log_->statistics().segments));
+  return std::accumulate(sizes.begin(), sizes.end(), uint64_t{0});
+}
+
 CheckpointStatistics Checkpointer::statistics() const {
+  const uint64_t written = log_->statistics().disk_bytes;
   std::lock_guard lock(mutex_);
-  return statistics_;
+  CheckpointStatistics all = statistics_;
+  all.log_bytes = old_log_bytes_ + written - std::min(written, log_from_bytes_);
+  return all;
 }
 
 Status Checkpointer::Take(const std::atomic<bool>* stop) {
@@ -217,6 +292,7 @@ Status Checkpointer::TakeLocked() {
   const StatusOr<uint64_t> segment = log_->BeginSegment(give_back_);
   if (!segment.ok()) return segment.status();
   description.first_segment = *segment;
+  began_at_bytes_ = log_->statistics().disk_bytes;
   // Everything that was appended before the segment began has this epoch or an earlier one, and is installed once the
   // epoch is closed.
   const StatusOr<uint64_t> before = CloseEpoch();
@@ -260,6 +336,8 @@ Status Checkpointer::Publish(const log::CheckpointDescription& description) {
   {
     std::lock_guard lock(mutex_);
     statistics_.bytes += description.bytes();
+    old_log_bytes_ = 0;
+    log_from_bytes_ = began_at_bytes_;
   }
   GANNET_RETURN_IF_ERROR(log::RemoveStrayCheckpoints(*files_, directory_, *manifest));
   NoteKept(*manifest);

@@ -19,6 +19,7 @@
 #include "log/checkpoint.h"
 #include "log/file/file_system.h"
 #include "log/log.h"
+#include "txn/checkpoint_statistics.h"
 
 namespace gannet::txn {
 
@@ -27,12 +28,12 @@ class EpochWords;
 class Table;
 class UnsavedLoads;
 
-struct CheckpointStatistics {
-  uint64_t taken = 0;
-  uint64_t failed = 0;
-  uint64_t bytes = 0;  // of all that were taken
-  double seconds = 0;  // of the last one
-  Status last_status = {};
+// When checkpoints are taken that no program asked for; see DatabaseOptions.
+struct CheckpointTimes {
+  absl::Duration every;     // 0: at no interval
+  double log_multiple = 0;  // 0: not because of the size of the log
+  uint64_t log_least_bytes = 0;
+  bool any() const { return every > absl::ZeroDuration() || log_multiple > 0; }
 };
 
 class Checkpointer {
@@ -44,8 +45,8 @@ class Checkpointer {
                Mutex* manifest_mutex, const std::string& directory, uint64_t damaged);
   ~Checkpointer();
 
-  // Takes a checkpoint at this interval, in its own thread.
-  void Start(absl::Duration every);
+  // Takes checkpoints at these times, in its own thread.
+  void Start(const CheckpointTimes& times);
   void Stop();
 
   // Takes one now. Thread-safe; one at a time. Cancelled soon after *stop (may be null) has become true, if the files
@@ -54,7 +55,12 @@ class Checkpointer {
   CheckpointStatistics statistics() const;
 
  private:
-  void Run(absl::Duration every);
+  void Run(const CheckpointTimes& times);
+  // True if the log is too large. If not, the log wakes the thread when it may be.
+  bool LogOutgrown(const CheckpointTimes& times);
+  uint64_t BytesOfRows() const;
+  // Bytes of the segments that earlier runs left after the newest checkpoint.
+  uint64_t BytesOfOldLog(const log::Manifest& manifest) const;
   Status TakeLocked();
   // Calls TakeLocked; on a full disk repeatedly, as often as room could be made for it.
   Status TakeWithRoom();
@@ -83,6 +89,7 @@ class Checkpointer {
 
   Mutex take_mutex_;
   const std::atomic<bool>* take_stop_ = nullptr;  // of the checkpoint that is being taken
+  uint64_t began_at_bytes_ = 0;                   // disk_bytes of the log when the checkpoint that is being taken began
   bool give_back_ = false;  // the space that the log has prepared for later segments is given to the checkpoint
   // Checkpoints of this run and those at its begin, oldest first: (begin epoch, first segment).
   std::vector<std::pair<uint64_t, uint64_t>> cuts_;
@@ -90,6 +97,9 @@ class Checkpointer {
   mutable Mutex mutex_;       // guards the members below
   CondVar wake_;
   bool stop_ = false;
+  bool woken_ = false;           // by the log
+  uint64_t old_log_bytes_ = 0;   // after the newest checkpoint, of earlier runs
+  uint64_t log_from_bytes_ = 0;  // disk_bytes of the log when the newest checkpoint of this run began
   CheckpointStatistics statistics_;
   Thread thread_;
 };

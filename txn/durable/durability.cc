@@ -150,6 +150,7 @@ Status Durability::StartLog(const log::LogEnd& end) {
                         .buffer_bytes = options.log_buffer_bytes,
                         .large_buffer_bytes = options.log_large_buffer_bytes,
                         .preallocate_bytes = options.log_preallocate_bytes,
+                        .keep_preallocated = options.log_keep_preallocated,
                         .node = local_->id(),
                         .num_nodes = static_cast<uint16_t>(local_->fabric.num_nodes())});
   if (!log.ok()) return log.status();
@@ -162,9 +163,10 @@ Status Durability::StartLog(const log::LogEnd& end) {
   checkpointer_ = std::make_unique<Checkpointer>(
       local_, files_.get(), log_.get(), words_.get(), &loads_, &manifest_mutex_, directory_,
       recovery_.older_checkpoint_id == 0 ? uint64_t{0} : recovery_.checkpoint_id);
-  if (options.checkpoint_every > absl::ZeroDuration() && options.durability != DurabilityMode::kNone) {
-    checkpointer_->Start(options.checkpoint_every);
-  }
+  const CheckpointTimes times{.every = options.checkpoint_every,
+                              .log_multiple = options.checkpoint_log_multiple,
+                              .log_least_bytes = options.checkpoint_log_least_bytes};
+  if (times.any() && options.durability != DurabilityMode::kNone) checkpointer_->Start(times);
   return absl::OkStatus();
 }
 

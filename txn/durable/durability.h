@@ -74,6 +74,9 @@ class Durability {
   uint64_t logged_epoch() const { return log_ == nullptr ? 0 : log_->last_dirty_epoch(); }
   uint64_t durable_epoch() const { return log_ == nullptr ? 0 : log_->durable_epoch(); }
   Status health() const { return log_ == nullptr ? absl::OkStatus() : log_->health(); }
+  CheckpointStatistics checkpoint_statistics() const {
+    return checkpointer_ == nullptr ? CheckpointStatistics{} : checkpointer_->statistics();
+  }
   std::string Description() const { return files_ == nullptr ? "" : files_->Description(); }
   // Number for a transaction of several nodes that this node coordinates.
   uint64_t NextTransactionId();
