@@ -1,7 +1,6 @@
 #include "cli/data_command.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -9,11 +8,11 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <thread>
 
 #include "absl/strings/str_format.h"
 #include "base/quantity.h"
+#include "cli/command.h"
 #include "cli/data_backup.h"
 #include "cli/data_directory.h"
 #include "cli/data_recover.h"
@@ -27,7 +26,7 @@
 #include "cli/output_file.h"
 #include "cli/parse.h"
 #include "cli/progress.h"
-#include "cli/table.h"
+#include "cli/row_text.h"
 #include "cli/table_export.h"
 #include "cli/tpcc_options.h"
 
@@ -42,28 +41,13 @@ struct DataOptions {
   ExportOptions rows;
   std::string out;
   bool csv = false;  // of export; the default
+  bool json = false;
 };
 
 constexpr const char* kClusters =
     "A directory of several nodes has sub-directories node-0, node-1, ...; name their parent.";
 
-int Fail(const char* name, const Status& status) {
-  absl::FPrintF(stderr, "gannet %s: %s\n", name, status.message());
-  if (absl::IsCancelled(status)) return InterruptGuard::exit_code();
-  return absl::IsInvalidArgument(status) ? kExitBadFlags : kExitFailed;
-}
-
-// `status`; if Ctrl-C stopped the command, its message also says what is left.
-Status WithRest(const Status& status, const std::string& rest) {
-  if (!absl::IsCancelled(status)) return status;
-  return absl::CancelledError(absl::StrFormat("%s; %s", status.message(), rest));
-}
-
 constexpr const char* kNothingChanged = "nothing was changed";
-
-uint64_t DefaultMemoryPerNode() {
-  return (UsableMemoryBytes() / 4 * 3) & ~((uint64_t{2} << 20) - 1);
-}
 
 int RunRecover(const DataOptions& options) {
   RecoverOptions recover = options.recover;
@@ -123,6 +107,7 @@ Status ExportToFile(const std::string& directory, const ExportOptions& rows, con
 // `out` empty: standard output.
 int RunExport(const DataOptions& options) {
   ExportOptions rows = options.rows;
+  if (options.json) rows.format = RowFormat::kJson;
   rows.recover = options.recover;
   if (rows.recover.memory_per_node == 0) rows.recover.memory_per_node = DefaultMemoryPerNode();
   rows.recover.stop = &InterruptGuard::requested();
@@ -145,13 +130,6 @@ int RunBackup(const DataOptions& options) {
 int RunRestore(const DataOptions& options) {
   Progress().Step("restoring " + options.directory);
   return Report("restore", Restore(*DiskFiles(), options.directory, options.other, &InterruptGuard::requested()));
-}
-
-StatusOr<ByteText> ParseByteText(const std::string& text) {
-  static constexpr std::array<std::string_view, 2> kNames = {"hex", "text"};
-  const StatusOr<size_t> choice = ParseChoice(text, kNames);
-  if (!choice.ok()) return choice.status();
-  return *choice == 0 ? ByteText::kHex : ByteText::kText;
 }
 
 // A command whose options are passed to `run`, with an InterruptGuard.
@@ -206,22 +184,22 @@ void AddExport(CLI::App& app, int* exit_code) {
   const auto options = std::make_shared<DataOptions>();
   CLI::App* command =
       AddCommand(app, "export", "Write the rows of a table as CSV or JSON.",
-                 absl::StrFormat("Recovers the directory into memory, from its checkpoints and its log, and changes "
-                                 "nothing. A row is a line:\n"
-                                 "key,payload (or a JSON object). Integer keys are numbers. Rows come in the order of "
-                                 "their keys if the table's\n"
-                                 "index is ordered, else in any order. Of a directory in use, export a backup.\n%s\n\n"
-                                 "Example: gannet export data --table district --out district.csv",
-                                 kClusters),
+                 absl::StrFormat(
+                     "Recovers the directory into memory, from its checkpoints and its log, and changes nothing. A row "
+                     "is a line: key,payload\n(or a JSON object). gannet import reads it. Rows come in the order of "
+                     "their keys if the table's index keeps one,\nelse in any order. Of a directory in use, export a "
+                     "backup.\n%s\n\nExample: gannet export data district --out district.csv",
+                     kClusters),
                  options, RunExport, exit_code);
   AddDirectory(*command, "DIR", &options->directory, "The data directory");
-  AddPath(*command, "--table", &options->rows.table, "NAME", "Name of the table")->required();
-  CLI::Option* csv = command->add_flag("--csv", options->csv, "RFC 4180, with a header. This is the default");
-  command->add_flag("--json", options->rows.json, "One JSON object per line and row")->excludes(csv);
-  Add(*command, "--keys", &options->rows.keys, ParseByteText, "FORMAT",
-      "How byte keys are written: text (UTF-8, everything else escaped as in C) or hex. Default: text");
-  Add(*command, "--payloads", &options->rows.payloads, ParseByteText, "FORMAT",
-      "How payloads are written: hex or text. Default: hex");
+  AddPath(*command, "TABLE,--table", &options->rows.table, "NAME", "Name of the table")->required();
+  CLI::Option* csv =
+      command->add_flag("--csv", options->csv, "RFC 4180, with a header that names the forms. This is the default");
+  command->add_flag("--json", options->json, "One JSON object per line and row")->excludes(csv);
+  Add(*command, "--keys", &options->rows.forms.keys, ParseKeyForm, "FORM",
+      "How keys are written: text, hex, tuple or signed. Default: text");
+  Add(*command, "--payloads", &options->rows.forms.payloads, ParsePayloadForm, "FORM",
+      "How payloads are written: text or hex. Default: text");
   AddPath(*command, "--out", &options->out, "FILE",
           "Write to this file, which appears when it is complete. Default: standard output");
   AddThreads(*command, options.get());

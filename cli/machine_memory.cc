@@ -18,6 +18,11 @@ uint64_t UsableMemoryBytes() {
   return bytes;
 }
 
+uint64_t DefaultMemoryPerNode() {
+  constexpr uint64_t kLargePage = uint64_t{2} << 20;
+  return (UsableMemoryBytes() / 4 * 3) & ~(kLargePage - 1);
+}
+
 // The slab (rdma/slab.cc) and the region (rdma/shm/region.cc) end their messages about memory with these words.
 Status NameMemoryFlag(const Status& status) {
   const absl::string_view message = status.message();

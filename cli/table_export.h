@@ -6,27 +6,22 @@
 
 #include "base/status.h"
 #include "cli/data_recover.h"
+#include "cli/row_file.h"
+#include "cli/row_text.h"
 #include "log/file/file_system.h"
 
 namespace gannet::cli {
 
-// How bytes (byte keys, payloads) are written.
-enum class ByteText {
-  kHex,
-  kText,  // UTF-8 characters as they are, if all bytes are UTF-8; everything else escaped as in C ("\x00")
-};
-
 struct ExportOptions {
   std::string table;
-  bool json = false;  // one object per line and row; else CSV (RFC 4180) with a header
-  ByteText keys = ByteText::kText;
-  ByteText payloads = ByteText::kHex;
+  RowFormat format = RowFormat::kCsv;
+  RowForms forms;
   RecoverOptions recover;
 };
 
 // Recovers the directory into memory (changing nothing) and writes every row: node after node; in key order if the
-// table's index is ordered, else in any order. Writes a replicated table once. Integer keys are numbers. *rows: their
-// number. InvalidArgument if there is no such table; Unavailable if `to` cannot be written.
+// table's index keeps one, else in any order. Writes a replicated table once. *rows: their number. InvalidArgument if
+// there is no such table, or its keys cannot have this form; Unavailable if `to` cannot be written.
 Status ExportTable(log::FileSystem& files, const std::string& directory, const ExportOptions& options, std::FILE* to,
                    uint64_t* rows);
 

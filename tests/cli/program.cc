@@ -71,6 +71,7 @@ Program::Program(const std::vector<std::string>& arguments, const Surroundings& 
   if (pid_ == 0) {
     dup2(surroundings.out.empty() ? out.write : open(surroundings.out.c_str(), O_WRONLY), STDOUT_FILENO);
     dup2(err.write, STDERR_FILENO);
+    if (!surroundings.in.empty()) dup2(open(surroundings.in.c_str(), O_RDONLY), STDIN_FILENO);
     if (!surroundings.temporary_directory.empty()) setenv("TMPDIR", surroundings.temporary_directory.c_str(), 1);
     Limit(RLIMIT_FSIZE, surroundings.most_file_bytes);
     Limit(RLIMIT_AS, surroundings.most_address_space_bytes);

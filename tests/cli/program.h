@@ -19,6 +19,7 @@ struct Outcome {
 struct Surroundings {
   bool err_is_terminal = false;           // otherwise a pipe
   std::string out = {};                   // file for standard output; empty: a pipe
+  std::string in = {};                    // file for standard input; empty: inherited
   std::string temporary_directory = {};   // $TMPDIR; empty: inherited
   uint64_t most_file_bytes = 0;           // `ulimit -f`; 0: inherited
   uint64_t most_address_space_bytes = 0;  // `ulimit -v`; 0: inherited

@@ -1,0 +1,41 @@
+#include "cli/app.h"
+
+#include "cli/crash_command.h"
+#include "cli/data_command.h"
+#include "cli/devices_command.h"
+#include "cli/help_command.h"
+#include "cli/reproduce_command.h"
+#include "cli/rows_command.h"
+#include "cli/serve_command.h"
+#include "cli/shell_command.h"
+#include "cli/sim_command.h"
+#include "cli/tpcc_command.h"
+#include "cli/ycsb_command.h"
+
+namespace gannet::cli {
+
+std::unique_ptr<CLI::App> MakeApp(int* exit_code) {
+  auto app = std::make_unique<CLI::App>("Gannet: a transactional OLTP engine on memory that other machines can reach.",
+                                        "gannet");
+  app->set_version_flag("--version", "gannet " GANNET_VERSION, "Print the version and exit");
+  app->require_subcommand(1);
+  AddTpccCommand(*app, exit_code);
+  AddYcsbCommand(*app, exit_code);
+  AddServeCommand(*app, exit_code);
+  AddDevicesCommand(*app, exit_code);
+  AddRowCommands(*app, exit_code);
+  AddShellCommand(*app, exit_code);
+  AddDataCommands(*app, exit_code);
+  AddCrashCommand(*app, exit_code);
+  AddSimCommand(*app, exit_code);
+  AddReproduceCommand(*app, exit_code);
+  AddHelpCommand(*app, exit_code);
+  // Last, because a command that is added later would get the footer, too.
+  app->footer(
+      "Ctrl-C or SIGTERM stops a command soon: it says what is left, and exits with 130 or 143 (gannet serve: with "
+      "0).\n"
+      "Start with: gannet tpcc run --warehouses 2 --threads 2 --duration 10s");
+  return app;
+}
+
+}  // namespace gannet::cli

@@ -1,0 +1,70 @@
+// Files of rows: CSV (RFC 4180) with a header that names the forms of the columns, or one JSON object per line
+// (row_text.h). What RowWriter writes, RowReader reads.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "cli/csv.h"
+#include "cli/row_text.h"
+#include "index/key.h"
+
+namespace gannet::cli {
+
+enum class RowFormat : uint8_t {
+  kLines,  // for people: key, tab, payload; written only
+  kCsv,
+  kJson,
+};
+
+class RowWriter {
+ public:
+  // `to` must outlive it.
+  RowWriter(const RowText& text, RowFormat format, std::FILE* to) : text_(text), format_(format), to_(to) {}
+
+  // Unavailable: `to` cannot be written. Header comes first; it writes nothing unless the format has one.
+  Status Header();
+  Status Row(const index::Key& key, std::string_view payload);
+  uint64_t rows() const { return rows_; }
+
+ private:
+  Status Put(const std::string& text);
+
+  const RowText text_;
+  const RowFormat format_;
+  std::FILE* const to_;
+  uint64_t rows_ = 0;
+};
+
+class RowReader {
+ public:
+  // `text` says the table; the file says the forms. `from` must outlive it. Not kLines.
+  RowReader(const RowText& text, RowFormat format, std::FILE* from)
+      : text_(text), format_(format), from_(from), csv_(from) {}
+
+  // False: there is no further row. InvalidArgument says what is wrong with line().
+  StatusOr<bool> Next(RowBytesOwned* row);
+  // Of the last row, from 1.
+  uint64_t line() const { return line_; }
+
+ private:
+  StatusOr<bool> NextOfCsv(RowBytesOwned* row);
+  StatusOr<bool> NextOfJson(RowBytesOwned* row);
+  Status ReadHeader();
+
+  RowText text_;
+  const RowFormat format_;
+  std::FILE* const from_;
+  CsvReader csv_;
+  std::vector<std::string> fields_;
+  std::string json_;
+  uint64_t line_ = 0;
+  bool header_read_ = false;
+  size_t key_at_ = 0;  // of the columns; the payload is the other one
+};
+
+}  // namespace gannet::cli

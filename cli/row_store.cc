@@ -1,0 +1,92 @@
+#include "cli/row_store.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cli/data_directory.h"
+#include "log/log.h"
+#include "txn/durable/catalog.h"
+#include "txn/durable/recovery.h"
+
+namespace gannet::cli {
+namespace {
+
+// Most commands write a few rows. A segment grows if a transaction needs more.
+constexpr uint64_t kSegmentBytes = uint64_t{4} << 20;
+// Of small segments, before a command that writes takes a checkpoint, which removes them.
+constexpr uint64_t kMostSegments = 32;
+
+Status CheckOneNode(const std::string& directory, const StatusOr<std::vector<NodeData>>& nodes) {
+  if (!nodes.ok()) return nodes.status();
+  if (nodes->size() == 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(directory, " holds a database of ", nodes->size(),
+                                                 " nodes, and this command is for one; gannet tables and gannet export "
+                                                 "work with several"));
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<RowStore>> RowStore::OpenToRead(const std::string& directory, const RowStoreOptions& options) {
+  const std::shared_ptr<log::FileSystem> files = DiskFiles();
+  GANNET_RETURN_IF_ERROR(CheckOneNode(directory, ReadDataDirectory(*files, directory)));
+  std::unique_ptr<RowStore> store(new RowStore(directory));
+  auto fabric = rdma::ShmFabric::InProcess({.num_nodes = 1, .bytes_per_node = options.memory_bytes});
+  if (!fabric.ok()) return fabric.status();
+  store->fabric_ = *std::move(fabric);
+  // A database without a directory takes no lock and writes no log.
+  txn::DatabaseOptions in_memory;
+  in_memory.recovery_threads = options.threads;
+  in_memory.run_sessions = 1;
+  in_memory.stop = options.stop;
+  auto database = txn::Database::Open(store->fabric_.get(), 0, in_memory);
+  if (!database.ok()) return database.status();
+  store->database_ = *std::move(database);
+  GANNET_RETURN_IF_ERROR(txn::AdoptTables(*store->database_, *files, directory));
+  log::LogEnd end;
+  txn::RecoveryReport report;
+  GANNET_RETURN_IF_ERROR(txn::Recover(*store->database_, *files, directory, &end, &report));
+  GANNET_RETURN_IF_ERROR(store->database_->Start());
+  return store;
+}
+
+StatusOr<std::unique_ptr<RowStore>> RowStore::OpenToWrite(const std::string& directory,
+                                                          const RowStoreOptions& options) {
+  const std::shared_ptr<log::FileSystem> files = DiskFiles();
+  const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(*files, directory);
+  if (!options.create || !absl::IsNotFound(nodes.status())) GANNET_RETURN_IF_ERROR(CheckOneNode(directory, nodes));
+  std::unique_ptr<RowStore> store(new RowStore(directory));
+  store->writes_ = true;
+  txn::DatabaseOptions durable;
+  durable.create_if_missing = options.create;
+  durable.log_segment_bytes = kSegmentBytes;
+  durable.recovery_threads = options.threads;
+  durable.run_sessions = 1;
+  durable.memory_bytes = options.memory_bytes;
+  durable.stop = options.stop;
+  durable.files = files;
+  auto database = txn::Database::Open(directory, durable);
+  if (!database.ok()) return database.status();
+  store->database_ = *std::move(database);
+  GANNET_RETURN_IF_ERROR(store->database_->Start());
+  return store;
+}
+
+StatusOr<const txn::Table*> RowStore::FindTable(const std::string& name) const {
+  if (const txn::Table* table = database_->FindTable(name); table != nullptr) return table;
+  std::vector<std::string> names;
+  for (const txn::Table* table : database_->tables()) names.push_back(table->name());
+  return absl::InvalidArgumentError(absl::StrCat(
+      directory_, " has no table '", name, "'; it has ", names.empty() ? "none" : absl::StrJoin(names, ", "),
+      ". To make one: gannet create-table ", directory_, " ", name, " --key integer|bytes --payload N"));
+}
+
+Status RowStore::Close() {
+  if (!writes_) return absl::OkStatus();
+  if (database_->recovery().log_segments + database_->log_statistics().segments > kMostSegments) {
+    GANNET_RETURN_IF_ERROR(database_->Checkpoint());
+  }
+  return database_->Close();
+}
+
+}  // namespace gannet::cli

@@ -1,0 +1,542 @@
+#include "cli/rows_command.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/quantity.h"
+#include "cli/command.h"
+#include "cli/data_directory.h"
+#include "cli/exit_codes.h"
+#include "cli/flags.h"
+#include "cli/interrupt.h"
+#include "cli/machine_memory.h"
+#include "cli/parse.h"
+#include "cli/progress.h"
+#include "cli/row_file.h"
+#include "cli/row_import.h"
+#include "cli/row_scan.h"
+#include "cli/row_text.h"
+#include "cli/table.h"
+#include "index/rectangle.h"
+#include "index/registry.h"
+#include "nlohmann/json.hpp"
+#include "txn/durable/catalog.h"
+
+namespace gannet::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kDefaultKeyBytes = 64;
+
+struct RowOptions {
+  std::string table;
+  std::string key;
+  std::string value;
+  std::string file;
+  RowForms forms;
+  RowRange range;
+  bool json = false;
+  bool csv = false;
+  bool replace = false;
+  txn::TableOptions create;
+  bool fixed = false;
+};
+
+class DirectoryHost final : public RowHost {
+ public:
+  void AddFlags(CLI::App& command) override {
+    AddPath(command, "DIR", &directory_, "PATH", "The data directory")->required();
+    Add(command, "--memory-per-node", &memory_, ParseSize, "SIZE",
+        "Most memory for the rows, such as 8G. Default: three quarters of the machine's");
+  }
+
+  StatusOr<std::vector<log::TableDescription>> Tables() override {
+    const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(*DiskFiles(), directory_);
+    if (!nodes.ok()) return nodes.status();
+    StatusOr<txn::Catalog> catalog = txn::CatalogOf(*nodes);
+    if (!catalog.ok()) return catalog.status();
+    return std::move(catalog->tables);
+  }
+
+  StatusOr<RowStore*> Open(Access access) override {
+    interrupts_.emplace();
+    const RowStoreOptions options{.memory_bytes = memory_ == 0 ? DefaultMemoryPerNode() : memory_,
+                                  .threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency())),
+                                  .create = access == Access::kCreate,
+                                  .stop = stop()};
+    auto store = access == Access::kRead ? RowStore::OpenToRead(directory_, options)
+                                         : RowStore::OpenToWrite(directory_, options);
+    if (!store.ok()) return store.status();
+    store_ = *std::move(store);
+    return store_.get();
+  }
+
+  RowRunner runner() override { return store_->runner(); }
+  bool in_transaction() const override { return false; }
+  const std::atomic<bool>* stop() const override { return &InterruptGuard::requested(); }
+
+  int End(std::string_view command, const Status& status) override {
+    Status ended = status;
+    if (store_ != nullptr) ended.Update(store_->Close());
+    return ended.ok() ? kExitOk : Fail(command, NameMemoryFlag(ended));
+  }
+
+ private:
+  std::string directory_;
+  uint64_t memory_ = 0;
+  std::optional<InterruptGuard> interrupts_;
+  std::unique_ptr<RowStore> store_;
+};
+
+Status Named(const char* flag, const std::string& value, const Status& wrong) {
+  return absl::InvalidArgumentError(absl::StrCat(flag, " ", value, ": ", wrong.message()));
+}
+
+// A table of the opened directory, with the form of its rows.
+struct Opened {
+  RowStore* store = nullptr;
+  const txn::Table* table = nullptr;
+  std::optional<RowText> text;
+};
+
+StatusOr<Opened> OpenTable(const RowOptions& options, RowHost& host, RowHost::Access access) {
+  Opened opened;
+  const StatusOr<RowStore*> store = host.Open(access);
+  if (!store.ok()) return store.status();
+  opened.store = *store;
+  const StatusOr<const txn::Table*> table = opened.store->FindTable(options.table);
+  if (!table.ok()) return table.status();
+  opened.table = *table;
+  const StatusOr<RowText> text = RowText::For(**table, options.forms);
+  if (!text.ok()) return absl::InvalidArgumentError(absl::StrCat("--keys ", text.status().message()));
+  opened.text = *text;
+  return opened;
+}
+
+// The same, with the key of the command.
+StatusOr<txn::KeyCopy> OpenRow(const RowOptions& options, RowHost& host, RowHost::Access access, Opened* opened) {
+  StatusOr<Opened> table = OpenTable(options, host, access);
+  if (!table.ok()) return table.status();
+  *opened = *std::move(table);
+  StatusOr<txn::KeyCopy> key = opened->text->ParseKey(options.key);
+  if (!key.ok()) return Named("KEY", options.key, key.status());
+  return key;
+}
+
+Status NotThere(const Status& status) {
+  if (!absl::IsNotFound(status)) return status;
+  return absl::NotFoundError(absl::StrCat("there is no such row: ", status.message()));
+}
+
+Status Get(const RowOptions& options, RowHost& host) {
+  Opened opened;
+  const StatusOr<txn::KeyCopy> key = OpenRow(options, host, RowHost::Access::kRead, &opened);
+  if (!key.ok()) return key.status();
+  std::string payload;
+  GANNET_RETURN_IF_ERROR(NotThere(
+      host.runner()([&](txn::BlockingTransaction& t) { return t.Get(*opened.table, key->view(), &payload); })));
+  if (options.json) return RowWriter(*opened.text, RowFormat::kJson, stdout).Row(key->view(), payload);
+  absl::PrintF("%s\n", opened.text->PayloadText(payload));
+  return absl::OkStatus();
+}
+
+Status Put(const RowOptions& options, RowHost& host) {
+  Opened opened;
+  const StatusOr<txn::KeyCopy> key = OpenRow(options, host, RowHost::Access::kWrite, &opened);
+  if (!key.ok()) return key.status();
+  const StatusOr<std::string> payload = opened.text->ParsePayload(options.value);
+  if (!payload.ok()) return Named("VALUE", options.value, payload.status());
+  return host.runner()([&](txn::BlockingTransaction& t) {
+    return t.Upsert(*opened.table, key->view(), std::as_bytes(std::span(*payload)));
+  });
+}
+
+Status Delete(const RowOptions& options, RowHost& host) {
+  Opened opened;
+  const StatusOr<txn::KeyCopy> key = OpenRow(options, host, RowHost::Access::kWrite, &opened);
+  if (!key.ok()) return key.status();
+  return NotThere(host.runner()([&](txn::BlockingTransaction& t) { return t.Remove(*opened.table, key->view()); }));
+}
+
+Status Scan(const RowOptions& options, RowHost& host) {
+  const StatusOr<Opened> opened = OpenTable(options, host, RowHost::Access::kRead);
+  if (!opened.ok()) return opened.status();
+  RowWriter writer(*opened->text, options.json ? RowFormat::kJson : RowFormat::kLines, stdout);
+  const Status scanned =
+      ScanRows(*opened->store, host.runner(), host.in_transaction(), *opened->table, *opened->text, options.range,
+               /*keys_only=*/false, host.stop(),
+               [&](const index::Key& key, std::string_view payload) { return writer.Row(key, payload); });
+  return WithRest(scanned, "the output is not complete");
+}
+
+StatusOr<uint64_t> CountOf(const RowOptions& options, RowHost& host, const Opened& opened) {
+  uint64_t rows = 0;
+  GANNET_RETURN_IF_ERROR(ScanRows(*opened.store, host.runner(), host.in_transaction(), *opened.table, *opened.text,
+                                  options.range, /*keys_only=*/true, host.stop(),
+                                  [&](const index::Key&, std::string_view) {
+                                    ++rows;
+                                    return absl::OkStatus();
+                                  }));
+  return rows;
+}
+
+// Without a table: the rows of each.
+Status CountAll(const RowOptions& options, RowHost& host) {
+  if (!options.range.whole()) {
+    return absl::InvalidArgumentError("--from, --to and --prefix are of one table's keys; name the table");
+  }
+  const StatusOr<RowStore*> store = host.Open(RowHost::Access::kRead);
+  if (!store.ok()) return store.status();
+  Table text({"table", "rows"});
+  for (const txn::Table* table : (*store)->database().tables()) {
+    const StatusOr<RowText> form = RowText::For(*table, {});
+    if (!form.ok()) return form.status();
+    const StatusOr<uint64_t> rows = CountOf(options, host, {.store = *store, .table = table, .text = *form});
+    if (!rows.ok()) return rows.status();
+    text.Add({table->name(), WithCommas(*rows)});
+    if (options.json) absl::PrintF("%s\n", Json{{"table", table->name()}, {"rows", *rows}}.dump());
+  }
+  if (!options.json) absl::PrintF("%s", text.ToString());
+  return absl::OkStatus();
+}
+
+Status CountRows(const RowOptions& options, RowHost& host) {
+  if (options.table.empty()) return CountAll(options, host);
+  const StatusOr<Opened> opened = OpenTable(options, host, RowHost::Access::kRead);
+  if (!opened.ok()) return opened.status();
+  const StatusOr<uint64_t> rows = CountOf(options, host, *opened);
+  if (!rows.ok()) return rows.status();
+  if (options.json) {
+    absl::PrintF("%s\n", Json{{"table", options.table}, {"rows", *rows}}.dump());
+  } else {
+    absl::PrintF("%d\n", *rows);
+  }
+  return absl::OkStatus();
+}
+
+Status Tables(const RowOptions& options, RowHost& host) {
+  const StatusOr<std::vector<log::TableDescription>> tables = host.Tables();
+  if (!tables.ok()) return tables.status();
+  Table text({"table", "keys", "index", "payload", "placement", "note"});
+  for (const log::TableDescription& table : *tables) {
+    if (options.json) {
+      absl::PrintF("%s\n", Json{{"table", table.name},
+                                {"keys", table.integer_keys ? "integer" : "bytes"},
+                                {"max_key_bytes", table.max_key_bytes},
+                                {"index", table.index},
+                                {"index_options", table.index_options},
+                                {"payload_bytes", table.payload_bytes},
+                                {"variable_length", table.variable_length},
+                                {"placement", table.replicated ? std::string(txn::kReplicated) : table.placement},
+                                {"application", table.application}}
+                               .dump());
+      continue;
+    }
+    text.Add({table.name, table.integer_keys ? "integer" : absl::StrCat("up to ", table.max_key_bytes, " bytes"),
+              table.index, absl::StrCat(table.variable_length ? "up to " : "", table.payload_bytes, " bytes"),
+              table.replicated ? std::string(txn::kReplicated) : table.placement, table.application});
+  }
+  if (!options.json) absl::PrintF("%s", text.ToString());
+  return absl::OkStatus();
+}
+
+// These are durable by themselves, and cannot be a part of a transaction.
+Status CheckNoTransaction(RowHost& host, const char* what) {
+  if (!host.in_transaction()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(what, " is not a part of a transaction; commit first"));
+}
+
+Status CreateTable(const RowOptions& options, RowHost& host, bool create) {
+  GANNET_RETURN_IF_ERROR(CheckNoTransaction(host, "create-table"));
+  txn::TableOptions table = options.create;
+  table.name = options.table;
+  table.variable_length = !options.fixed;
+  // A rectangle has a size of its own.
+  if (index::EntryOf(table.index).traits.spatial) {
+    table.key_kind = index::KeyKind::kBytes;
+    table.max_key_bytes = index::RectangleKey::kBytes;
+  } else if (table.key_kind == index::KeyKind::kInteger) {
+    if (table.max_key_bytes != 0) {
+      return absl::InvalidArgumentError("--max-key-bytes is of byte keys; leave it out, or give --key bytes");
+    }
+    table.max_key_bytes = index::kIntegerKeyBytes;
+  } else if (table.max_key_bytes == 0) {
+    table.max_key_bytes = std::min(kDefaultKeyBytes, index::kMaxKeyBytes);
+  }
+  const StatusOr<RowStore*> store = host.Open(create ? RowHost::Access::kCreate : RowHost::Access::kWrite);
+  if (!store.ok()) {
+    if (!absl::IsNotFound(store.status())) return store.status();
+    return absl::NotFoundError(absl::StrCat(store.status().message(), "; --create makes a new database"));
+  }
+  if ((*store)->database().FindTable(table.name) != nullptr) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("there is a table '", table.name, "' already (gannet tables shows it)"));
+  }
+  return (*store)->database().CreateTable(table).status();
+}
+
+struct Closer {
+  void operator()(std::FILE* file) const {
+    if (file != stdin) std::fclose(file);
+  }
+};
+
+StatusOr<RowFormat> FormatOf(const RowOptions& options) {
+  if (options.csv) return RowFormat::kCsv;
+  if (options.json || absl::EndsWith(options.file, ".json") || absl::EndsWith(options.file, ".jsonl")) {
+    return RowFormat::kJson;
+  }
+  if (absl::EndsWith(options.file, ".csv")) return RowFormat::kCsv;
+  return absl::InvalidArgumentError(
+      absl::StrCat("FILE ", options.file, ": its name does not say the format; give --csv or --json"));
+}
+
+Status Import(const RowOptions& options, RowHost& host) {
+  GANNET_RETURN_IF_ERROR(CheckNoTransaction(host, "import, which makes transactions of its own,"));
+  const StatusOr<RowFormat> format = FormatOf(options);
+  if (!format.ok()) return format.status();
+  const std::unique_ptr<std::FILE, Closer> file(options.file == "-" ? stdin : std::fopen(options.file.c_str(), "re"));
+  if (file == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("FILE ", options.file, ": cannot be read: ", std::strerror(errno)));
+  }
+  const StatusOr<Opened> opened = OpenTable(options, host, RowHost::Access::kWrite);
+  if (!opened.ok()) return opened.status();
+  Progress progress;
+  RowReader reader(*opened->text, *format, file.get());
+  const ImportResult result =
+      ImportRows(host.runner(), *opened->table, &reader,
+                 {.replace = options.replace, .stop = host.stop(), .progress = [&](uint64_t rows) {
+                    progress.Count(absl::StrFormat("importing into %s: %s", options.table, Count(rows, "row")));
+                  }});
+  progress.EndCount();
+  if (result.status.ok()) {
+    absl::FPrintF(stderr, "%s: %s imported into table %s\n", options.file, Count(result.rows, "row"), options.table);
+    return absl::OkStatus();
+  }
+  std::string rest = absl::StrCat("; imported: ",
+                                  result.rows == 0 ? "nothing" : absl::StrCat("the first ", Count(result.rows, "row")));
+  if (absl::IsAlreadyExists(result.status)) {
+    absl::StrAppend(&rest, "; with --replace such rows are replaced");
+  } else if (result.rows > 0) {
+    absl::StrAppend(&rest, "; to run it again, give --replace");
+  }
+  const bool names_line = absl::IsAlreadyExists(result.status) || absl::IsInvalidArgument(result.status);
+  return Status(absl::IsInvalidArgument(result.status) ? absl::StatusCode::kFailedPrecondition : result.status.code(),
+                absl::StrCat(names_line ? absl::StrCat(options.file, " ") : "",
+                             absl::IsAlreadyExists(result.status) ? "has a row that is there already, " : "",
+                             result.status.message(), rest));
+}
+
+// Adds a command that runs `run` and ends with its result.
+CLI::App* AddRowCommand(CLI::App& app, const char* name, const char* description, const std::string& footer,
+                        const std::shared_ptr<RowHost>& host, const std::shared_ptr<RowOptions>& options,
+                        const std::function<Status(const RowOptions&, RowHost&)>& run, int* exit_code) {
+  CLI::App* command = app.add_subcommand(name, description);
+  command->footer(footer);
+  host->AddFlags(*command);
+  command->callback([=, name = std::string(name)] { *exit_code = host->End(name, run(*options, *host)); });
+  return command;
+}
+
+CLI::Option* AddTable(CLI::App& command, RowOptions* options) {
+  return AddPath(command, "TABLE", &options->table, "NAME", "Name of the table");
+}
+
+void AddKeyForm(CLI::App& command, RowOptions* options) {
+  Add(command, "--keys", &options->forms.keys, ParseKeyForm, "FORM",
+      "How keys are written: text, hex, tuple or signed. Default: text");
+}
+
+void AddForms(CLI::App& command, RowOptions* options) {
+  AddKeyForm(command, options);
+  Add(command, "--payloads", &options->forms.payloads, ParsePayloadForm, "FORM",
+      "How payloads are written: text or hex. Default: text");
+}
+
+void AddKey(CLI::App& command, RowOptions* options) {
+  command.add_option("KEY", options->key, "The key")->required();
+}
+
+void AddJson(CLI::App& command, RowOptions* options, const char* description) {
+  command.add_flag("--json", options->json, description);
+}
+
+void AddRange(CLI::App& command, RowRange* range) {
+  const auto set = [&command](const char* flag, std::optional<std::string>* target, const char* description) {
+    return command
+        .add_option_function<std::string>(
+            flag, [target](const std::string& text) { *target = text; }, description)
+        ->type_name("KEY");
+  };
+  CLI::Option* from = set("--from", &range->from, "Only this key and greater ones");
+  CLI::Option* to = set("--to", &range->to, "Only keys that are smaller than this one");
+  set("--prefix", &range->prefix, "Only byte keys that begin so, or tuples with these first fields")
+      ->excludes(from)
+      ->excludes(to);
+}
+
+constexpr const char* kForms =
+    "Keys: integers are decimal numbers. Bytes are text, in which \\\\, \\n, \\r, \\t and \\xNN stand for one byte; "
+    "--keys hex takes\npairs of digits, --keys tuple fields such as (12,\"Main\",2.5), --keys signed numbers that may "
+    "be negative. Rectangles\nare (min_x,min_y,max_x,max_y,id). Payloads: text in the same form, or hex. A key or "
+    "value that begins with - goes\nbehind --.";
+constexpr const char* kReads =
+    "Recovers the directory into memory and changes nothing. Of a directory in use, ask a backup.";
+constexpr const char* kWrites = "Opens the directory, which no other process may have open.";
+constexpr const char* kFound = "Exit code: 0 found, 1 not found or failed, 2 wrong command line.";
+
+void AddPointCommands(CLI::App& app, const std::shared_ptr<RowHost>& host, int* exit_code) {
+  const auto get = std::make_shared<RowOptions>();
+  CLI::App* command =
+      AddRowCommand(app, "get", "Print the payload of one row.",
+                    absl::StrFormat("%s %s\n%s\n\nExample: gannet get data cities Oslo", kReads, kFound, kForms), host,
+                    get, Get, exit_code);
+  AddTable(*command, get.get())->required();
+  AddKey(*command, get.get());
+  AddForms(*command, get.get());
+  AddJson(*command, get.get(), "A JSON object with the key, too");
+
+  const auto put = std::make_shared<RowOptions>();
+  command = AddRowCommand(app, "put", "Insert a row, or replace its payload.",
+                          absl::StrFormat("%s The row is durable when the command ends.\n%s\n\nExample: gannet put "
+                                          "data cities Oslo 'Norway, 709000'",
+                                          kWrites, kForms),
+                          host, put, Put, exit_code);
+  AddTable(*command, put.get())->required();
+  AddKey(*command, put.get());
+  command->add_option("VALUE", put->value, "The payload")->required();
+  AddForms(*command, put.get());
+
+  const auto remove = std::make_shared<RowOptions>();
+  command =
+      AddRowCommand(app, "delete", "Remove one row.",
+                    absl::StrFormat("%s %s\n%s\n\nExample: gannet delete data cities Oslo", kWrites, kFound, kForms),
+                    host, remove, Delete, exit_code);
+  AddTable(*command, remove.get())->required();
+  AddKey(*command, remove.get());
+  AddKeyForm(*command, remove.get());
+}
+
+void AddScans(CLI::App& app, const std::shared_ptr<RowHost>& host, int* exit_code) {
+  const auto scan = std::make_shared<RowOptions>();
+  CLI::App* command =
+      AddRowCommand(app, "scan", "Print the rows of a range: key, tab, payload.",
+                    absl::StrFormat("%s Rows come in the order of their keys; of a table whose index is not ordered, "
+                                    "in any order, and without\na range.\n%s\n\nExample: gannet scan data cities "
+                                    "--prefix S --limit 10",
+                                    kReads, kForms),
+                    host, scan, Scan, exit_code);
+  AddTable(*command, scan.get())->required();
+  AddRange(*command, &scan->range);
+  Add(
+      *command, "--limit", &scan->range.limit, [](const std::string& text) { return ParseCount(text, 0, INT64_MAX); },
+      "N", "At most so many rows, such as 100 or 10K. Default: all");
+  command->add_flag("--reverse", scan->range.reverse, "From the greatest key to the smallest");
+  AddForms(*command, scan.get());
+  AddJson(*command, scan.get(), "One JSON object per line and row");
+
+  const auto count = std::make_shared<RowOptions>();
+  command = AddRowCommand(app, "count", "Count the rows of a table, of a range of it, or of all tables.", kReads, host,
+                          count, CountRows, exit_code);
+  AddTable(*command, count.get())->description("Name of the table. Default: all tables");
+  AddRange(*command, &count->range);
+  AddKeyForm(*command, count.get());
+  AddJson(*command, count.get(), "One JSON object per line and table");
+}
+
+void AddImport(CLI::App& app, const std::shared_ptr<RowHost>& host, int* exit_code) {
+  const auto options = std::make_shared<RowOptions>();
+  CLI::App* command = AddRowCommand(
+      app, "import", "Put the rows of a CSV or JSON file into a table.",
+      absl::StrFormat(
+          "%s Reads what gannet export writes: CSV (RFC 4180) whose first line names the columns, key and payload (or "
+          "key_hex,\nkey_tuple, key_signed, payload_hex), or one JSON object per line. Rows go in by transactions of "
+          "at most 1000, in the\norder of the file. After an error, or Ctrl-C, the first rows of the file are in the "
+          "table, and the message says how\nmany; run it again with --replace.\n\nExample: gannet import data cities "
+          "cities.csv",
+          kWrites),
+      host, options, Import, exit_code);
+  AddTable(*command, options.get())->required();
+  AddPath(*command, "FILE", &options->file, "PATH", "The file; - is standard input")->required();
+  CLI::Option* csv = command->add_flag("--csv", options->csv, "The file is CSV. Default: what its name says");
+  command->add_flag("--json", options->json, "The file is JSON, one object per line")->excludes(csv);
+  command->add_flag("--replace", options->replace,
+                    "Replace rows whose keys are there already. Otherwise such a row is an error");
+}
+
+StatusOr<index::KeyKind> ParseKeyKind(const std::string& text) {
+  static constexpr std::array<std::string_view, 2> kNames = {"integer", "bytes"};
+  const StatusOr<size_t> choice = ParseChoice(text, kNames);
+  if (!choice.ok()) return choice.status();
+  return *choice == 0 ? index::KeyKind::kInteger : index::KeyKind::kBytes;
+}
+
+StatusOr<index::IndexKind> ParseIndexKind(const std::string& text) {
+  const StatusOr<size_t> at = ParseChoice(text, index::IndexKindNames());
+  if (!at.ok()) return at.status();
+  return static_cast<index::IndexKind>(*at);
+}
+
+void AddTables(CLI::App& app, const std::shared_ptr<RowHost>& host, int* exit_code) {
+  const auto tables = std::make_shared<RowOptions>();
+  CLI::App* command = AddRowCommand(app, "tables", "Show the tables of a data directory.",
+                                    "Reads the catalog only, and changes nothing. gannet count counts their rows.",
+                                    host, tables, Tables, exit_code);
+  AddJson(*command, tables.get(), "One JSON object per line and table");
+
+  const auto options = std::make_shared<RowOptions>();
+  options->create.index = index::IndexKind::kXStore;
+  options->create.max_key_bytes = 0;
+  const auto create = std::make_shared<bool>(false);
+  command = AddRowCommand(
+      app, "create-table", "Make a new table.",
+      absl::StrFormat("%s\n\nExample: gannet create-table data cities --key bytes --payload 1000 --create", kWrites),
+      host, options, [create](const RowOptions& asked, RowHost& at) { return CreateTable(asked, at, *create); },
+      exit_code);
+  AddTable(*command, options.get())->required();
+  Add(*command, "--key", &options->create.key_kind, ParseKeyKind, "KIND",
+      "What keys are: integer or bytes. Default: integer");
+  AddInteger(*command, "--max-key-bytes", &options->create.max_key_bytes, 1, static_cast<int64_t>(index::kMaxKeyBytes),
+             absl::StrFormat("Longest byte key. Default: %d", std::min(kDefaultKeyBytes, index::kMaxKeyBytes)));
+  Add(*command, "--index", &options->create.index, ParseIndexKind, "KIND",
+      "hash (not ordered), xstore, blink or rolex (ordered), or catfish (rectangles). Default: xstore");
+  AddInteger(*command, "--payload", &options->create.payload_bytes, 0, txn::kMaxPayloadBytes,
+             "Largest payload in bytes")
+      ->required();
+  command->add_flag("--fixed", options->fixed, "All payloads have exactly this size");
+  AddInteger(*command, "--expected-rows", &options->create.expected_rows, 1, INT64_MAX,
+             "Sizes a hash index, which grows only a little. Default: 1024");
+  AddPath(*command, "--note", &options->create.application, "TEXT", "A note that the catalog keeps with the table");
+  command->add_flag("--create", *create, "Create the database if the directory holds none");
+}
+
+}  // namespace
+
+void AddRowCommands(CLI::App& app, const std::shared_ptr<RowHost>& host, int* exit_code) {
+  AddTables(app, host, exit_code);
+  AddPointCommands(app, host, exit_code);
+  AddScans(app, host, exit_code);
+  AddImport(app, host, exit_code);
+}
+
+void AddRowCommands(CLI::App& app, int* exit_code) {
+  AddRowCommands(app, std::make_shared<DirectoryHost>(), exit_code);
+}
+
+}  // namespace gannet::cli

@@ -1,0 +1,372 @@
+// Tables and rows of a data directory, by the commands that need no schema.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/cli/program.h"
+
+namespace gannet::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+class RowsTest : public ::testing::Test {
+ protected:
+  RowsTest() {
+    fs::remove_all(scratch_);
+    fs::create_directories(scratch_);
+  }
+  ~RowsTest() override { fs::remove_all(scratch_); }
+
+  std::string Path(const std::string& name) const { return (scratch_ / name).string(); }
+
+  // `command` in the directory "data".
+  Outcome Run(const std::string& command, std::vector<std::string> arguments, const Surroundings& surroundings = {}) {
+    arguments.insert(arguments.begin(), {command, Path("data"), "--memory-per-node", "1G"});
+    return RunProgram(arguments, surroundings);
+  }
+  // The same; it must succeed. Returns its output.
+  std::string Do(const std::string& command, const std::vector<std::string>& arguments) {
+    const Outcome outcome = Run(command, arguments);
+    EXPECT_EQ(outcome.exit_code, 0) << command << ": " << outcome.err;
+    return outcome.out;
+  }
+
+  void Write(const std::string& name, const std::string& text) const { std::ofstream(Path(name)) << text; }
+  std::string Read(const std::string& name) const {
+    std::ostringstream text;
+    text << std::ifstream(Path(name)).rdbuf();
+    return text.str();
+  }
+
+  const fs::path scratch_ =
+      fs::path(::testing::TempDir()) /
+      (std::string("gannet_rows_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+TEST_F(RowsTest, RowsAreWrittenAndRead) {
+  Do("create-table", {"cities", "--key", "bytes", "--payload", "100", "--note", "of the world", "--create"});
+  Do("put", {"cities", "Oslo", "Norway"});
+  Do("put", {"cities", "Zürich", "Switzerland\\n\\x00"});
+  Do("put", {"cities", "Oslo", "Norge"});
+  EXPECT_EQ(Do("get", {"cities", "Oslo"}), "Norge\n");
+  EXPECT_EQ(Do("get", {"cities", "4f736c6f", "--keys", "hex", "--payloads", "hex"}), "4e6f726765\n");
+  EXPECT_EQ(Do("get", {"cities", "Zürich", "--json"}), "{\"key\":\"Zürich\",\"payload\":\"Switzerland\\n\\u0000\"}\n");
+  EXPECT_EQ(Do("scan", {"cities"}), "Oslo\tNorge\nZürich\tSwitzerland\\n\\x00\n");
+  EXPECT_EQ(Do("count", {"cities"}), "2\n");
+  const Outcome missing = Run("get", {"cities", "Rome"});
+  EXPECT_EQ(missing.exit_code, 1);
+  EXPECT_EQ(missing.out, "");
+  EXPECT_EQ(missing.err, "gannet get: there is no such row: table 'cities', key \"Rome\"\n");
+  Do("delete", {"cities", "Oslo"});
+  EXPECT_EQ(Run("delete", {"cities", "Oslo"}).exit_code, 1);
+  EXPECT_EQ(Run("get", {"cities", "Oslo"}).exit_code, 1);
+  const Json table = Json::parse(Do("tables", {"--json"}));
+  EXPECT_EQ(table.at("table"), "cities");
+  EXPECT_EQ(table.at("keys"), "bytes");
+  EXPECT_EQ(table.at("index"), "xstore");
+  EXPECT_EQ(table.at("payload_bytes"), 100);
+  EXPECT_EQ(table.at("application"), "of the world");
+}
+
+TEST_F(RowsTest, KeysOfEveryKindAreText) {
+  Do("create-table", {"numbers", "--payload", "10", "--create"});
+  Do("create-table", {"hashed", "--index", "hash", "--payload", "4", "--fixed"});
+  Do("create-table", {"tuples", "--key", "bytes", "--max-key-bytes", "20", "--index", "blink", "--payload", "0"});
+  Do("create-table", {"boxes", "--index", "catfish", "--payload", "10"});
+  Do("put", {"numbers", "18446744073709551615", "last"});
+  Do("put", {"numbers", "--keys", "signed", "--", "-1", "minus"});
+  EXPECT_EQ(Do("scan", {"numbers"}), "9223372036854775807\tminus\n18446744073709551615\tlast\n");
+  EXPECT_EQ(Do("get", {"numbers", "--keys", "signed", "--", "-1"}), "minus\n");
+  Do("put", {"hashed", "7", "four"});
+  EXPECT_EQ(Do("scan", {"hashed"}), "7\tfour\n");
+  for (const char* key : {"(1,\"b\")", "(2,\"a\")", "(1,\"a\")"}) Do("put", {"tuples", key, "", "--keys", "tuple"});
+  EXPECT_EQ(Do("scan", {"tuples", "--keys", "tuple", "--prefix", "(1)"}), "(1,\"a\")\t\n(1,\"b\")\t\n");
+  Do("put", {"boxes", "(1,2,3,4.5,6)", "box"});
+  EXPECT_EQ(Do("get", {"boxes", "(1,2,3,4.5,6)"}), "box\n");
+  EXPECT_EQ(Do("scan", {"boxes", "--json"}), "{\"key\":[1.0,2.0,3.0,4.5,6],\"payload\":\"box\"}\n");
+  EXPECT_EQ(Do("count", {}), "table    rows\nnumbers     2\nhashed      1\ntuples      3\nboxes       1\n");
+  EXPECT_EQ(Do("count", {"boxes", "--json"}), "{\"table\":\"boxes\",\"rows\":1}\n");
+  EXPECT_EQ(Do("tables", {}),
+            "table              keys    index         payload   placement  note\n"
+            "numbers         integer   xstore  up to 10 bytes  first_node      \n"
+            "hashed          integer     hash         4 bytes  first_node      \n"
+            "tuples   up to 20 bytes    blink   up to 0 bytes  first_node      \n"
+            "boxes    up to 40 bytes  catfish  up to 10 bytes  first_node      \n");
+}
+
+TEST_F(RowsTest, AScanHasARangeALimitAndADirection) {
+  Do("create-table", {"numbers", "--payload", "10", "--create"});
+  std::string file = "key,payload\n";
+  for (int i = 0; i < 10000; ++i) file += std::to_string(i) + ",row " + std::to_string(i) + "\n";
+  Write("rows.csv", file);
+  const Outcome import = Run("import", {"numbers", Path("rows.csv")});
+  ASSERT_EQ(import.exit_code, 0) << import.err;
+  EXPECT_THAT(import.err, HasSubstr("10,000 rows imported into table numbers"));
+  EXPECT_EQ(Do("scan", {"numbers", "--from", "3", "--to", "5"}), "3\trow 3\n4\trow 4\n");
+  EXPECT_EQ(Do("scan", {"numbers", "--from", "9998"}), "9998\trow 9998\n9999\trow 9999\n");
+  EXPECT_EQ(Do("scan", {"numbers", "--to", "5", "--reverse", "--limit", "2"}), "4\trow 4\n3\trow 3\n");
+  EXPECT_EQ(Do("scan", {"numbers", "--limit", "0"}), "");
+  // More rows than one transaction reads.
+  const std::string all = Do("scan", {"numbers"});
+  std::string expected;
+  std::string reversed;
+  for (int i = 0; i < 10000; ++i) {
+    const std::string line = std::to_string(i) + "\trow " + std::to_string(i) + "\n";
+    expected += line;
+    reversed.insert(0, line);
+  }
+  EXPECT_EQ(all, expected);
+  EXPECT_EQ(Do("scan", {"numbers", "--reverse"}), reversed);
+  EXPECT_EQ(Do("scan", {"numbers", "--limit", "4096"}), expected.substr(0, expected.find("4096\t")));
+  EXPECT_EQ(Do("count", {"numbers", "--from", "100", "--to", "9000"}), "8900\n");
+}
+
+TEST_F(RowsTest, WrongCommandsSayWhatToDo) {
+  Do("create-table", {"numbers", "--payload", "3", "--create"});
+  Do("create-table", {"hashed", "--index", "hash", "--payload", "4", "--fixed"});
+  struct Wrong {
+    std::string command;
+    std::vector<std::string> arguments;
+    int exit_code;
+    std::vector<std::string> says;
+  };
+  const std::vector<Wrong> all = {
+      {"get", {"people", "1"}, 2, {"has no table 'people'; it has numbers, hashed", "gannet create-table"}},
+      {"put", {"people", "1", "x"}, 2, {"gannet create-table " + Path("data") + " people --key integer|bytes"}},
+      {"get", {"numbers", "one"}, 2, {"KEY one: must be an integer key"}},
+      {"get", {"numbers", "1", "--keys", "tuple"}, 2, {"--keys tuple", "are integers"}},
+      {"get", {"numbers", "1", "--keys", "octal"}, 2, {"--keys octal", "must be text, hex, tuple or signed"}},
+      {"get", {"numbers"}, 2, {"KEY is required"}},
+      {"put", {"numbers", "1", "four"}, 2, {"4 bytes does not fit table 'numbers', at most 3"}},
+      {"put", {"hashed", "1", "x"}, 2, {"1 bytes does not fit table 'hashed', exactly 4"}},
+      {"put", {"numbers", "1", "\\q"}, 2, {"VALUE \\q: ", "\\xNN"}},
+      {"scan", {"hashed", "--from", "1"}, 2, {"--from: the index of table 'hashed' is not ordered"}},
+      {"scan", {"hashed", "--reverse"}, 2, {"--reverse: the index"}},
+      {"scan", {"numbers", "--from", "x"}, 2, {"--from x: must be an integer key"}},
+      {"scan", {"numbers", "--prefix", "1"}, 2, {"--prefix 1: integer keys have no prefix"}},
+      {"scan", {"numbers", "--prefix", "1", "--to", "2"}, 2, {"--prefix", "--to"}},
+      {"count", {"--from", "1"}, 2, {"name the table"}},
+      {"create-table", {"numbers", "--payload", "3"}, 1, {"there is a table 'numbers' already"}},
+      {"create-table", {"more"}, 2, {"--payload is required"}},
+      {"create-table", {"more", "--payload", "1", "--max-key-bytes", "9"}, 2, {"--max-key-bytes", "--key bytes"}},
+      {"create-table", {"more", "--payload", "70000"}, 2, {"--payload 70000", "65536"}},
+      {"create-table", {"more", "--payload", "1", "--index", "btree"}, 2, {"--index btree: must be hash, xstore"}},
+      {"import", {"numbers", Path("none.csv")}, 2, {"FILE " + Path("none.csv") + ": cannot be read: No such file"}},
+      {"import", {"numbers", Path("data/MANIFEST")}, 2, {"give --csv or --json"}},
+  };
+  for (const Wrong& wrong : all) {
+    SCOPED_TRACE(wrong.command + " " + testing::PrintToString(wrong.arguments));
+    const Outcome outcome = Run(wrong.command, wrong.arguments);
+    EXPECT_EQ(outcome.exit_code, wrong.exit_code) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_THAT(outcome.err, StartsWith("gannet " + wrong.command + ": "));
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+    for (const std::string& text : wrong.says) EXPECT_THAT(outcome.err, HasSubstr(text));
+  }
+  EXPECT_EQ(Do("count", {"numbers"}), "0\n");
+  const Outcome nowhere = RunProgram({"put", Path("nothing"), "t", "1", "x"});
+  EXPECT_EQ(nowhere.exit_code, 1);
+  EXPECT_THAT(nowhere.err, HasSubstr("holds no database"));
+  const Outcome no_create = RunProgram({"create-table", Path("nothing"), "t", "--payload", "1"});
+  EXPECT_EQ(no_create.exit_code, 1);
+  EXPECT_THAT(no_create.err, HasSubstr("--create"));
+  EXPECT_FALSE(fs::exists(Path("nothing")));
+}
+
+TEST_F(RowsTest, WhatIsExportedIsImported) {
+  Do("create-table", {"bytes", "--key", "bytes", "--payload", "100", "--create"});
+  Do("create-table", {"numbers", "--payload", "10"});
+  Do("create-table", {"boxes", "--index", "catfish", "--payload", "10"});
+  const std::vector<std::vector<std::string>> rows = {{"bytes", "", ""},
+                                                      {"bytes", "a,\"b\"", "\\n\\x00\\xff, \"q\""},
+                                                      {"bytes", "\\xff\\\\", "ü"},
+                                                      {"numbers", "5", "five,"},
+                                                      {"numbers", "18446744073709551615", "\\xc3"},
+                                                      {"boxes", "(1,2,3,4,5)", "first"},
+                                                      {"boxes", "(0.1,-2,3,4,5)", "second"}};
+  for (const auto& row : rows) Do("put", row);
+  for (const char* table : {"bytes", "numbers", "boxes"}) {
+    const std::string before = Do("scan", {table, "--json"});
+    const std::vector<std::vector<std::string>> formats = {{}, {"--json"}, {"--payloads", "hex", "--keys", "hex"}};
+    for (const std::vector<std::string>& format : formats) {
+      const bool json = !format.empty() && format[0] == "--json";
+      const std::string file = Path(json ? "rows.json" : "rows.csv");
+      std::vector<std::string> arguments = {table, "--out", file};
+      arguments.insert(arguments.end(), format.begin(), format.end());
+      Do("export", arguments);
+      // Into an empty table of another directory, and over the rows themselves.
+      fs::rename(Path("data"), Path("source"));
+      const std::string kind = table == std::string("bytes") ? "bytes" : "integer";
+      Do("create-table", {table, "--key", kind, "--index", table == std::string("boxes") ? "catfish" : "xstore",
+                          "--payload", "100", "--create"});
+      Do("import", {table, file});
+      EXPECT_EQ(Do("scan", {table, "--json"}), before) << Read(json ? "rows.json" : "rows.csv");
+      const Outcome again = Run("import", {table, file});
+      EXPECT_EQ(again.exit_code, 1);
+      EXPECT_THAT(again.err, HasSubstr("has a row that is there already, line " + std::string(json ? "1" : "2")));
+      Do("import", {table, file, "--replace"});
+      EXPECT_EQ(Do("scan", {table, "--json"}), before);
+      fs::remove_all(Path("data"));
+      fs::rename(Path("source"), Path("data"));
+    }
+  }
+}
+
+TEST_F(RowsTest, AWrongLineIsNamedAndTheRowsBeforeItAreThere) {
+  Do("create-table", {"numbers", "--payload", "5", "--create"});
+  const auto fails = [this](const std::string& name, const std::string& text, const std::string& says) {
+    SCOPED_TRACE(text);
+    Write(name, text);
+    const Outcome import = Run("import", {"numbers", Path(name), "--replace"});
+    EXPECT_EQ(import.exit_code, 1);
+    EXPECT_THAT(import.err, HasSubstr(Path(name) + " line " + says));
+  };
+  fails("a.csv", "key,payload\n1,one\ntwo,two\n3,three\n", "3: the key must be an integer key");
+  EXPECT_EQ(Do("scan", {"numbers"}), "1\tone\n");
+  fails("a.csv", "payload,key\none,1\ntwo,2\nthree,3,3\n", "4: has 3 fields");
+  EXPECT_EQ(Do("scan", {"numbers"}), "1\tone\n2\ttwo\n");
+  fails("a.csv", "key,payload\n3,three\n4,fourfour\n5,five\n", "3: a payload of 8 bytes does not fit");
+  EXPECT_EQ(Do("count", {"numbers"}), "3\n");
+  fails("a.csv", "key,payload\n4,\"four\n", "2: has a quote that is not closed");
+  fails("a.csv", "1,one\n", "1: the columns must be key or key_signed");
+  fails("a.csv", "", "1: must name the columns");
+  fails("a.json", "{\"key\":4,\"payload\":\"four\"}\n\n{\"key\":5}\n", "3: has no \"payload\"");
+  fails("a.json", "{\"key\":5,\n", "1: is no JSON");
+  EXPECT_EQ(Do("count", {"numbers"}), "4\n");
+  // A key that is there already, or twice in the file.
+  Write("b.csv", "key,payload\n10,ten\n11,x\n4,y\n12,z\n");
+  const Outcome there = Run("import", {"numbers", Path("b.csv")});
+  EXPECT_EQ(there.exit_code, 1);
+  EXPECT_THAT(there.err, HasSubstr("b.csv has a row that is there already, line 4: table 'numbers', key 4"));
+  EXPECT_THAT(there.err, HasSubstr("imported: the first 2 rows; with --replace such rows are replaced"));
+  EXPECT_EQ(Do("scan", {"numbers", "--from", "5"}), "10\tten\n11\tx\n");
+  Write("c.csv", "key,payload\n20,a\n20,b\n");
+  EXPECT_THAT(Run("import", {"numbers", Path("c.csv")}).err, HasSubstr("line 3: table 'numbers', key 20"));
+}
+
+// An import that was stopped, or killed, leaves the first rows of the file, and can be repeated.
+TEST_F(RowsTest, AnInterruptedImportIsRunAgain) {
+  Do("create-table", {"numbers", "--payload", "20", "--create"});
+  const auto lines = [](int from, int to) {
+    std::string text;
+    for (int i = from; i < to; ++i) text += std::to_string(i) + ",row " + std::to_string(i) + "\n";
+    return text;
+  };
+  Write("all.csv", "key,payload\n" + lines(0, 5000));
+  for (const int signal : {SIGINT, SIGKILL}) {
+    ASSERT_EQ(mkfifo(Path("pipe.csv").c_str(), 0600), 0);
+    Program import({"import", Path("data"), "numbers", Path("pipe.csv"), "--replace", "--memory-per-node", "1G"},
+                   {.err_is_terminal = true});
+    std::ofstream pipe(Path("pipe.csv"));
+    pipe << "key,payload\n" << lines(0, 2500) << std::flush;
+    ASSERT_TRUE(import.WaitForStderr("2,000 rows"));
+    import.Signal(signal);
+    std::signal(SIGPIPE, SIG_IGN);
+    if (signal == SIGINT) pipe << lines(2500, 2600) << std::flush;
+    pipe.close();
+    const Outcome outcome = import.Wait();
+    EXPECT_EQ(outcome.exit_code, 128 + signal);
+    if (signal == SIGINT) {
+      EXPECT_THAT(outcome.err, HasSubstr("stopped while rows were imported; imported: the first 2,"));
+      EXPECT_THAT(outcome.err, HasSubstr("to run it again, give --replace"));
+    }
+    const std::string rows = Do("scan", {"numbers"});
+    const auto count = std::ranges::count(rows, '\n');
+    EXPECT_GE(count, 2000);
+    std::string expected = lines(0, static_cast<int>(count));
+    std::ranges::replace(expected, ',', '\t');
+    EXPECT_EQ(rows, expected);
+    fs::remove(Path("pipe.csv"));
+  }
+  Do("import", {"numbers", Path("all.csv"), "--replace"});
+  std::string expected = lines(0, 5000);
+  std::ranges::replace(expected, ',', '\t');
+  EXPECT_EQ(Do("scan", {"numbers"}), expected);
+}
+
+TEST_F(RowsTest, ReadingChangesNothingAndWritingNeedsTheDirectoryForItself) {
+  Do("create-table", {"numbers", "--payload", "20", "--create"});
+  Do("put", {"numbers", "1", "one"});
+  const auto contents = [this] {
+    std::map<std::string, std::pair<uintmax_t, fs::file_time_type>> files;
+    for (const auto& entry : fs::recursive_directory_iterator(Path("data"))) {
+      files[entry.path().string()] = {entry.is_regular_file() ? entry.file_size() : 0, entry.last_write_time()};
+    }
+    return files;
+  };
+  const auto before = contents();
+  Do("get", {"numbers", "1"});
+  Do("scan", {"numbers"});
+  Do("count", {});
+  Do("tables", {});
+  Do("export", {"numbers"});
+  EXPECT_EQ(contents(), before);
+
+  ASSERT_EQ(mkfifo(Path("pipe.csv").c_str(), 0600), 0);
+  Program import({"import", Path("data"), "numbers", Path("pipe.csv"), "--memory-per-node", "1G"},
+                 {.err_is_terminal = true});
+  std::ofstream pipe(Path("pipe.csv"));
+  pipe << "key,payload\n";
+  for (int i = 100; i < 1101; ++i) pipe << i << ",x\n";
+  pipe << std::flush;
+  ASSERT_TRUE(import.WaitForStderr("1,000 rows"));
+  const Outcome put = Run("put", {"numbers", "2", "two"});
+  EXPECT_EQ(put.exit_code, 1);
+  EXPECT_THAT(put.err, HasSubstr("end it, or use another directory"));
+  pipe.close();
+  EXPECT_EQ(import.Wait().exit_code, 0);
+  EXPECT_EQ(Do("count", {"numbers"}), "1002\n");
+}
+
+// Each command that writes begins a segment of the log.
+TEST_F(RowsTest, ManyCommandsDoNotFillTheDisk) {
+  Do("create-table", {"numbers", "--payload", "20", "--create"});
+  for (int i = 0; i < 40; ++i) Do("put", {"numbers", std::to_string(i), "x"});
+  int segments = 0;
+  for (const auto& entry : fs::directory_iterator(Path("data"))) {
+    segments += entry.path().filename().string().starts_with("log-") ? 1 : 0;
+  }
+  EXPECT_LE(segments, 34);
+  EXPECT_EQ(Do("count", {"numbers"}), "40\n");
+  EXPECT_EQ(RunProgram({"verify", Path("data")}).exit_code, 0);
+}
+
+// Directories of the version before the catalog.
+TEST_F(RowsTest, OlderDirectoriesAreReadAndWritten) {
+  fs::copy(fs::path(GANNET_KEPT_DIRECTORIES) / "v2/nodes-1", Path("data"), fs::copy_options::recursive);
+  EXPECT_THAT(Do("tables", {}), HasSubstr("counters         integer"));
+  EXPECT_EQ(Do("get", {"cities", "city 3"}), "mayor 9\n");
+  EXPECT_EQ(Do("get", {"counters", "3", "--payloads", "hex"}), "6700000000000000\n");
+  EXPECT_EQ(Do("count", {}), "table     rows\ncities      20\ncounters    20\nwords       20\n");
+  Do("put", {"cities", "city 3", "a new mayor"});
+  EXPECT_EQ(Do("get", {"cities", "city 3"}), "a new mayor\n");
+
+  fs::remove_all(Path("data"));
+  fs::copy(fs::path(GANNET_KEPT_DIRECTORIES) / "v2/nodes-2", Path("data"), fs::copy_options::recursive);
+  EXPECT_THAT(Do("tables", {}), HasSubstr("hashed"));
+  const Outcome two = Run("count", {});
+  EXPECT_EQ(two.exit_code, 2);
+  EXPECT_THAT(two.err, HasSubstr("holds a database of 2 nodes"));
+  EXPECT_THAT(Do("export", {"ranges"}), StartsWith("key,payload\n"));
+}
+
+}  // namespace
+}  // namespace gannet::cli

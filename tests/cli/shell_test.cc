@@ -1,0 +1,192 @@
+// The shell, help, and what is said of mistyped words, by running the program.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/cli/program.h"
+
+namespace gannet::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+namespace fs = std::filesystem;
+
+class ShellTest : public ::testing::Test {
+ protected:
+  ShellTest() {
+    fs::remove_all(scratch_);
+    fs::create_directories(scratch_);
+  }
+  ~ShellTest() override { fs::remove_all(scratch_); }
+
+  std::string Path(const std::string& name) const { return (scratch_ / name).string(); }
+
+  Outcome Shell(const std::string& lines, const std::vector<std::string>& flags = {}) const {
+    std::ofstream(Path("input")) << lines;
+    std::vector<std::string> arguments = {"shell", Path("data"), "--memory-per-node", "1G"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    return RunProgram(arguments, {.in = Path("input")});
+  }
+
+  const fs::path scratch_ =
+      fs::path(::testing::TempDir()) /
+      (std::string("gannet_shell_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+TEST_F(ShellTest, CommandsAndTransactionsAreDurable) {
+  std::ofstream(Path("more.csv")) << "key,payload\nRome,Italy\n";
+  const Outcome first = Shell(
+      "# Comments and empty lines are left out.\n\n"
+      "create-table cities --key bytes --payload 20\n"
+      "put cities 'San Juan' \"Puerto Rico\"\n"
+      "begin\n"
+      "put cities Oslo Norway\n"
+      "get cities Oslo\n"
+      "scan cities\n"
+      "commit\n"
+      "begin\n"
+      "delete cities Oslo\n"
+      "count cities\n"
+      "abort\n"
+      "import cities " +
+          Path("more.csv") +
+          "\n"
+          "count cities\n"
+          "quit\n"
+          "put cities Bern Switzerland\n",
+      {"--create"});
+  EXPECT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_EQ(first.out, "Norway\nOslo\tNorway\nSan Juan\tPuerto Rico\n1\n3\n");
+  const Outcome second = Shell("scan cities");  // the last line needs no end
+  EXPECT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_EQ(second.out, "Oslo\tNorway\nRome\tItaly\nSan Juan\tPuerto Rico\n");
+}
+
+TEST_F(ShellTest, AnErrorNamesItsLineAndDoesNotEndTheShell) {
+  const Outcome outcome = Shell(
+      "create-table numbers --payload 3\n"
+      "get numbers 1\n"
+      "put numbers one x\n"
+      "put numbers 1 four\n"
+      "puts numbers 1 x\n"
+      "put 'numbers\n"
+      "commit\n"
+      "begin\n"
+      "begin\n"
+      "create-table more --payload 3\n"
+      "import numbers /dev/null --csv\n"
+      "abort\n"
+      "put numbers 1 x\n"
+      "get people 1\n"
+      "get numbers 1\n",
+      {"--create"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.out, "x\n");
+  for (const char* says :
+       {"get: there is no such row: table 'numbers', key 1\n  in line 2\n", "put: KEY one: must be an integer key",
+        "put: a payload of 4 bytes does not fit", "there is no command 'puts'; did you mean put?\n  in line 5\n",
+        "the quote ' is not closed", "commit: no transaction is open; begin one first\n  in line 7\n",
+        "begin: a transaction is open already", "create-table: create-table is not a part of a transaction",
+        "import: import, which makes transactions of its own, is not a part of a transaction",
+        "has no table 'people'; it has numbers"}) {
+    EXPECT_THAT(outcome.err, HasSubstr(says));
+  }
+}
+
+TEST_F(ShellTest, ATransactionThatIsLeftOpenIsNotDone) {
+  const Outcome outcome = Shell(
+      "create-table numbers --payload 3\n"
+      "begin\n"
+      "put numbers 1 x\n",
+      {"--create"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("the open transaction was not committed: nothing of it was done"));
+  EXPECT_EQ(Shell("count numbers\n").out, "0\n");
+}
+
+TEST_F(ShellTest, WithoutADatabaseItSaysWhatToDo) {
+  const Outcome outcome = Shell("tables\n");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("holds no database"), HasSubstr("--create makes a new database")));
+  EXPECT_FALSE(fs::exists(Path("data")));
+}
+
+TEST_F(ShellTest, HelpListsItsCommands) {
+  const Outcome outcome = Shell("help\nget --help\n", {"--create"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  for (const char* says : {"begin", "commit", "create-table", "Print the payload of one row."}) {
+    EXPECT_THAT(outcome.out, HasSubstr(says));
+  }
+  EXPECT_THAT(outcome.out, Not(HasSubstr("DIR")));
+}
+
+TEST(HelpTest, ExplainsCommandsOfEveryDepth) {
+  const Outcome all = RunProgram({"help"});
+  EXPECT_EQ(all.exit_code, 0);
+  EXPECT_EQ(all.out, RunProgram({"--help"}).out);
+  EXPECT_THAT(all.out, AllOf(HasSubstr("create-table"), HasSubstr("shell"), HasSubstr("tpcc")));
+  EXPECT_EQ(RunProgram({"help", "tpcc", "run"}).out, RunProgram({"tpcc", "run", "--help"}).out);
+  EXPECT_EQ(RunProgram({"help", "scan"}).out, RunProgram({"scan", "--help"}).out);
+  const Outcome wrong = RunProgram({"help", "sacn"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_EQ(wrong.err, "gannet help: gannet has no command 'sacn'; did you mean scan?\n");
+  EXPECT_THAT(RunProgram({"help", "tpcc", "fly"}).err, HasSubstr("gannet tpcc has no command 'fly'; it has: prepare"));
+}
+
+TEST(HelpTest, MistypedWordsAreGuessed) {
+  struct Typed {
+    std::vector<std::string> words;
+    std::string error;
+  };
+  const std::vector<Typed> all = {
+      {{"scna", "data"}, "gannet: there is no command 'scna'; did you mean scan? (see gannet --help)\n"},
+      {{"tpcc", "runn"}, "gannet tpcc: there is no command 'runn'; did you mean run? (see gannet tpcc --help)\n"},
+      {{"get", "data", "t", "1", "--keyz", "hex"},
+       "gannet get: --keyz: there is no such flag; did you mean --keys? (see gannet get --help)\n"},
+      {{"tpcc", "run", "--warehouse=2"},
+       "gannet tpcc run: --warehouse=2: there is no such flag; did you mean --warehouses? (see gannet tpcc run "
+       "--help)\n"},
+  };
+  for (const Typed& typed : all) {
+    const Outcome outcome = RunProgram(typed.words);
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_EQ(outcome.err, typed.error);
+  }
+  EXPECT_THAT(RunProgram({"xyz"}).err, AllOf(HasSubstr("give a command: tpcc"), Not(HasSubstr("did you mean"))));
+}
+
+TEST(HelpTest, CompletionAndManPageHaveEveryCommand) {
+  const Outcome man = RunProgram({"completion", "man"});
+  EXPECT_EQ(man.exit_code, 0);
+  EXPECT_THAT(man.out, AllOf(StartsWith(".TH GANNET 1"), HasSubstr(".SS \"gannet tpcc run\"\n"),
+                             HasSubstr(".SS \"gannet create\\-table DIR TABLE\"\n"), HasSubstr(".B \\-\\-limit N\n")));
+  EXPECT_EQ(RunProgram({"completion", "fish"}).exit_code, 2);
+  // bash itself completes words with the script.
+  const fs::path script = fs::path(::testing::TempDir()) / "gannet_completion.bash";
+  std::ofstream(script) << RunProgram({"completion", "bash"}).out;
+  const fs::path result = fs::path(::testing::TempDir()) / "gannet_completion.txt";
+  const auto complete = [&](const std::string& words) {
+    const std::string command = "bash -c 'source " + script.string() + "; COMP_WORDS=(gannet " + words +
+                                "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _gannet; echo \"${COMPREPLY[*]}\"' > " +
+                                result.string();
+    EXPECT_EQ(std::system(command.c_str()), 0);
+    std::string line;
+    std::getline(std::ifstream(result) >> std::ws, line);
+    return line;
+  };
+  EXPECT_EQ(complete("cr"), "create-table crashtest");
+  EXPECT_EQ(complete("tpcc r"), "run");
+  EXPECT_EQ(complete("scan data cities --p"), "--prefix --payloads");
+  fs::remove(script);
+  fs::remove(result);
+}
+
+}  // namespace
+}  // namespace gannet::cli
