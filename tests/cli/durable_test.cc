@@ -374,8 +374,8 @@ TEST_F(DurableTest, ExportWritesTheRowsOfATable) {
   EXPECT_EQ(std::ranges::count(csv.out, '\n'), 1 + 20) << "a header and the rows of both nodes: " << csv.out;
   EXPECT_TRUE(csv.out.starts_with("key,payload\n"));
   EXPECT_THAT(csv.err, HasSubstr("20 rows of table district"));
-  const Outcome json = RunProgram({"export", Path("data"), "--table", "customer_by_name", "--json", "--out",
-                                   Path("rows.json"), "--memory-per-node", "2G"});
+  const Outcome json = RunProgram({"export", Path("data"), "--table", "customer_by_name", "--json", "--keys", "hex",
+                                   "--payloads", "hex", "--out", Path("rows.json"), "--memory-per-node", "2G"});
   EXPECT_EQ(json.exit_code, 0) << json.err;
   EXPECT_EQ(json.out, "");
   std::ifstream lines(Path("rows.json"));
@@ -384,9 +384,9 @@ TEST_F(DurableTest, ExportWritesTheRowsOfATable) {
   int rows = 0;
   for (; std::getline(lines, line); ++rows) {
     const Json row = Json::parse(line);
-    EXPECT_TRUE(row.at("key").is_string());
+    EXPECT_TRUE(row.at("key_hex").is_string());
     EXPECT_EQ(row.at("payload_hex"), "") << "it has no payload";
-    if (rows == 0) first = row.at("key");
+    if (rows == 0) first = row.at("key_hex");
   }
   EXPECT_EQ(rows, 2 * 10 * 3000);
   EXPECT_NE(first, "");
