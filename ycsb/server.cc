@@ -121,7 +121,7 @@ Status Server::Load(const KeySpace& space, uint64_t first, uint64_t end, const s
 
 Status Server::Start(int threads) {
   GANNET_RETURN_IF_ERROR(epochs_->Start());
-  if (write_log_ != nullptr) GANNET_RETURN_IF_ERROR(write_log_->Start());
+  if (write_log_ != nullptr) GANNET_RETURN_IF_ERROR(write_log_->Start(threads));
   return node_->Serve(threads);
 }
 

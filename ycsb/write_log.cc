@@ -59,7 +59,13 @@ StatusOr<std::unique_ptr<WriteLog>> WriteLog::Create(log::FileSystem* files, con
   return made;
 }
 
-Status WriteLog::Start() {
+Status WriteLog::Start(int threads) {
+  for (int i = 0; i < threads; ++i) {
+    StatusOr<std::unique_ptr<log::LogWriter>> writer = log_->OpenWriter();
+    if (!writer.ok()) return writer.status();
+    writers_.push_back(*std::move(writer));
+    idle_writers_.push_back(writers_.back().get());
+  }
   return log_->Start(durable_.get());
 }
 

@@ -37,7 +37,9 @@ class WriteLog {
   WriteLog(const WriteLog&) = delete;
   WriteLog& operator=(const WriteLog&) = delete;
 
-  Status Start();
+  // Opens the writers that this many threads need at a time. (Opening one while the log runs waits for it to make
+  // room.)
+  Status Start(int threads);
   log::Log& log() { return *log_; }
 
   // One write, by one thread.
