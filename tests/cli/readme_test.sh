@@ -32,6 +32,9 @@ while IFS= read -r command; do
     build/release/*)
       [[ -x $build/${words[0]#build/release/} ]] || { echo "${words[0]} is not a program"; exit 1; }
       ;;
+    printf) # into a command of the program
+      bash -o pipefail -c "${command//build\/release\/cli\/gannet/$build/cli/gannet}" >/dev/null
+      ;;
     git | cd | sudo | cmake | ctest) ;;
     *) echo "the test does not know what to do with: $command"; exit 1 ;;
   esac
