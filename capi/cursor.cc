@@ -11,7 +11,7 @@ using gannet::Status;
 using namespace gannet::capi;  // NOLINT: this folder's own
 namespace txn = gannet::txn;
 
-// Of two kinds: one that moves over a range of an ordered table, and one over rows that a spatial search has found.
+// There are two kinds: one moves over a range of an ordered table, the other over rows that a spatial search has found.
 struct gannet_cursor {
   gannet_cursor(gannet_transaction* of, const txn::Table& rows, gannet_cursor_mode its_mode)
       : transaction(&of->operations()), table(rows), mode(its_mode) {}

@@ -29,7 +29,7 @@ Options* New() {
   try {
     return new Options;
   } catch (...) {
-    SetMessage("the process has no memory left");
+    CodeOf(absl::ResourceExhaustedError("the process has no memory left"));
     return nullptr;
   }
 }

@@ -12,9 +12,9 @@
  * The numbers of the codes never change. Output arguments are written only with GANNET_OK, unless the function says
  * otherwise. Null pointers and unknown numbers are GANNET_INVALID_ARGUMENT. No function throws.
  *
- * Handles (gannet_database and so on) are opaque. What a function "opens" or "makes" belongs to the caller, who gives
- * it to the function that closes or frees it; these accept NULL. Memory that a function returns belongs to the library,
- * and is valid as long as the function says.
+ * Handles (gannet_database and so on) are opaque. A caller that has got one from a function that opens or makes it
+ * gives it to the function that closes or frees it; these accept NULL. Memory that a function returns belongs to the
+ * library, and is valid as long as the function says.
  *
  * Threads. A database and its tables may be used by any number of threads; a transaction and its cursors by one at a
  * time. Options are used by one thread at a time.

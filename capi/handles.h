@@ -33,7 +33,7 @@ struct gannet_database {
   std::unique_ptr<gannet::txn::Database> database;
 };
 
-// Of gannet_run, which owns the transaction, or of gannet_begin.
+// A transaction of gannet_run, which owns it, or one of gannet_begin.
 struct gannet_transaction {
   explicit gannet_transaction(gannet::txn::BlockingTransaction* of_run) : run(of_run) {}
   explicit gannet_transaction(gannet::txn::ManualTransaction of_begin) : manual(std::move(of_begin)) {}
@@ -48,9 +48,7 @@ namespace gannet::capi {
 
 // Keeps the message of `status` for gannet_message, and returns its code.
 gannet_code CodeOf(const Status& status);
-gannet_code InvalidArgument(std::string message);
-// Sets only the message: of a function that returns no code, for lack of memory.
-void SetMessage(std::string message);
+gannet_code InvalidArgument(const std::string& message);
 // The code that the calling thread got last, other than GANNET_OK; gannet_message is about it.
 gannet_code LastCode();
 

@@ -18,10 +18,6 @@ Last& LastOfThread() {
 
 }  // namespace
 
-void SetMessage(std::string message) {
-  LastOfThread() = {std::move(message), GANNET_RESOURCE_EXHAUSTED};
-}
-
 gannet_code LastCode() {
   return LastOfThread().code;
 }
@@ -37,9 +33,8 @@ gannet_code CodeOf(const Status& status) {
   return LastOfThread().code;
 }
 
-gannet_code InvalidArgument(std::string message) {
-  LastOfThread() = {std::move(message), GANNET_INVALID_ARGUMENT};
-  return GANNET_INVALID_ARGUMENT;
+gannet_code InvalidArgument(const std::string& message) {
+  return CodeOf(absl::InvalidArgumentError(message));
 }
 
 }  // namespace gannet::capi

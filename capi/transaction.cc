@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "capi/handles.h"
+#include "txn/access/key_status.h"
 
 using gannet::Status;
 using gannet::StatusOr;
@@ -21,10 +22,7 @@ Status CheckPayload(const txn::Table& table, const void* data, size_t size) {
     return absl::InvalidArgumentError(absl::StrCat("table '", table.name(), "': the payload is NULL"));
   }
   const txn::TableOptions& options = table.options();
-  if (!options.variable_length && size != options.payload_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat("table '", table.name(), "': a payload of ", size,
-                                                   " bytes; the table's have ", options.payload_bytes));
-  }
+  if (!options.variable_length && size != options.payload_bytes) return txn::PayloadDoesNotFit(table, size);
   return absl::OkStatus();
 }
 
@@ -62,6 +60,16 @@ gannet_code Operate(gannet_transaction* transaction, const gannet_table* table, 
   GANNET_CAPI_NOT_NULL(transaction);
   GANNET_CAPI_NOT_NULL(table);
   return Guarded([&] { return CodeOf(operation(transaction->operations(), TableOf(table))); });
+}
+
+// The same for operations that write a whole payload.
+template <class Operation>
+gannet_code Write(gannet_transaction* transaction, const gannet_table* table, const void* payload, size_t size,
+                  Operation&& operation) {
+  return Operate(transaction, table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
+    GANNET_RETURN_IF_ERROR(CheckPayload(rows, payload, size));
+    return operation(t, rows, BytesOf(payload, size));
+  });
 }
 
 Status Null(const char* function, const char* argument) {
@@ -176,26 +184,26 @@ gannet_code gannet_exists(gannet_transaction* transaction, const gannet_table* t
 
 gannet_code gannet_insert(gannet_transaction* transaction, const gannet_table* table, gannet_key key,
                           const void* payload, size_t size) {
-  return Operate(transaction, table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
-    GANNET_RETURN_IF_ERROR(CheckPayload(rows, payload, size));
-    return t.Insert(rows, KeyOf(key), BytesOf(payload, size));
-  });
+  return Write(transaction, table, payload, size,
+               [&](txn::BlockingTransaction& t, const txn::Table& rows, std::span<const std::byte> row) {
+                 return t.Insert(rows, KeyOf(key), row);
+               });
 }
 
 gannet_code gannet_update(gannet_transaction* transaction, const gannet_table* table, gannet_key key,
                           const void* payload, size_t size) {
-  return Operate(transaction, table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
-    GANNET_RETURN_IF_ERROR(CheckPayload(rows, payload, size));
-    return t.Update(rows, KeyOf(key), BytesOf(payload, size));
-  });
+  return Write(transaction, table, payload, size,
+               [&](txn::BlockingTransaction& t, const txn::Table& rows, std::span<const std::byte> row) {
+                 return t.Update(rows, KeyOf(key), row);
+               });
 }
 
 gannet_code gannet_upsert(gannet_transaction* transaction, const gannet_table* table, gannet_key key,
                           const void* payload, size_t size) {
-  return Operate(transaction, table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
-    GANNET_RETURN_IF_ERROR(CheckPayload(rows, payload, size));
-    return t.Upsert(rows, KeyOf(key), BytesOf(payload, size));
-  });
+  return Write(transaction, table, payload, size,
+               [&](txn::BlockingTransaction& t, const txn::Table& rows, std::span<const std::byte> row) {
+                 return t.Upsert(rows, KeyOf(key), row);
+               });
 }
 
 gannet_code gannet_update_if(gannet_transaction* transaction, const gannet_table* table, gannet_key key,

@@ -1,4 +1,4 @@
-// What the commands about data directories share: how they end, and how they are added.
+// What the commands about data directories share: how they end.
 #pragma once
 
 #include <string>

@@ -48,7 +48,7 @@ class RowReader {
 
   // False: there is no further row. InvalidArgument says what is wrong with line().
   StatusOr<bool> Next(RowBytesOwned* row);
-  // Of the last row, from 1.
+  // The line of the last row, from 1.
   uint64_t line() const { return line_; }
 
  private:

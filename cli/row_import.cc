@@ -13,7 +13,7 @@
 namespace gannet::cli {
 namespace {
 
-// Of one transaction.
+// Limits of one transaction.
 constexpr size_t kBatchRows = 1000;
 constexpr size_t kBatchBytes = size_t{1} << 20;
 

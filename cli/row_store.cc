@@ -12,9 +12,8 @@
 namespace gannet::cli {
 namespace {
 
-// Most commands write a few rows. A segment grows if a transaction needs more.
-constexpr uint64_t kSegmentBytes = uint64_t{4} << 20;
-// Of small segments, before a command that writes takes a checkpoint, which removes them.
+// A command that writes and finds more segments of the log takes a checkpoint, which removes them: each command begins
+// a small one, and recovery opens all of them.
 constexpr uint64_t kMostSegments = 32;
 
 Status CheckOneNode(const std::string& directory, const StatusOr<std::vector<NodeData>>& nodes) {
@@ -59,7 +58,6 @@ StatusOr<std::unique_ptr<RowStore>> RowStore::OpenToWrite(const std::string& dir
   store->writes_ = true;
   txn::DatabaseOptions durable;
   durable.create_if_missing = options.create;
-  durable.log_segment_bytes = kSegmentBytes;
   durable.recovery_threads = options.threads;
   durable.run_sessions = 1;
   durable.memory_bytes = options.memory_bytes;

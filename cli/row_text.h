@@ -72,7 +72,7 @@ class RowText {
   StatusOr<RowText> WithColumns(std::string_view key_column, std::string_view payload_column) const;
 
   nlohmann::ordered_json ToJson(const index::Key& key, std::string_view payload) const;
-  // Reads an object of ToJson, whatever the forms. InvalidArgument names the member that is wrong or missing.
+  // Reads an object of ToJson of any forms. InvalidArgument names the member that is wrong or missing.
   StatusOr<RowBytesOwned> FromJson(const nlohmann::ordered_json& row) const;
 
  private:

@@ -135,7 +135,7 @@ class OwnedKey {
   Key view() const { return kind_ == KeyKind::kInteger ? Key(integer_) : Key(bytes()); }
   KeyKind kind() const { return kind_; }
   uint64_t integer() const { return integer_; }
-  // Of a byte key.
+  // The bytes of a byte key.
   std::string_view bytes() const { return {is_long() ? long_ : short_, size_}; }
 
  private:

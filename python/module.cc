@@ -16,11 +16,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "index/rectangle.h"
 #include "index/registry.h"
 #include "index/tuple_key.h"
+#include "txn/access/key_status.h"
 #include "txn/blocking.h"
 #include "txn/database.h"
 #include "txn/manual_transaction.h"
@@ -432,9 +432,7 @@ void DefineTransaction(py::module_& module) {
     const Bytes bytes(row);
     const txn::TableOptions& options = table.table->options();
     if (!options.variable_length && bytes.span().size() != options.payload_bytes) {
-      ThrowIfError(absl::InvalidArgumentError(absl::StrCat("table '", table.table->name(), "': a payload of ",
-                                                           bytes.span().size(), " bytes; the table's have ",
-                                                           options.payload_bytes)));
+      ThrowIfError(txn::PayloadDoesNotFit(*table.table, bytes.span().size()));
     }
     ThrowIfError(self.UseTable(table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
       return t.Update(rows, owned.view(), bytes.span());

@@ -206,8 +206,8 @@ coro::Task<StatusOr<FindResult>> HashClient::FindByReads(Key key) {
 }
 
 // Reads the keys of all candidates with one doorbell. They were all in the chain at one moment, so at most one holds
-// the key. Each READ takes the bytes of `key`: RecordHoldsKey looks at no more of a candidate, whatever length that
-// claims to have.
+// the key. Each READ takes the bytes of `key`: RecordHoldsKey looks at no more of a candidate, also if
+// that claims to have a longer key.
 coro::Task<StatusOr<FindResult>> HashClient::Verify(Key key, const BucketWalk* walk) {
   static_assert(HeaderReadBytes(kMaxKeyBytes) <= kLineBytes + rdma::kReadBeyondBytes,
                 "the candidate may have a shorter key, and one line");

@@ -217,28 +217,31 @@ class Transaction:
     def scan(self, table: Table, start: Any = None, stop: Any = None, *, prefix: Any = None,
              reverse: bool = False) -> Iterator[Tuple[Any, Any]]:
         """(key, row), in the order of the keys. Rows are read as the loop comes to them, in constant memory."""
-        cursor = self._transaction.cursor(table._table, start, True, stop, False, _prefix(prefix), False)
-        more = cursor.last() if reverse else cursor.first()
-        move = cursor.previous if reverse else cursor.next
-        while more:
+        for cursor in self._walk(table, start, stop, prefix, reverse, keys_only=False):
             yield cursor.key(), table._row(cursor.payload())
-            more = move()
 
     def keys(self, table: Table, start: Any = None, stop: Any = None, *, prefix: Any = None,
              reverse: bool = False) -> Iterator[Any]:
         """The keys alone, which costs less."""
-        cursor = self._transaction.cursor(table._table, start, True, stop, False, _prefix(prefix), True)
+        for cursor in self._walk(table, start, stop, prefix, reverse, keys_only=True):
+            yield cursor.key()
+
+    def _walk(self, table: Table, start: Any, stop: Any, prefix: Any, reverse: bool,
+              keys_only: bool) -> Iterator[_gannet.Cursor]:
+        cursor = self._open(table, start, stop, prefix, keys_only)
         more = cursor.last() if reverse else cursor.first()
         move = cursor.previous if reverse else cursor.next
         while more:
-            yield cursor.key()
+            yield cursor
             more = move()
+
+    def _open(self, table: Table, start: Any, stop: Any, prefix: Any, keys_only: bool) -> _gannet.Cursor:
+        return self._transaction.cursor(table._table, start, True, stop, False, _prefix(prefix), keys_only)
 
     def cursor(self, table: Table, start: Any = None, stop: Any = None, *, prefix: Any = None,
                keys_only: bool = False) -> Cursor:
         """A cursor over the range, before its first move."""
-        return Cursor(
-            self._transaction.cursor(table._table, start, True, stop, False, _prefix(prefix), keys_only), table)
+        return Cursor(self._open(table, start, stop, prefix, keys_only), table)
 
     def array(self, table: Table, start: Any = None, stop: Any = None, *, prefix: Any = None,
               reverse: bool = False) -> Tuple[List[Any], Any]:
@@ -249,7 +252,7 @@ class Transaction:
         import numpy
         if table.variable_length:
             raise ValueError(f"table '{table.name}' has rows of different lengths: use scan")
-        cursor = self._transaction.cursor(table._table, start, True, stop, False, _prefix(prefix), False)
+        cursor = self._open(table, start, stop, prefix, keys_only=False)
         keys, payloads, _ = cursor.gather(reverse)
         if table.dtype is not None:
             return keys, numpy.frombuffer(payloads, table.dtype)

@@ -278,7 +278,7 @@ TEST_F(HashClientTest, GarbageRequestsAreRefused) {
   EXPECT_EQ(index_->Find(uint64_t{1}).record, record);
 }
 
-// Several records in a bucket have the tag: their keys decide, whatever their lengths are.
+// Several records in a bucket have the tag: their keys decide, of any length.
 TEST_F(HashClientTest, KeysOfOneTagAndManyLengthsAreToldApart) {
   StartWith({.key_kind = KeyKind::kBytes,
              .max_key_bytes = kMaxKeyBytes,

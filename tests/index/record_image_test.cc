@@ -139,7 +139,7 @@ TEST_F(RecordImageTest, NoMoreOfTheKeyIsReadThanTheImageHas) {
       EXPECT_EQ(RecordHoldsKey(image.data(), key), claimed == key.size()) << claimed;
     }
   }
-  // LoadKey: at most the longest key, whatever the record claims.
+  // LoadKey: at most the longest key, also if the record claims more.
   std::vector<std::byte> image = RecordOf(keys_[2], 100);
   const uint64_t word = RecordMeta{.key_bytes = 4095, .table = kTable}.Pack();
   rdma::CopyIn(image.data(), kMetaDataOffset, std::as_bytes(std::span(&word, 1)));

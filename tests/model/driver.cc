@@ -237,10 +237,7 @@ Status Driver::RunOnce(const TransactionSpec& spec, txn::Session& session) {
     }
     case Way::kDatabaseRun:
       return cluster_.database(static_cast<size_t>(spec.node)).Run([&](txn::BlockingTransaction& blocking) {
-        BlockingCaller caller(&blocking);
-        coro::Task<Status> task = Execute(caller, spec);
-        task.await_ready();  // nothing in it suspends
-        Status status = task.await_resume();
+        Status status = ExecuteBlocking(blocking, spec);
         if (status.ok() && spec.ending != Ending::kCommit && !clash_) status = OwnError();
         return status;
       });
@@ -248,6 +245,13 @@ Status Driver::RunOnce(const TransactionSpec& spec, txn::Session& session) {
       return Manually(spec);
   }
   return absl::InternalError("no such way");
+}
+
+Status Driver::ExecuteBlocking(txn::BlockingTransaction& transaction, const TransactionSpec& spec) {
+  BlockingCaller caller(&transaction);
+  coro::Task<Status> task = Execute(caller, spec);
+  task.await_ready();  // nothing in it suspends
+  return task.await_resume();
 }
 
 Status Driver::ByHand(const TransactionSpec& spec, txn::Session& session) {
@@ -280,10 +284,7 @@ Status Driver::Manually(const TransactionSpec& spec) {
   StatusOr<txn::ManualTransaction> begun = cluster_.database(static_cast<size_t>(spec.node)).Begin();
   if (!begun.ok()) return begun.status();
   txn::ManualTransaction& transaction = *begun;
-  BlockingCaller caller(&*transaction);
-  coro::Task<Status> task = Execute(caller, spec);
-  task.await_ready();  // nothing in it suspends
-  Status status = task.await_resume();
+  Status status = ExecuteBlocking(*transaction, spec);
   if (!status.ok()) return status;
   switch (clash_ ? Ending::kCommit : spec.ending) {
     case Ending::kCommit:

@@ -85,6 +85,7 @@ class Driver {
   bool Attempt(const TransactionSpec& spec, txn::Session& session);
   Status RunOnce(const TransactionSpec& spec, txn::Session& session);
   Status ByHand(const TransactionSpec& spec, txn::Session& session);
+  Status ExecuteBlocking(txn::BlockingTransaction& transaction, const TransactionSpec& spec);
   Status Manually(const TransactionSpec& spec);
   // After Commit every call must be refused.
   void UseWhatIsOver(const TransactionSpec& spec, txn::Transaction& transaction, txn::Session& session);

@@ -42,7 +42,7 @@ uint32_t Access::FirstReadBytes(const Table& table, const Key& key) const {
   const TableOptions& options = table.options();
   const size_t whole = RecordBytes(key.size(), options.payload_bytes);
   if (!options.variable_length || whole <= kFirstReadOfVariable) return static_cast<uint32_t>(whole);
-  // LookAtRecord compares the key, of whatever length it is.
+  // LookAtRecord compares the whole key.
   return static_cast<uint32_t>(std::max(kFirstReadOfVariable, index::HeaderReadBytes(key.size())));
 }
 
