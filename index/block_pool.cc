@@ -27,7 +27,10 @@ StatusOr<std::byte*> BlockPool::Allocate(Context& context, size_t bytes) {
 
 void BlockPool::Release(std::byte* block, size_t bytes) {
   std::lock_guard lock(mutex_);
-  if (closed_) return;
+  if (closed_to_ != nullptr) {
+    rdma::SlabCache(closed_to_).Free(block, bytes);
+    return;
+  }
   free_[rdma::SlabAllocator::BlockBytes(bytes)].push_back(block);
   free_blocks_.fetch_add(1, std::memory_order_relaxed);
 }
@@ -38,7 +41,7 @@ void BlockPool::Retire(Context& context, std::byte* block, size_t bytes) {
 
 void BlockPool::Close(rdma::SlabCache& slab) {
   std::lock_guard lock(mutex_);
-  closed_ = true;
+  closed_to_ = &slab.allocator();
   for (auto& [bytes, blocks] : free_) {
     for (std::byte* block : blocks) slab.Free(block, bytes);
   }

@@ -41,7 +41,7 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
   // Gives back a block after the grace period.
   void Retire(Context& context, std::byte* block, size_t bytes);
 
-  // Gives the free blocks to the slab now; blocks released later are not given back.
+  // Gives the free blocks to the slab now, and later ones when they are released. The slab's allocator outlives them.
   void Close(rdma::SlabCache& slab);
 
   // Bytes of all blocks from the slab: in use, free, or waiting for a grace period.
@@ -56,7 +56,7 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
   std::atomic<size_t> free_blocks_{0};
   std::atomic<uint64_t> bytes_{0};
   std::map<size_t, std::vector<std::byte*>> free_;  // by block size
-  bool closed_ = false;
+  rdma::SlabAllocator* closed_to_ = nullptr;        // Close was called
 };
 
 }  // namespace gannet::index

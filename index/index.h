@@ -326,6 +326,11 @@ class LocalIndex {
   // effect any more (fabric.h, 5). Others may use the index meanwhile.
   virtual void RepairAfter(rdma::NodeId /*node*/) {}
 
+  // Called before the destructor of an index whose node goes on without it: after both, all its memory is the slab's
+  // again. Nobody uses the index any more, on any node. (When a node ends, so does its memory, and a walk over it would
+  // only take time.)
+  virtual void ReleaseMemory() {}
+
   // A walk that counts; may be slow. Concurrent changes may be counted or not.
   virtual Statistics statistics() = 0;
 

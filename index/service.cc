@@ -34,6 +34,11 @@ Status IndexService::Add(IndexId id, LocalIndex* index) {
   return absl::OkStatus();
 }
 
+void IndexService::Remove(IndexId id) {
+  std::unique_lock lock(indexes_mutex_);
+  indexes_[id] = nullptr;
+}
+
 LocalIndex* IndexService::Find(IndexId id) const {
   std::shared_lock lock(indexes_mutex_);
   return id < indexes_.size() ? indexes_[id] : nullptr;

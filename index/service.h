@@ -25,8 +25,10 @@ class IndexService {
   IndexService(const IndexService&) = delete;
   IndexService& operator=(const IndexService&) = delete;
 
-  // `index` must outlive this service's RPCs. AlreadyExists if the number is taken.
+  // `index` must outlive this service's RPCs, or be removed before. AlreadyExists if the number is taken.
   Status Add(IndexId id, LocalIndex* index);
+  // The number may be given to another index. No call for the index is in progress.
+  void Remove(IndexId id);
   // Null if there is none: an id from a peer may be wrong.
   LocalIndex* Find(IndexId id) const;
 

@@ -51,7 +51,7 @@ coro::Task<Status> PostAndWait(Channel* channel, std::span<Operation> operations
 EpochManager::EpochManager(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 StatusOr<std::unique_ptr<EpochManager>> EpochManager::Create(Fabric* fabric, Node* node, SlabAllocator* slab) {
-  StatusOr<std::byte*> area = slab->AllocatePermanent(kEpochAreaBytes);
+  StatusOr<std::byte*> area = slab->AllocateExtent(kEpochAreaBytes);
   if (!area.ok()) return area.status();
   auto state = std::make_unique<State>();
   state->fabric = fabric;

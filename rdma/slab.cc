@@ -1,6 +1,7 @@
 #include "rdma/slab.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
@@ -94,6 +95,8 @@ struct Part {
   size_t returned = 0;
   // Joined free memory without a class, by its bytes.
   std::multimap<size_t, std::byte*> runs;
+  // Extents that were freed, by their addresses, without neighbours: zeroed.
+  std::map<std::byte*, size_t> extents;
 
   void Open(const char* its_name, std::byte* its_begin, size_t its_bytes, bool joins) {
     name = its_name;
@@ -107,6 +110,7 @@ struct Part {
                                                      " bytes are taken, which is the node's ", name,
                                                      " part of the heap; give nodes more memory"));
   }
+  size_t fresh() const { return bytes - carved; }
 
   // Adds blocks of the class to its list.
   void List(size_t size_class, std::span<std::byte* const> blocks) {
@@ -118,7 +122,9 @@ struct Part {
   // Each of these moves at most `count` blocks from the source in its name to *out, and returns their number.
   size_t TakeListed(size_t size_class, size_t count, Blocks* out);
   size_t TakeFromRun(size_t size_class, size_t count, Blocks* out);
-  size_t TakeFresh(size_t size_class, size_t count, Blocks* out);
+  // At most `room` bytes.
+  size_t TakeFresh(size_t size_class, size_t count, size_t room, Blocks* out);
+  size_t TakeFromExtent(size_t size_class, size_t count, Blocks* out);
   size_t TakeFree(size_t size_class, size_t count, Blocks* out) {
     const size_t listed_ones = TakeListed(size_class, count, out);
     return listed_ones > 0 ? listed_ones : TakeFromRun(size_class, count, out);
@@ -131,6 +137,10 @@ struct Part {
   }
   // Turns free neighbours of any class into runs.
   void Join();
+
+  // Null if no freed extent is large enough. `rounded`: whole lines.
+  std::byte* TakeExtent(size_t rounded);
+  void AddExtent(std::byte* extent, size_t rounded);
 };
 
 size_t Part::TakeListed(size_t size_class, size_t count, Blocks* out) {
@@ -161,13 +171,52 @@ size_t Part::TakeFromRun(size_t size_class, size_t count, Blocks* out) {
   return count;
 }
 
-size_t Part::TakeFresh(size_t size_class, size_t count, Blocks* out) {
+size_t Part::TakeFresh(size_t size_class, size_t count, size_t room, Blocks* out) {
   const size_t block_bytes = kTable.block_bytes[size_class];
-  count = std::min(count, (bytes - carved) / block_bytes);
+  count = std::min(count, room / block_bytes);
   // Caches allocate from the end of a list: neighbours are handed out in the order of their addresses.
   for (size_t i = count; i > 0; --i) out->push_back(begin + carved + (i - 1) * block_bytes);
   carved += count * block_bytes;
   if (count > 0) prefaulter->Advance(carved);
+  return count;
+}
+
+std::byte* Part::TakeExtent(size_t rounded) {
+  auto best = extents.end();
+  for (auto at = extents.begin(); at != extents.end(); ++at) {
+    if (at->second >= rounded && (best == extents.end() || at->second < best->second)) best = at;
+  }
+  if (best == extents.end()) return nullptr;
+  const auto [taken, its_bytes] = *best;
+  extents.erase(best);
+  if (its_bytes > rounded) extents.emplace(taken + rounded, its_bytes - rounded);
+  return taken;
+}
+
+void Part::AddExtent(std::byte* extent, size_t rounded) {
+  auto next = extents.lower_bound(extent);
+  if (next != extents.end() && next->first == extent + rounded) {
+    rounded += next->second;
+    next = extents.erase(next);
+  }
+  if (next != extents.begin()) {
+    if (const auto before = std::prev(next); before->first + before->second == extent) {
+      before->second += rounded;
+      return;
+    }
+  }
+  extents.emplace(extent, rounded);
+}
+
+// An extent is zero, as fresh memory is, so its blocks may be of any class.
+size_t Part::TakeFromExtent(size_t size_class, size_t count, Blocks* out) {
+  const size_t block_bytes = kTable.block_bytes[size_class];
+  std::byte* extent = nullptr;
+  for (; count > 0; count /= 2) {
+    extent = TakeExtent(count * block_bytes);
+    if (extent != nullptr) break;
+  }
+  for (size_t i = count; i > 0; --i) out->push_back(extent + (i - 1) * block_bytes);
   return count;
 }
 
@@ -254,9 +303,20 @@ struct SlabAllocator::Shared {
   Mutex mutex;                              // guards the members below
   std::array<Part, kParts> parts;
   uint64_t free_bytes = 0;
+  uint64_t most_bytes = UINT64_MAX;  // of both parts together
   std::function<void()> when_full;
 
   int PartOf(const std::byte* block) const { return block < parts[kWritable].begin ? kReadOnly : kWritable; }
+  // Bytes of fresh memory that the part may still take.
+  size_t Room(const Part& part) const {
+    return std::min(part.fresh(), most_bytes - parts[kReadOnly].carved - parts[kWritable].carved);
+  }
+  Status Full(const Part& part, size_t wanted) const {
+    if (Room(part) == part.fresh()) return part.Full(wanted);
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no room for ", wanted, " bytes: ", parts[kReadOnly].carved + parts[kWritable].carved, " of ",
+                     most_bytes, " bytes are taken; give the database more memory"));
+  }
   // Moves up to a batch of blocks to `out`. Tries free blocks first, then joins free neighbours if that is worth it,
   // then takes fresh memory. `full`: no fresh memory is left and CollectAll has been called, so joining is worth more.
   // An error if no block is left.
@@ -277,9 +337,13 @@ Status SlabAllocator::Shared::Refill(int part, size_t size_class, bool full, Blo
     from.Join();
     count = from.TakeFree(size_class, batch, out);
   }
+  if (count == 0) {
+    count = from.TakeFresh(size_class, batch, Room(from), out);
+    if (count > 0) return absl::OkStatus();
+    count = from.TakeFromExtent(size_class, batch, out);
+  }
   free_bytes -= count * block_bytes;
-  if (count == 0) count = from.TakeFresh(size_class, batch, out);
-  return count > 0 ? absl::OkStatus() : from.Full(block_bytes);
+  return count > 0 ? absl::OkStatus() : Full(from, block_bytes);
 }
 
 void SlabAllocator::Shared::CollectAll() {
@@ -307,7 +371,8 @@ void SlabAllocator::Shared::Empty(SlabCache::Classes& cache) {
   free_bytes += cache.free_bytes.exchange(0, std::memory_order_relaxed);
 }
 
-SlabAllocator::SlabAllocator(Node* node) : node_(node), shared_(std::make_unique<Shared>()) {
+SlabAllocator::SlabAllocator(Node* node, uint64_t most_bytes) : node_(node), shared_(std::make_unique<Shared>()) {
+  if (most_bytes != 0) shared_->most_bytes = most_bytes;
   const uint64_t begin = RoundUp(node->heap_offset(), kLineBytes);
   const uint64_t middle = RoundUp(node->writable_offset(), kLineBytes);
   std::byte* const memory = node->memory().data();
@@ -345,22 +410,40 @@ void SlabAllocator::WhenFull(std::function<void()> collect) {
   shared_->when_full = std::move(collect);
 }
 
-StatusOr<std::byte*> SlabAllocator::AllocatePermanent(size_t bytes) {
+StatusOr<std::byte*> SlabAllocator::AllocateExtent(size_t bytes) {
   std::lock_guard lock(shared_->mutex);
   Part& part = shared_->parts[kReadOnly];
-  if (bytes > part.bytes - part.carved) return part.Full(bytes);
-  const size_t rounded = std::min(RoundUp(bytes, kLineBytes), part.bytes - part.carved);
+  if (std::byte* const freed = part.TakeExtent(RoundUp(bytes, kLineBytes)); freed != nullptr) {
+    shared_->free_bytes -= RoundUp(bytes, kLineBytes);
+    return freed;
+  }
+  const size_t room = shared_->Room(part);
+  if (bytes > room) return shared_->Full(part, bytes);
+  const size_t rounded = std::min(RoundUp(bytes, kLineBytes), room);
   return part.begin + std::exchange(part.carved, part.carved + rounded);
+}
+
+void SlabAllocator::FreeExtent(std::byte* extent, size_t bytes) {
+  Part& part = shared_->parts[kReadOnly];
+  // The last extent of the part may have ended with it, in the middle of a line: that line is not given back.
+  const auto offset = static_cast<size_t>(extent - part.begin);
+  const size_t rounded = std::min(RoundUp(bytes, kLineBytes), (part.bytes - offset) / kLineBytes * kLineBytes);
+  GANNET_CHECK(offset < part.bytes && offset % kLineBytes == 0, "freed extent at offset %d", offset);
+  std::fill_n(extent, rounded, std::byte{0});
+  if (rounded == 0) return;
+  std::lock_guard lock(shared_->mutex);
+  part.AddExtent(extent, rounded);
+  shared_->free_bytes += rounded;
 }
 
 SlabStatistics SlabAllocator::statistics() const {
   std::lock_guard lock(shared_->mutex);
   const Part& read_only = shared_->parts[kReadOnly];
   const Part& writable = shared_->parts[kWritable];
-  SlabStatistics result{.capacity_bytes = read_only.bytes + writable.bytes,
+  SlabStatistics result{.capacity_bytes = std::min<uint64_t>(read_only.bytes + writable.bytes, shared_->most_bytes),
                         .carved_bytes = read_only.carved + writable.carved,
                         .free_bytes = shared_->free_bytes,
-                        .read_only_capacity_bytes = read_only.bytes,
+                        .read_only_capacity_bytes = std::min<uint64_t>(read_only.bytes, shared_->most_bytes),
                         .read_only_carved_bytes = read_only.carved};
   for (const auto* cache : shared_->caches) result.free_bytes += cache->free_bytes.load(std::memory_order_relaxed);
   return result;

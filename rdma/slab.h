@@ -29,7 +29,7 @@
 // all retired blocks that are free are collected.
 //
 // Blocks come from two parts of the heap (heap_parts.h): Allocate returns memory that other nodes may WRITE and lock
-// (records). AllocateReadOnly and AllocatePermanent return memory that only this node's CPU writes (indexes). A block
+// (records). AllocateReadOnly and AllocateExtent return memory that only this node's CPU writes (indexes). A block
 // never changes its part.
 //
 // Each node has one SlabAllocator, which is thread-safe. Each thread has a SlabCache in front of it. The cache takes
@@ -60,7 +60,7 @@ inline constexpr size_t kMaxObjectBytes = 128 * 1024;
 inline constexpr size_t kReadBeyondBytes = 1280;
 
 struct SlabStatistics {
-  uint64_t capacity_bytes = 0;  // of the heap
+  uint64_t capacity_bytes = 0;  // of the heap, or its limit
   uint64_t carved_bytes = 0;    // ever taken from the heap
   uint64_t free_bytes = 0;      // carved and now free, in the allocator, joined or not, and in all caches
   // The first two, for the part that other nodes may only READ.
@@ -70,8 +70,10 @@ struct SlabStatistics {
 
 class SlabAllocator {
  public:
-  // `node` must outlive this. The heap is the node's memory from heap_offset() on.
-  explicit SlabAllocator(Node* node);
+  // `node` must outlive this. The heap is the node's memory from heap_offset() on. Both parts together take at most
+  // `most_bytes` of it; 0: all. With parts that are mere address space, each as large as the limit, no part gets full
+  // before the memory is used up, however it is divided between indexes and records.
+  explicit SlabAllocator(Node* node, uint64_t most_bytes = 0);
   ~SlabAllocator();
   SlabAllocator(const SlabAllocator&) = delete;
   SlabAllocator& operator=(const SlabAllocator&) = delete;
@@ -79,9 +81,12 @@ class SlabAllocator {
   // Size of the block that an object of `bytes` gets. The check fails for 0 and for more than kMaxObjectBytes.
   static size_t BlockBytes(size_t bytes);
 
-  // Returns a block of zeroed memory of any size, 64-byte aligned, which is never freed (bucket arrays, tables of
-  // leaves). Other nodes may only READ it.
-  StatusOr<std::byte*> AllocatePermanent(size_t bytes);
+  // Returns zeroed memory of any size, 64-byte aligned (bucket arrays, tables of leaves). Other nodes may only READ it.
+  StatusOr<std::byte*> AllocateExtent(size_t bytes);
+  // Takes an extent back and zeroes it, so that it is as good as fresh memory: later extents come from it, and blocks
+  // of every class once no fresh memory is left. For an index that is gone (LocalIndex::ReleaseMemory): no reader, not
+  // even a stale one of another node, may have an address in it any more. `bytes` as given to AllocateExtent.
+  void FreeExtent(std::byte* extent, size_t bytes);
 
   // Makes the kernel back the next `bytes` with pages now, divided between the parts by their sizes, and waits until it
   // has. Without this call pages arrive shortly ahead of their use, which delays the working threads on a machine that
@@ -111,8 +116,9 @@ class SlabCache {
   SlabCache(const SlabCache&) = delete;
   SlabCache& operator=(const SlabCache&) = delete;
 
-  // ResourceExhausted, naming the part's capacity: the part is full. The block has the content that former users left
-  // (zero at first). Its first word has the largest version of its lines; later versions must be larger.
+  // ResourceExhausted, naming the capacity: the part is full, or the limit is reached. The block has the content that
+  // former users left (zero at first). Its first word has the largest version of its lines; later versions must be
+  // larger.
   StatusOr<std::byte*> Allocate(size_t bytes);
   StatusOr<std::byte*> AllocateReadOnly(size_t bytes);
   // `bytes` as given to Allocate or AllocateReadOnly (or any size of the same class). A block of the writable part is a

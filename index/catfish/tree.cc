@@ -23,7 +23,7 @@ StatusOr<std::unique_ptr<CatfishTree>> CatfishTree::Create(IndexService* service
                                                            const CatfishOptions& options) {
   rdma::Node& node = service->node();
   const size_t words = KeyWords::CountFor(expected_keys);
-  StatusOr<std::byte*> word_memory = service->slab().AllocatePermanent(words * kWordBytes);
+  StatusOr<std::byte*> word_memory = service->slab().AllocateExtent(words * kWordBytes);
   if (!word_memory.ok()) return word_memory.status();
   Arena arena{.memory = node.memory().data(),
               .owner = node.id(),
@@ -39,6 +39,10 @@ StatusOr<std::unique_ptr<CatfishTree>> CatfishTree::Create(IndexService* service
       new CatfishTree(service, options, arena, KeyWords(*word_memory, node.AddressOf(*word_memory), words)));
   GANNET_RETURN_IF_ERROR(service->Add(id, tree.get()));
   return tree;
+}
+
+void CatfishTree::ReleaseMemory() {
+  service_->slab().FreeExtent(arena_.memory + key_words_.AddressOf(0).offset(), key_words_.count() * kWordBytes);
 }
 
 CatfishTree::~CatfishTree() {

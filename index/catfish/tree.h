@@ -109,6 +109,7 @@ class CatfishTree final : public LocalIndex {
   // Packs the leaves in Hilbert order, whatever the variant. The entries may come in any order. InvalidArgument if a
   // key is there twice or is no rectangle.
   Status BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) override;
+  void ReleaseMemory() override;
   Statistics statistics() override;
   Status CheckStructure() override;
 

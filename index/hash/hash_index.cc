@@ -52,9 +52,12 @@ HashIndex::HashIndex(IndexService* service, const HashOptions& options)
       size_(hash::TableSize(initial_, 0).word()),
       hash_(options.seed.has_value() ? *options.seed : KeyedHash::DrawSeed()) {}
 
+uint64_t HashIndex::SegmentBytes(int segment) const {
+  return (segment == 0 ? initial_ : initial_ << (segment - 1)) * kLineBytes;
+}
+
 Status HashIndex::AllocateSegment(int segment) {
-  const uint64_t buckets = segment == 0 ? initial_ : initial_ << (segment - 1);
-  auto memory = service_->slab().AllocatePermanent(buckets * kLineBytes);
+  auto memory = service_->slab().AllocateExtent(SegmentBytes(segment));
   if (!memory.ok()) return memory.status();
   segments_[segment] = *memory;
   return absl::OkStatus();

@@ -69,6 +69,7 @@ class HashIndex : public LocalIndex {
   bool Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) override;
   // `fill` is ignored: `expected_keys` decides how full buckets are.
   Status BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) override;
+  void ReleaseMemory() override;
   Statistics statistics() override;
   Status CheckStructure() override;
 
@@ -87,6 +88,7 @@ class HashIndex : public LocalIndex {
   struct Probe;
 
   HashIndex(IndexService* service, const HashOptions& options);
+  uint64_t SegmentBytes(int segment) const;
   Status AllocateSegment(int segment);
 
   hash::TableSize size() const { return hash::TableSize::FromWord(size_.load(std::memory_order_acquire)); }

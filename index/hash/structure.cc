@@ -1,6 +1,7 @@
 // Walks of the whole hash index: statistics and checks.
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
@@ -73,6 +74,23 @@ bool HashIndex::Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* r
     }
   }
   return true;
+}
+
+void HashIndex::ReleaseMemory() {
+  rdma::SlabCache slab(&service_->slab());
+  const uint64_t count = size().count();
+  for (uint64_t number = 0; number < count; ++number) {
+    const std::byte* const head = Head({number % initial_, static_cast<uint32_t>(number / initial_)});
+    for (uint64_t next = hash::NextOf(hash::LoadLink(head)); next != 0;) {
+      std::byte* const bucket = memory_ + next;
+      next = hash::NextOf(hash::LoadLink(bucket));
+      slab.Free(bucket, kLineBytes);
+    }
+  }
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    std::byte* const segment = std::exchange(segments_[i], nullptr);
+    if (segment != nullptr) service_->slab().FreeExtent(segment, SegmentBytes(static_cast<int>(i)));
+  }
 }
 
 Statistics HashIndex::statistics() {

@@ -324,7 +324,7 @@ TEST(CatfishHostileTest, NoImageMakesAClientLoopOrCrash) {
   for (uint64_t seed = 0; seed < 30; ++seed) {
     IndexCluster cluster({});
     rdma::Node& node = *cluster.owner().node;
-    std::byte* const blocks = *cluster.owner().slab->AllocatePermanent(kNodes * layout.bytes + kLineBytes);
+    std::byte* const blocks = *cluster.owner().slab->AllocateExtent(kNodes * layout.bytes + kLineBytes);
     const auto offset_of = [&](size_t i) { return node.AddressOf(blocks + i * layout.bytes).offset(); };
     const catfish::Description description{.node_entries = kEntries,
                                            .root = offset_of(0),

@@ -55,7 +55,7 @@ Order PreviousOf(Order order) {
 class SortedArray final : public LocalIndex {
  public:
   static StatusOr<std::unique_ptr<LocalIndex>> Create(IndexService* service, IndexId id, const IndexOptions& options) {
-    auto block = service->slab().AllocatePermanent((kMaxRegions + kCapacity) * kWordBytes);
+    auto block = service->slab().AllocateExtent((kMaxRegions + kCapacity) * kWordBytes);
     if (!block.ok()) return block.status();
     std::unique_ptr<SortedArray> index(new SortedArray(service, *block, options.key_kind));
     GANNET_RETURN_IF_ERROR(service->Add(id, index.get()));

@@ -139,11 +139,73 @@ TEST_F(SlabTest, ThreadsShareOneHeapWithoutSharingBlocks) {
 
 TEST_F(SlabTest, PermanentBlocksLieApartFromTheRest) {
   SlabCache cache(allocator_.get());
-  std::byte* first = allocator_->AllocatePermanent(100).value();
-  std::byte* large = allocator_->AllocatePermanent(1'000'000).value();
+  std::byte* first = allocator_->AllocateExtent(100).value();
+  std::byte* large = allocator_->AllocateExtent(1'000'000).value();
   EXPECT_EQ(reinterpret_cast<uintptr_t>(large) % kLineBytes, 0u);
   EXPECT_GE(large, first + 100);
   EXPECT_GE(cache.AllocateReadOnly(64).value(), large + 1'000'000);
+}
+
+TEST_F(SlabTest, AFreedExtentIsUsedAgain) {
+  constexpr size_t kBytes = 1'000'000;
+  std::byte* const first = allocator_->AllocateExtent(kBytes).value();
+  std::byte* const second = allocator_->AllocateExtent(kBytes).value();
+  std::byte* const third = allocator_->AllocateExtent(kBytes).value();
+  const uint64_t carved = allocator_->statistics().carved_bytes;
+  std::fill_n(first, kBytes, std::byte{0xab});
+  std::fill_n(second, kBytes, std::byte{0xcd});
+  allocator_->FreeExtent(first, kBytes);
+  EXPECT_EQ(allocator_->statistics().free_bytes, RoundUp(kBytes, kLineBytes));
+  allocator_->FreeExtent(second, kBytes);
+  // Together they have room for one that neither had room for, and it is zero as fresh memory is.
+  std::byte* const joined = allocator_->AllocateExtent(kBytes + kBytes / 2).value();
+  EXPECT_EQ(joined, first);
+  EXPECT_TRUE(std::all_of(joined, joined + kBytes + kBytes / 2, [](std::byte b) { return b == std::byte{0}; }));
+  EXPECT_GT(allocator_->AllocateExtent(kBytes).value(), third);
+  EXPECT_EQ(allocator_->AllocateExtent(kBytes / 4).value(), joined + RoundUp(kBytes + kBytes / 2, kLineBytes));
+  EXPECT_EQ(allocator_->statistics().carved_bytes, carved + RoundUp(kBytes, kLineBytes));
+}
+
+// A full part has blocks of every class in what was an extent.
+TEST_F(SlabTest, BlocksComeFromAFreedExtentAtLast) {
+  const SlabStatistics all = allocator_->statistics();
+  const size_t bytes = all.read_only_capacity_bytes - all.read_only_carved_bytes;
+  std::byte* const extent = allocator_->AllocateExtent(bytes).value();
+  SlabCache cache(allocator_.get());
+  EXPECT_FALSE(cache.AllocateReadOnly(64).ok());
+  std::fill_n(extent, bytes, std::byte{0xab});
+  allocator_->FreeExtent(extent, bytes);
+  size_t taken = 0;
+  for (const size_t each : {size_t{64}, size_t{4096}, kMaxObjectBytes}) {
+    for (int i = 0; i < 3; ++i, taken += SlabAllocator::BlockBytes(each)) {
+      const auto block = cache.AllocateReadOnly(each);
+      ASSERT_TRUE(block.ok()) << block.status();
+      EXPECT_TRUE(*block >= extent && *block + each <= extent + bytes);
+      EXPECT_EQ((*block)[0], std::byte{0});
+    }
+  }
+  while (cache.AllocateReadOnly(64).ok()) taken += 64;
+  EXPECT_LE(taken, bytes);
+  EXPECT_GT(taken, bytes - (size_t{1} << 20));
+}
+
+// One part may take everything up to the limit, and the error tells the limit.
+TEST_F(SlabTest, TheLimitIsOfBothPartsTogether) {
+  constexpr uint64_t kMost = uint64_t{3} << 20;
+  for (const uint64_t share : {uint64_t{0}, kMost / 3, kMost}) {
+    SlabAllocator allocator(node_.get(), kMost);
+    EXPECT_EQ(allocator.statistics().capacity_bytes, kMost);
+    SlabCache cache(&allocator);
+    if (share > 0) {
+      ASSERT_TRUE(allocator.AllocateExtent(share).ok());
+    }
+    uint64_t written = 0;
+    StatusOr<std::byte*> block = cache.Allocate(64);
+    for (; block.ok(); block = cache.Allocate(64)) written += 64;
+    EXPECT_EQ(written, kMost - share);
+    EXPECT_TRUE(absl::IsResourceExhausted(block.status()));
+    EXPECT_NE(block.status().message().find("3145728 of 3145728 bytes are taken"), std::string::npos) << block.status();
+  }
 }
 
 TEST_F(SlabTest, ABlockIsOfThePartThatWasAskedForAndComesBackToIt) {
@@ -286,7 +348,7 @@ TEST_F(SmallSlabTest, AFullHeapIsAnErrorThatNamesItsSizeAndCanBeLeftAgain) {
   cache.Free(blocks.back(), 1000);
   EXPECT_EQ(cache.Allocate(1000).value(), blocks.back());
   // The other part has not changed.
-  const Status large = allocator_->AllocatePermanent(full.read_only_capacity_bytes + 1).status();
+  const Status large = allocator_->AllocateExtent(full.read_only_capacity_bytes + 1).status();
   EXPECT_EQ(large.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(large.message().find("read-only"), absl::string_view::npos) << large;
   EXPECT_TRUE(cache.AllocateReadOnly(1000).ok());

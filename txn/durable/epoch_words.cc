@@ -31,7 +31,7 @@ coro::Task<Status> ReadWords(rdma::Channel* channel, rdma::GlobalAddress from, s
 
 StatusOr<std::unique_ptr<EpochWords>> EpochWords::Create(rdma::Fabric* fabric, rdma::Node* node,
                                                          rdma::SlabAllocator* slab) {
-  StatusOr<std::byte*> words = slab->AllocatePermanent((1 + kReasonLines) * kLineBytes);
+  StatusOr<std::byte*> words = slab->AllocateExtent((1 + kReasonLines) * kLineBytes);
   if (!words.ok()) return words.status();
   return std::unique_ptr<EpochWords>(new EpochWords(fabric, node, *words));
 }
