@@ -190,6 +190,12 @@ gannet_code gannet_rename_table(gannet_database* database, const char* from, con
   return Guarded([&] { return CodeOf(database->database->RenameTable(from, to)); });
 }
 
+gannet_code gannet_drop_table(gannet_database* database, const char* name) {
+  GANNET_CAPI_NOT_NULL(database);
+  GANNET_CAPI_NOT_NULL(name);
+  return Guarded([&] { return CodeOf(database->database->DropTable(name)); });
+}
+
 size_t gannet_table_count(gannet_database* database) {
   return database != nullptr ? database->database->tables().size() : 0;
 }

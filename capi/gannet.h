@@ -209,6 +209,10 @@ GANNET_CHECKED gannet_code gannet_create_table(gannet_database* database, const 
 /* GANNET_NOT_FOUND: there is none. */
 GANNET_CHECKED gannet_code gannet_find_table(gannet_database* database, const char* name, gannet_table** table);
 GANNET_CHECKED gannet_code gannet_rename_table(gannet_database* database, const char* from, const char* to);
+/* Removes a table and all its rows, for good and durably, while transactions run. Waits for the transactions that had
+ * begun before, but not for ever: GANNET_DEADLINE_EXCEEDED, and the table stays. Later uses of its handle give
+ * GANNET_FAILED_PRECONDITION. GANNET_NOT_FOUND: there is none. */
+GANNET_CHECKED gannet_code gannet_drop_table(gannet_database* database, const char* name);
 /* Number of tables, and the i-th of them, in the order of their creation; NULL if there are not so many. */
 GANNET_API size_t gannet_table_count(gannet_database* database);
 GANNET_API gannet_table* gannet_table_at(gannet_database* database, size_t i);

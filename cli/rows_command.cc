@@ -291,6 +291,14 @@ Status CreateTable(const RowOptions& options, RowHost& host, bool create) {
   return (*store)->database().CreateTable(table).status();
 }
 
+// A wrong name is a wrong argument, as for the other commands.
+Status DropTable(const RowOptions& options, RowHost& host) {
+  GANNET_RETURN_IF_ERROR(CheckNoTransaction(host, "drop-table"));
+  const StatusOr<Opened> opened = OpenTable(options, host, RowHost::Access::kWrite);
+  if (!opened.ok()) return opened.status();
+  return opened->store->database().DropTable(options.table);
+}
+
 struct Closer {
   void operator()(std::FILE* file) const {
     if (file != stdin) std::fclose(file);
@@ -524,6 +532,15 @@ void AddTables(CLI::App& app, const std::shared_ptr<RowHost>& host, int* exit_co
              "Sizes a hash index, which grows only a little. Default: 1024");
   AddPath(*command, "--note", &options->create.application, "TEXT", "A note that the catalog keeps with the table");
   command->add_flag("--create", *create, "Create the database if the directory holds none");
+
+  const auto dropped = std::make_shared<RowOptions>();
+  command =
+      AddRowCommand(app, "drop-table", "Remove a table and all its rows, for good.",
+                    absl::StrFormat("%s Nothing asks again: gannet export keeps a copy of the rows, gannet backup "
+                                    "one of\nthe directory.\n\nExample: gannet drop-table data cities",
+                                    kWrites),
+                    host, dropped, DropTable, exit_code);
+  AddTable(*command, dropped.get())->required();
 }
 
 }  // namespace

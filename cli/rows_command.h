@@ -1,5 +1,5 @@
 // The commands about tables and rows of a data directory, which need no schema: get, put, delete, scan, count, import,
-// tables, create-table.
+// tables, create-table, drop-table.
 #pragma once
 
 #include <memory>

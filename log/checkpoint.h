@@ -74,9 +74,11 @@ struct CheckpointDescription {
 
 // The version that databases write. Version 1 had neither `database` nor `started`.
 inline constexpr uint32_t kManifestVersion = 2;
-// A manifest with a table whose keys may have more than kShortKeyBytes (transaction_format.h) is written as this
-// version, so that a program which does not know them in the log and in checkpoints refuses the directory.
-inline constexpr uint32_t kLongKeysManifestVersion = 3;
+// A manifest is written as this version if a table has keys that may have more than kShortKeyBytes
+// (transaction_format.h), which a program of version 2 does not know in the log and in checkpoints; or if a number below
+// next_table has no table, because early programs of version 2 do not keep next_table, and would give the number of a
+// dropped table to another one, while the log still has changes of the first. Such programs refuse the directory.
+inline constexpr uint32_t kNewestManifestVersion = 3;
 
 struct Manifest {
   uint32_t version = kManifestVersion;

@@ -177,7 +177,9 @@ std::string ManifestToJson(const Manifest& manifest) {
     checkpoints.push_back(CheckpointToJson(checkpoint));
   const bool has_long_keys = std::ranges::any_of(
       manifest.tables, [](const TableDescription& table) { return table.max_key_bytes > kShortKeyBytes; });
-  const uint32_t version = has_long_keys ? std::max(manifest.version, kLongKeysManifestVersion) : manifest.version;
+  const bool has_gaps = manifest.next_table > manifest.tables.size();
+  const uint32_t version =
+      has_long_keys || has_gaps ? std::max(manifest.version, kNewestManifestVersion) : manifest.version;
   Json json{{"gannet_manifest", version},  {"database", manifest.database},   {"started", manifest.started},
             {"node", manifest.node},       {"num_nodes", manifest.num_nodes}, {"application", manifest.application},
             {"log_end", manifest.log_end}, {"tables", std::move(tables)},     {"checkpoints", std::move(checkpoints)}};
@@ -193,9 +195,9 @@ StatusOr<Manifest> ManifestFromJson(std::string_view text) {
   Fields version(json, "the manifest");
   version.Take("gannet_manifest", &manifest.version);
   GANNET_RETURN_IF_ERROR(version.status());
-  if (manifest.version == 0 || manifest.version > kLongKeysManifestVersion) {
+  if (manifest.version == 0 || manifest.version > kNewestManifestVersion) {
     return absl::InvalidArgumentError(absl::StrCat("the manifest has version ", manifest.version,
-                                                   ", this program knows versions 1 to ", kLongKeysManifestVersion,
+                                                   ", this program knows versions 1 to ", kNewestManifestVersion,
                                                    ": use the version of Gannet that wrote it, or a newer one"));
   }
   Fields fields(json, "the manifest");

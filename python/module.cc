@@ -554,6 +554,9 @@ void DefineDatabase(py::module_& module) {
   type.def("rename_table", [](txn::Database& self, const std::string& from, const std::string& to) {
     ThrowIfError(Unlocked([&] { return self.RenameTable(from, to); }));
   });
+  type.def("drop_table", [](txn::Database& self, const std::string& name) {
+    ThrowIfError(Unlocked([&] { return self.DropTable(name); }));
+  });
   type.def("begin", [](const Handle& self) {
     return std::make_shared<Transaction>(self, ValueOrThrow(Unlocked([&] { return self->Begin(); })));
   });

@@ -122,8 +122,10 @@ Status BulkLoader::Finish() {
   const bool counts = durability.has_directory() && !state_->entries.empty();
   if (counts) durability.loads().Begin(state_->table->id());
   const uint64_t entered = participant.Enter();
-  Status status = state_->table->local_index().BulkLoad(context, state_->entries, kFill);
-  const size_t seen = status.ok() ? state_->entries.size() : state_->TakeBack(context, /*indexed=*/true);
+  // A table that is usable now stays until this has left the epoch (Database::DropTable).
+  const Status usable = CheckUsable(*state_->table);
+  Status status = usable.ok() ? state_->table->local_index().BulkLoad(context, state_->entries, kFill) : usable;
+  const size_t seen = status.ok() ? state_->entries.size() : state_->TakeBack(context, /*indexed=*/usable.ok());
   participant.Leave(entered);
   // A transaction that saw a row of a failed load also depends on data that a crash removes.
   if (counts) durability.loads().End(state_->table->id(), /*seen=*/seen > 0);

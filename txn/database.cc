@@ -15,6 +15,7 @@
 #include "index/registry.h"
 #include "log/utf8.h"
 #include "rdma/shm/shm_fabric.h"
+#include "txn/access/key_status.h"
 #include "txn/durable/catalog.h"
 #include "txn/durable/durability.h"
 #include "txn/owner/owner_service.h"
@@ -252,9 +253,9 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
   // Also if nothing is logged, because every node's memory has the same layout.
   StatusOr<std::unique_ptr<EpochWords>> words = EpochWords::Create(fabric, state->node.get(), state->slab.get());
   if (!words.ok()) return words.status();
-  StatusOr<std::byte*> removals = state->slab->AllocatePermanent(RemovalVersions::kBytes);
+  StatusOr<std::byte*> removals = state->slab->AllocateExtent(RemovalVersions::kBytes);
   if (!removals.ok()) return removals.status();
-  StatusOr<std::byte*> digests = state->slab->AllocatePermanent(TableDigests::kBytes);
+  StatusOr<std::byte*> digests = state->slab->AllocateExtent(TableDigests::kBytes);
   if (!digests.ok()) return digests.status();
   state->table_digests = std::make_unique<TableDigests>(fabric, state->node.get(), *digests);
   StatusOr<std::unique_ptr<Durability>> durability = Durability::Open(state->local.get(), *std::move(words), *removals);
@@ -304,10 +305,11 @@ StatusOr<const Table*> Database::CreateTable(const TableOptions& options) {
   const std::lock_guard lock(state_->create_mutex);
   GANNET_RETURN_IF_ERROR(state_->sessions.CheckOpen());
   Table* table = state_->tables.Find(options.name);
+  if (table != nullptr) GANNET_RETURN_IF_ERROR(CheckNotDropped(*table));
   if (table != nullptr && table->created_) {
     return absl::AlreadyExistsError(absl::StrCat("there is a table '", options.name, "' already"));
   }
-  if (table == nullptr && state_->started) GANNET_RETURN_IF_ERROR(CheckChangeable("create every new table"));
+  if (table == nullptr && state_->started) GANNET_RETURN_IF_ERROR(CheckChangeable("create every new table before it"));
   StatusOr<TableOptions> complete = Complete(options);
   if (!complete.ok()) return complete.status();
   if (table == nullptr) return MakeTable(*std::move(complete));
@@ -352,12 +354,9 @@ StatusOr<const Table*> Database::MakeTable(TableOptions complete) {
 Status Database::RenameTable(std::string_view from, const std::string& to) {
   GANNET_RETURN_IF_ERROR(CheckName(to));
   const std::lock_guard lock(state_->create_mutex);
-  if (!state_->started) return absl::FailedPreconditionError("call Database::Start before RenameTable");
-  GANNET_RETURN_IF_ERROR(CheckChangeable("give every table its name"));
-  Table* const table = state_->tables.Find(from);
-  if (table == nullptr) {
-    return absl::NotFoundError(absl::StrCat("there is no table '", absl::CHexEscape(std::string(from)), "'"));
-  }
+  const StatusOr<Table*> found = ChangeableTable(from, "RenameTable", "give every table its name before it");
+  if (!found.ok()) return found.status();
+  Table* const table = *found;
   if (state_->tables.Find(to) != nullptr) {
     return absl::AlreadyExistsError(absl::StrCat("there is a table '", to, "' already"));
   }
@@ -376,7 +375,19 @@ Status Database::CheckChangeable(absl::string_view instead) const {
   return absl::UnimplementedError(
       absl::StrCat("a cluster of several nodes does not change its tables after "
                    "Database::Start: ",
-                   instead, " before it, on every node"));
+                   instead, ", on every node"));
+}
+
+StatusOr<Table*> Database::ChangeableTable(std::string_view name, absl::string_view what,
+                                           absl::string_view instead) const {
+  if (!state_->started) return absl::FailedPreconditionError(absl::StrCat("call Database::Start before ", what));
+  GANNET_RETURN_IF_ERROR(CheckChangeable(instead));
+  Table* const table = state_->tables.Find(name);
+  if (table == nullptr) {
+    return absl::NotFoundError(absl::StrCat("there is no table '", absl::CHexEscape(std::string(name)), "'"));
+  }
+  GANNET_RETURN_IF_ERROR(CheckNotDropped(*table));
+  return table;
 }
 
 Table* Database::AddTable(std::unique_ptr<Table> table) {
@@ -623,6 +634,7 @@ PrecedenceStatistics Database::precedence_statistics() const {
 
 std::vector<TableStatistics> Database::table_statistics() {
   std::vector<TableStatistics> result;
+  const std::lock_guard no_drop(state_->create_mutex);  // of a table that is being walked
   for (Table* table : state_->tables) {
     TableStatistics statistics{.table = table->name(), .index_kind = index::EntryOf(table->options().index).name};
     statistics.record_bytes = static_cast<uint64_t>(std::max<int64_t>(state_->record_bytes.Of(table->id()), 0));

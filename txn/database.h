@@ -204,6 +204,15 @@ class Database {
   // FailedPrecondition before Start and after Close. Unimplemented with several nodes. An error of the disk: it keeps
   // its name here, but the directory may have either. Thread-safe.
   Status RenameTable(std::string_view from, const std::string& to);
+  // Removes a table and its rows for good, while transactions run: durably and atomically, as CreateTable. Its memory
+  // and its checkpoints' files are free afterwards; its part of the log goes with the next checkpoints. From the call
+  // on, accesses to the table return FailedPrecondition. Transactions that were there before may still use it, so this
+  // waits for their end: at most DatabaseOptions::durable_within, then DeadlineExceeded, and the table stays. (So it
+  // must not be called between the begin and the end of a transaction of the same thread.) The Table object stays as
+  // long as the database. NotFound, FailedPrecondition, Unimplemented: as RenameTable. Another error is one of the
+  // disk: the table is dropped here, but the directory may have it until the next checkpoint or change of the tables.
+  // Thread-safe.
+  Status DropTable(std::string_view name);
   // Null if there is none. Thread-safe. Tables of the directory are there from Open on, and may be used from Start on.
   const Table* FindTable(std::string_view name) const;
   // In the order in which they were created first.
@@ -300,8 +309,13 @@ class Database {
   Table* AddTable(std::unique_ptr<Table> table);
   Status TakeOver(Table* table, const TableOptions& asked, TableOptions complete);
   Status MakeIndex(Table* table);
-  // Ok if tables may be created or renamed now; `instead`: advice for when they may not.
+  // Ok if tables may be created, renamed or dropped now; `instead`: advice for when they may not.
   Status CheckChangeable(absl::string_view instead) const;
+  // The table of this name, for a change after Start.
+  StatusOr<Table*> ChangeableTable(std::string_view name, absl::string_view what, absl::string_view instead) const;
+  // Waits until all transactions that had begun before this call have ended.
+  Status AwaitTransactions(const Table& table);
+  void FreeRows(const Table& table, index::LocalIndex& index);
   Status StartNode(absl::Duration wait_for_others);
   static StatusOr<std::unique_ptr<Database>> OpenAlone(const DatabaseOptions& options);
   StatusOr<std::unique_ptr<Session>> MakeSession();

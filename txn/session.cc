@@ -144,7 +144,9 @@ std::vector<std::pair<std::string, index::ClientStatistics>> Session::client_sta
   const size_t nodes = static_cast<size_t>(state_->local->fabric.num_nodes());
   for (size_t place = 0; place < state_->remote_indexes.size(); ++place) {
     if (state_->remote_indexes[place] == nullptr) continue;
-    const std::string& table = state_->local->TableById(static_cast<TableId>(place / nodes))->name();
+    const Table* const known = state_->local->TableById(static_cast<TableId>(place / nodes));
+    if (known == nullptr) continue;  // it was dropped
+    const std::string& table = known->name();
     if (result.empty() || result.back().first != table) result.emplace_back(table, index::ClientStatistics{});
     result.back().second += state_->remote_indexes[place]->statistics();
   }

@@ -54,7 +54,8 @@ struct TableOptions {
 };
 
 // A table as one node sees it. Made by Database::CreateTable, or by Database::Open for a table that the directory has.
-// Lives as long as the database. Immutable once the database starts, except for its name; thread-safe.
+// The object lives as long as the database, also after Database::DropTable: accesses then return FailedPrecondition.
+// Immutable once the database starts, except for its name and its life; thread-safe.
 class Table {
  public:
   TableId id() const { return id_; }
@@ -71,7 +72,10 @@ class Table {
   // False: only the program that made the table can say which node owns a key (Placement::Unknown).
   bool knows_owners() const { return all_here_ || !options_.placement.unknown; }
   // True if a key is looked at more closely than by its kind and its size.
-  bool checks_more() const { return checks_more_; }
+  bool checks_more() const { return checks_more_.load(std::memory_order_acquire); }
+  // See Database::DropTable: accesses are refused in all lives but the first. From kDropped there is no way back.
+  enum class Life : uint8_t { kUsed, kBeingDropped, kDropped };
+  Life life() const { return life_.load(std::memory_order_acquire); }
 
   // The owner of `key`, as seen from node `self` (which owns all of a replicated table).
   rdma::NodeId OwnerOf(const index::Key& key, rdma::NodeId self) const {
@@ -89,7 +93,7 @@ class Table {
     return owners.first == self && owners.last == self;
   }
   // This node's part of the index. Of a table that the directory has and the program has not created, it is there once
-  // Start has been called.
+  // Start has been called. Not of a table that was dropped.
   index::LocalIndex& local_index() const { return *local_index_; }
 
  private:
@@ -112,7 +116,15 @@ class Table {
   void Derive() {
     index_traits_ = index::TraitsOf(index::EntryOf(options_.index), *options_.index_rights);
     all_here_ = options_.placement.replicated || (data_nodes_ == 1 && self_ == 0);
-    checks_more_ = index_traits_.spatial || !knows_owners();
+    SetLife(life());
+  }
+  // Accesses look at checks_more() alone, which leads them to life(): so life() changes first when it gets worse, and
+  // last when it gets better again. One thread at a time.
+  void SetLife(Life life) {
+    const bool more = index_traits_.spatial || !knows_owners();
+    if (life == Life::kUsed) checks_more_.store(more, std::memory_order_seq_cst);
+    life_.store(life, std::memory_order_seq_cst);
+    if (life != Life::kUsed) checks_more_.store(true, std::memory_order_seq_cst);
   }
 
   TableId id_;
@@ -126,7 +138,8 @@ class Table {
   // These follow from the members above.
   index::IndexTraits index_traits_;
   bool all_here_ = false;  // this node owns, or has a copy of, every row
-  bool checks_more_ = false;
+  std::atomic<bool> checks_more_{false};
+  std::atomic<Life> life_{Life::kUsed};
   std::unique_ptr<index::LocalIndex> local_index_;
 };
 

@@ -332,6 +332,10 @@ class Database:
     def rename_table(self, old: str, new: str) -> None:
         self._database.rename_table(old, new)
 
+    def drop_table(self, name: str) -> None:
+        """Removes the table and all its rows, for good. Transactions that are open must end first: DeadlineExceeded."""
+        self._database.drop_table(name)
+
     # ---- Transactions
 
     @contextlib.contextmanager

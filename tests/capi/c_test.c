@@ -121,6 +121,13 @@ static void test_tables(gannet_database* database) {
   EXPECT(gannet_table_count(database) == 1);
   EXPECT(gannet_table_at(database, 0) == words);
   EXPECT(gannet_table_at(database, 1) == NULL);
+
+  EXPECT_CODE(GANNET_NOT_FOUND, gannet_drop_table(database, "words"));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_drop_table(database, NULL));
+  EXPECT_CODE(GANNET_OK, gannet_create_table(database, "scratch", NULL, &found));
+  EXPECT_CODE(GANNET_OK, gannet_drop_table(database, "scratch"));
+  EXPECT_CODE(GANNET_NOT_FOUND, gannet_find_table(database, "scratch", &found));
+  EXPECT(gannet_table_count(database) == 1);
 }
 
 /* ---- Operations ---- */

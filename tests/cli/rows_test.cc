@@ -349,6 +349,28 @@ TEST_F(RowsTest, ManyCommandsDoNotFillTheDisk) {
   EXPECT_EQ(RunProgram({"verify", Path("data")}).exit_code, 0);
 }
 
+// The log, and a checkpoint that is kept, have changes of a table that is no more.
+TEST_F(RowsTest, ADroppedTableIsGone) {
+  Do("create-table", {"numbers", "--payload", "20", "--create"});
+  Do("create-table", {"words", "--key", "bytes", "--payload", "20"});
+  for (int i = 0; i < 40; ++i) Do("put", {"words", std::to_string(i), "x"});  // enough for a checkpoint
+  Do("put", {"numbers", "1", "one"});
+  Do("drop-table", {"words"});
+  EXPECT_EQ(Do("count", {}), "table      rows\nnumbers       1\n");
+  EXPECT_EQ(Do("get", {"numbers", "1"}), "one\n");
+  const Outcome again = Run("drop-table", {"words"});
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_THAT(again.err, HasSubstr("has no table 'words'; it has numbers"));
+  for (const char* command : {"verify", "recover"}) {
+    const Outcome outcome = RunProgram({command, Path("data")});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
+  }
+  EXPECT_EQ(RunProgram({"backup", Path("data"), Path("copy")}).exit_code, 0);
+  EXPECT_EQ(RunProgram({"verify", Path("copy")}).exit_code, 0);
+  Do("create-table", {"words", "--payload", "5"});
+  EXPECT_EQ(Do("count", {"words"}), "0\n");
+}
+
 // Directories of the version before the catalog.
 TEST_F(RowsTest, OlderDirectoriesAreReadAndWritten) {
   fs::copy(fs::path(GANNET_KEPT_DIRECTORIES) / "v2/nodes-1", Path("data"), fs::copy_options::recursive);

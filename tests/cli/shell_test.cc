@@ -59,6 +59,8 @@ TEST_F(ShellTest, CommandsAndTransactionsAreDurable) {
           Path("more.csv") +
           "\n"
           "count cities\n"
+          "create-table scratch --payload 1\n"
+          "drop-table scratch\n"
           "quit\n"
           "put cities Bern Switzerland\n",
       {"--create"});

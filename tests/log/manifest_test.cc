@@ -91,6 +91,7 @@ TEST(Manifest, NewerVersionIsRefusedBySayingSo) {
 // Tables whose keys may be longer than all versions of the log's format know them.
 TEST(Manifest, LongKeysMakeItAVersionThatOlderProgramsRefuse) {
   Manifest manifest = SomeManifest();
+  manifest.next_table = static_cast<uint32_t>(manifest.tables.size());
   EXPECT_EQ(ManifestFromJson(ManifestToJson(manifest))->version, kManifestVersion);
   manifest.tables.back().integer_keys = false;
   manifest.tables.back().max_key_bytes = kShortKeyBytes;
@@ -98,8 +99,18 @@ TEST(Manifest, LongKeysMakeItAVersionThatOlderProgramsRefuse) {
   manifest.tables.back().max_key_bytes = kShortKeyBytes + 1;
   const StatusOr<Manifest> read = ManifestFromJson(ManifestToJson(manifest));
   ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->version, kLongKeysManifestVersion);
+  EXPECT_EQ(read->version, kNewestManifestVersion);
   EXPECT_EQ(read->tables, manifest.tables);
+}
+
+// The number of a dropped table must not be given to another one.
+TEST(Manifest, ADroppedTableMakesItAVersionThatOlderProgramsRefuse) {
+  Manifest manifest = SomeManifest();
+  manifest.next_table = static_cast<uint32_t>(manifest.tables.size()) + 1;
+  const StatusOr<Manifest> read = ManifestFromJson(ManifestToJson(manifest));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->version, kNewestManifestVersion);
+  EXPECT_EQ(read->next_table, manifest.next_table);
 }
 
 TEST(Manifest, UnknownNamesAreIgnored) {

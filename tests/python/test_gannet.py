@@ -61,6 +61,17 @@ class TableTest(GannetTest):
         with self.assertRaises(gannet.NotFound):
             self.db.rename_table("old", "newer")
 
+    def test_is_dropped(self):
+        table = self.db.create_table("short-lived")
+        self.db.drop_table("short-lived")
+        self.assertEqual([each.name for each in self.db.tables()], [])
+        with self.assertRaisesRegex(gannet.FailedPrecondition, "has been dropped"):
+            with self.db.transaction() as t:
+                t[table, 1] = b"one"
+        with self.assertRaises(gannet.NotFound):
+            self.db.drop_table("short-lived")
+        self.db.create_table("short-lived")
+
     def test_errors(self):
         with self.assertRaisesRegex(gannet.NotFound, "no table 'none'"):
             self.db.table("none")

@@ -11,7 +11,6 @@
 #include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rdma/forwarding.h"
 #include "tests/txn/catalog_helpers.h"
 #include "tests/txn/disk_image.h"
 #include "tests/txn/durable_cluster.h"
@@ -23,18 +22,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-// A single node whose CPU may not lock its own records: it takes the path to another node.
-class NicAtomics : public rdma::ForwardingFabric {
- public:
-  explicit NicAtomics(rdma::Fabric* inner) : ForwardingFabric(inner), capabilities_(inner->capabilities()) {
-    capabilities_.cpu_coherent_atomics = false;
-  }
-  const rdma::Capabilities& capabilities() const override { return capabilities_; }
-
- private:
-  rdma::Capabilities capabilities_;
-};
 
 TEST(CatalogChangeTest, OpenSessionsUseANewTable) {
   for (int way = 0; way < 4; ++way) {

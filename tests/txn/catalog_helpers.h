@@ -6,9 +6,22 @@
 #include <string>
 #include <vector>
 
+#include "rdma/forwarding.h"
 #include "tests/txn/durable_cluster.h"
 
 namespace gannet::txn {
+
+// A single node whose CPU may not lock its own records: it takes the path to another node.
+class NicAtomics : public rdma::ForwardingFabric {
+ public:
+  explicit NicAtomics(rdma::Fabric* inner) : ForwardingFabric(inner), capabilities_(inner->capabilities()) {
+    capabilities_.cpu_coherent_atomics = false;
+  }
+  const rdma::Capabilities& capabilities() const override { return capabilities_; }
+
+ private:
+  rdma::Capabilities capabilities_;
+};
 
 using Disk = std::shared_ptr<log::FaultyFileSystem>;
 

@@ -51,8 +51,17 @@ std::string TextOf(const Table& table, const index::Key& key) {
   return absl::InvalidArgumentError(absl::StrCat(NameOf(table), ": ", why.message()));
 }
 
+Status CheckOwnersKnown(const Table& table) {
+  if (table.knows_owners()) [[likely]]
+    return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("which node owns a key of ", NameOf(table),
+                   " is said by a function of the program that made it; create it with that TableOptions::placement, "
+                   "at every node, before Start"));
+}
+
 Status CheckMore(const Table& table, const index::Key& key) {
-  GANNET_RETURN_IF_ERROR(CheckOwnersKnown(table));
+  GANNET_RETURN_IF_ERROR(CheckUsable(table));
   if (!table.index_traits().spatial) return absl::OkStatus();
   const Status decoded = index::DecodeRectangleKey(key).status();
   return decoded.ok() ? decoded : NoRectangle(table, decoded);
@@ -88,13 +97,18 @@ Status CheckKey(const Table& table, const index::Key& key) {
   return absl::OkStatus();
 }
 
-Status CheckOwnersKnown(const Table& table) {
-  if (table.knows_owners()) [[likely]]
+Status CheckUsable(const Table& table) {
+  if (!table.checks_more()) [[likely]]
     return absl::OkStatus();
+  GANNET_RETURN_IF_ERROR(CheckNotDropped(table));
+  return CheckOwnersKnown(table);
+}
+
+Status CheckNotDropped(const Table& table) {
+  const Table::Life life = table.life();
+  if (life == Table::Life::kUsed) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("which node owns a key of ", NameOf(table),
-                   " is said by a function of the program that made it; create it with that TableOptions::placement, "
-                   "at every node, before Start"));
+      absl::StrCat(NameOf(table), life == Table::Life::kDropped ? " has been dropped" : " is being dropped"));
 }
 
 Status KeyNotFound(const Table& table, const index::Key& key) {

@@ -20,10 +20,13 @@ std::string NameOf(const Table& table);
 std::string NameOfRow(const Table& table, const index::Key& key);
 
 // InvalidArgument if `key` is not of the table's kind, is longer than the table's keys may be, or is no rectangle of a
-// spatial table. FailedPrecondition: that of CheckOwnersKnown.
+// spatial table. FailedPrecondition: that of CheckUsable.
 Status CheckKey(const Table& table, const index::Key& key);
-// FailedPrecondition if the owners of the table's keys are unknown here; CheckKey asks, too.
-Status CheckOwnersKnown(const Table& table);
+// FailedPrecondition if the table has been dropped, or is being dropped.
+Status CheckNotDropped(const Table& table);
+// FailedPrecondition if the table has been dropped, or is being dropped, or if the owners of its keys are unknown here.
+// CheckKey asks, too.
+Status CheckUsable(const Table& table);
 
 [[gnu::cold]] Status KeyNotFound(const Table& table, const index::Key& key);
 [[gnu::cold]] Status KeyExists(const Table& table, const index::Key& key);

@@ -44,7 +44,7 @@ index::ScanRange Access::RectanglesFor(const Rectangle& window) {
 }
 
 Status Access::CheckSpatial(const Table& table) const {
-  if (table.index_traits().spatial) return CheckOwnersKnown(table);
+  if (table.index_traits().spatial) return CheckUsable(table);
   return absl::FailedPreconditionError(absl::StrCat(NameOf(table), " has no spatial index (",
                                                     index::EntryOf(table.options().index).name,
                                                     "): create it with one to search it for rectangles"));

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "index/registry.h"
+#include "txn/session/local_node.h"
 
 namespace gannet::txn {
 namespace {
@@ -144,6 +145,24 @@ Status CheckSameTable(const log::TableDescription& had, const log::TableDescript
   // The rows are where the old placement put them, and would not be found.
   if (!SamePlacement(had, has, data_nodes)) return differs(Placed(had), Placed(has));
   return absl::OkStatus();
+}
+
+std::vector<std::string> LeaveOutDropped(const LocalNode& local, const std::string& directory,
+                                         log::Manifest* manifest) {
+  std::vector<std::string> paths;
+  const auto is_gone = [&local](uint16_t id) {
+    const Table* const table = local.TableById(id);
+    return table == nullptr || table->life() == Table::Life::kDropped;
+  };
+  std::erase_if(manifest->tables, [&](const log::TableDescription& table) { return is_gone(table.id); });
+  for (log::CheckpointDescription& checkpoint : manifest->checkpoints) {
+    std::erase_if(checkpoint.files, [&](const log::CheckpointFile& file) {
+      if (!is_gone(file.table)) return false;
+      paths.push_back(absl::StrCat(log::CheckpointDirectory(directory, checkpoint.id), "/", file.name));
+      return true;
+    });
+  }
+  return paths;
 }
 
 Status AdoptTables(Database& database, log::FileSystem& files, const std::string& directory) {

@@ -18,6 +18,8 @@
 
 namespace gannet::txn {
 
+struct LocalNode;
+
 struct Catalog {
   std::vector<log::TableDescription> tables;  // by number
   uint32_t next_table = 0;                    // greater than the number of every table that there is or was
@@ -36,6 +38,10 @@ StatusOr<TableOptions> OptionsOf(const log::TableDescription& description);
 // first thing that differs. The hint expected_rows, the note `application`, and index_rights may differ: they say
 // nothing about rows. With one data node, so may a placement, unless it is replicated.
 Status CheckSameTable(const log::TableDescription& had, const log::TableDescription& has, int data_nodes);
+
+// Leaves out of a manifest what belongs to no table of this node: tables that were dropped, and the files that
+// checkpoints have of them. Returns the paths of these files, which may be removed once the manifest is written.
+std::vector<std::string> LeaveOutDropped(const LocalNode& local, const std::string& directory, log::Manifest* manifest);
 
 // Gives a database without a directory, which was not started, the tables of a directory: for tools, which then call
 // Recover. The catalog of DatabaseOptions::directory comes with Database::Open.

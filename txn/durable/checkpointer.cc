@@ -331,7 +331,11 @@ Status Checkpointer::Publish(const log::CheckpointDescription& description) {
   RemoveCheckpoint(damaged_, &*manifest);
   manifest->checkpoints.insert(manifest->checkpoints.begin(), description);
   if (manifest->checkpoints.size() > 2) manifest->checkpoints.resize(2);
+  // A table may have been dropped meanwhile. The manifest may also still have one that was dropped: then it could not
+  // be written, and this checkpoint has no rows of that table.
+  const std::vector<std::string> useless = LeaveOutDropped(*local_, directory_, &*manifest);
   GANNET_RETURN_IF_ERROR(log::WriteManifest(*files_, directory_, *manifest));
+  for (const std::string& path : useless) files_->Remove(path).IgnoreError();
   log::MayDieHere(log::KillPoint::kCheckpointPublished);
   {
     std::lock_guard lock(mutex_);
@@ -385,6 +389,7 @@ Status Checkpointer::WriteTable(const Table& table, log::CheckpointWriter* write
   std::vector<rdma::GlobalAddress> addresses;
   std::vector<RecordCopy> copies;
   for (bool more = true; more;) {
+    if (table.life() == Table::Life::kDropped) return absl::OkStatus();  // whoever drops it waits for the end of this
     addresses.clear();
     size_t n = 0;
     {

@@ -46,7 +46,8 @@ class Durability {
   Status Start(absl::Duration wait_for_others, absl::FunctionRef<Status()> agree, uint32_t next_table);
   // Makes these the tables of the directory, durably and atomically: after a crash there are the tables before or
   // these. Nothing without a directory. After Start, on a node that is alone. After an error either may be in the
-  // manifest.
+  // manifest. Checkpoints lose what they have of tables that were dropped, also those that are dropped while they are
+  // written.
   Status NoteCatalog(std::vector<log::TableDescription> tables, uint32_t next_table);
   // The start of this node failed, here or later: tells the other nodes why, and no node waits for this one.
   void NoteFailedStart(const Status& why);

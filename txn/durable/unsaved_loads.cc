@@ -68,6 +68,17 @@ bool UnsavedLoads::met() const {
   return !met_.empty();
 }
 
+void UnsavedLoads::Forget(TableId table) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return walked_ != table && !loading_.contains(table); });
+  for (std::map<TableId, int64_t>* loads : {&ended_, &met_}) {
+    const auto found = loads->find(table);
+    if (found == loads->end()) continue;
+    Count(-found->second);
+    loads->erase(found);
+  }
+}
+
 void UnsavedLoads::EndCheckpoint(bool published) {
   const std::lock_guard lock(mutex_);
   for (const auto& [table, loads] : met_) {

@@ -56,6 +56,10 @@ class UnsavedLoads {
   // `published`: all loads that those walks met are durable.
   void EndCheckpoint(bool published);
 
+  // The table has been dropped (Table::Life::kDropped), so nothing depends on its loads any more. Waits for a walk of
+  // it; walks that begin later find it dropped.
+  void Forget(TableId table);
+
  private:
   void Count(int64_t loads);  // the caller holds the lock
 

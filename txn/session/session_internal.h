@@ -54,7 +54,7 @@ struct DatabaseState {
   TableSet tables;
   std::vector<std::unique_ptr<Table>> unused_tables;  // whose creation failed
   uint32_t next_table = 0;                            // number of the next one
-  // Held while tables are created or renamed, and by Start and Close.
+  // Held while tables are created, renamed or dropped, and by Start and Close.
   Mutex create_mutex;
   RecordBytes record_bytes;
   ClientCaches client_caches;

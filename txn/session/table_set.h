@@ -1,9 +1,10 @@
 // TableSet: the tables of a database, by number. Numbers ascend in the order in which tables were created, and may have
 // gaps.
 //
-// One thread at a time adds; any thread may read at the same time, without a lock. A table stays where it is until the
-// set is destroyed. Its place is stored (release) after it is complete, so a reader that finds it (acquire) finds all
-// of it; the bound is raised last, so a reader sees a place below the bound or meets null there.
+// One thread at a time adds or removes; any thread may read at the same time, without a lock. A table stays where it is
+// until the set is destroyed, also one that was removed. Its place is stored (release) after it is complete, so a
+// reader that finds it (acquire) finds all of it; the bound is raised last, so a reader sees a place below the bound or
+// meets null there.
 #pragma once
 
 #include <array>
@@ -39,6 +40,12 @@ class TableSet {
     return added;
   }
 
+  // Whoever has found the table may keep it. One thread at a time adds or removes.
+  void Remove(TableId id) {
+    (*chunks_[id / kChunk].load(std::memory_order_relaxed))[id % kChunk].store(nullptr, std::memory_order_release);
+    size_.fetch_sub(1, std::memory_order_relaxed);
+  }
+
   // Null if there is none: a number from a peer may be wrong.
   Table* ById(TableId id) const {
     const Chunk* const chunk = chunks_[id / kChunk].load(std::memory_order_acquire);
@@ -60,7 +67,7 @@ class TableSet {
   class Iterator {
    public:
     explicit Iterator(const TableSet* set) : set_(set), bound_(set->id_bound()) { SkipGap(); }
-    Table* operator*() const { return set_->ById(static_cast<TableId>(id_)); }
+    Table* operator*() const { return table_; }
     Iterator& operator++() {
       ++id_;
       SkipGap();
@@ -69,12 +76,17 @@ class TableSet {
     bool operator!=(std::default_sentinel_t) const { return id_ < bound_; }
 
    private:
+    // Looks once: the table may be removed at any time.
     void SkipGap() {
-      while (id_ < bound_ && **this == nullptr) ++id_;
+      for (; id_ < bound_; ++id_) {
+        table_ = set_->ById(static_cast<TableId>(id_));
+        if (table_ != nullptr) return;
+      }
     }
     const TableSet* set_;
     size_t id_ = 0;
     size_t bound_;
+    Table* table_ = nullptr;
   };
   Iterator begin() const { return Iterator(this); }
   std::default_sentinel_t end() const { return {}; }

@@ -1,0 +1,120 @@
+// Database::DropTable. The order of its steps:
+//
+//   1. Life::kBeingDropped: accesses that begin now are refused.
+//   2. Wait for a grace period. A transaction is inside the epoch from its begin to its end, so those that could have
+//      found the table usable have ended, and so have loads (BulkLoader::Finish). A step that comes too late is
+//      refused: it loads Table::life inside the epoch, as a reader loads a link to a block that may be retired
+//      (rdma/epoch.h). If this takes too long, the table is usable again, and nothing has happened.
+//   3. Life::kDropped, from which there is no way back: whatever writes the manifest from here on leaves the table and
+//      its rows out (LeaveOutDropped), so no checkpoint without the rows stands beside a table that has them.
+//   4. The manifest: here the table is dropped durably. The number of a table is never used again, so the log's changes
+//      of it are changes of no table to recovery, which leaves them out.
+//   5. Wait for a checkpoint's walk over the table, which ends early (UnsavedLoads::Forget). Then nobody uses the
+//   index.
+//   6. The memory of the rows and of the index goes back to the slab.
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/thread.h"
+#include "index/record_header.h"
+#include "index/service.h"
+#include "txn/database.h"
+#include "txn/durable/catalog.h"
+#include "txn/durable/durability.h"
+#include "txn/owner/index_damage.h"
+#include "txn/record/record.h"
+#include "txn/session/session_internal.h"
+
+namespace gannet::txn {
+
+Status Database::AwaitTransactions(const Table& table) {
+  constexpr uint64_t kPauseNanos = 200'000;
+  StatusOr<std::unique_ptr<rdma::EpochManager::Participant>> participant =
+      rdma::EpochManager::Participant::Join(state_->epochs.get());
+  if (!participant.ok()) return participant.status();
+  // Shared, because it is set even if nobody waits any more.
+  const auto passed = std::make_shared<std::atomic<bool>>(false);
+  (*participant)->RetireWith([passed] { passed->store(true, std::memory_order_release); });
+  const uint64_t deadline =
+      NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(state_->options.durable_within));
+  for (;;) {
+    (*participant)->Collect();
+    if (passed->load(std::memory_order_acquire)) return absl::OkStatus();
+    if (NowNanos() >= deadline) {
+      return absl::DeadlineExceededError(absl::StrCat(
+          "table '", table.name(), "' was not dropped: a transaction that began before is still in progress after ",
+          absl::FormatDuration(state_->options.durable_within),
+          "; end it, and do not call DropTable inside of a transaction"));
+    }
+    SleepForNanos(kPauseNanos);
+  }
+}
+
+void Database::FreeRows(const Table& table, index::LocalIndex& index) {
+  index::WalkPosition position;
+  std::vector<rdma::GlobalAddress> addresses;
+  for (bool more = true; more;) {
+    addresses.clear();
+    index::IndexService::Lease lease(&*state_->indexes);
+    more = index.Walk(&position, &addresses);
+    for (const rdma::GlobalAddress address : addresses) {
+      if (table.index_traits().client_writes && !IsRecordOf(*state_->local, table, address)) {
+        state_->index_damage.NoteStray(table, address);
+        continue;
+      }
+      state_->lent_records->Drop(address);
+      std::byte* const record = state_->local->Direct(address);
+      const index::RecordMeta meta = index::LoadMeta(record);
+      const size_t bytes = index::RecordBytes(meta.key_bytes, meta.payload_bytes);
+      // A lock that is still owed to the record (debts.h) finds another version.
+      MarkAbsent(record, rdma::LinesFor(index::PayloadDataOffset(meta.key_bytes) + meta.payload_bytes),
+                 LoadWord(record));
+      lease.context().slab->Free(record, bytes);
+    }
+  }
+}
+
+Status Database::DropTable(std::string_view name) {
+  Table* table = nullptr;
+  {
+    const std::lock_guard lock(state_->create_mutex);
+    const StatusOr<Table*> found = ChangeableTable(name, "DropTable", "keep the table, or make it empty");
+    if (!found.ok()) return found.status();
+    table = *found;
+    table->SetLife(Table::Life::kBeingDropped);
+  }
+  // Without the lock: a transaction that this waits for may create a table.
+  Status ended = AwaitTransactions(*table);
+  std::unique_ptr<index::LocalIndex> index;
+  Status noted;
+  {
+    const std::lock_guard lock(state_->create_mutex);
+    if (ended.ok()) ended = state_->sessions.CheckOpen();
+    if (!ended.ok()) {
+      table->SetLife(Table::Life::kUsed);
+      return ended;
+    }
+    table->SetLife(Table::Life::kDropped);
+    state_->tables.Remove(table->id());
+    std::vector<log::TableDescription> tables;
+    for (const Table* other : state_->tables) tables.push_back(DescribeTable(*other));
+    noted = state_->durability->NoteCatalog(std::move(tables), state_->next_table);
+    state_->durability->loads().Forget(table->id());
+    index = std::move(table->local_index_);
+  }
+  FreeRows(*table, *index);
+  state_->indexes->Remove(table->id());
+  index->ReleaseMemory();
+  index.reset();
+  if (noted.ok()) return noted;
+  return Status(noted.code(),
+                absl::StrCat("table '", table->name(), "' is dropped here, but the manifest could not be ", "written: ",
+                             noted.message(), ". The directory may have the table until its next checkpoint"));
+}
+
+}  // namespace gannet::txn
