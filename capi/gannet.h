@@ -142,7 +142,7 @@ GANNET_API void gannet_options_free(gannet_options* options);
  * mistyped directory is not taken for an empty database. */
 GANNET_API void gannet_options_set_create_if_missing(gannet_options* options, int create);
 GANNET_API void gannet_options_set_durability(gannet_options* options, enum gannet_durability durability);
-/* Address space for indexes and rows; memory is taken as it is needed. Default 8 GiB. */
+/* At most this much for indexes and rows; memory is taken as it is needed. Default 8 GiB. */
 GANNET_API void gannet_options_set_memory_bytes(gannet_options* options, uint64_t bytes);
 /* From one write of the log to the next. Default 300. */
 GANNET_API void gannet_options_set_group_commit_microseconds(gannet_options* options, uint64_t microseconds);

@@ -30,15 +30,13 @@ StatusOr<std::unique_ptr<RowStore>> RowStore::OpenToRead(const std::string& dire
   const std::shared_ptr<log::FileSystem> files = DiskFiles();
   GANNET_RETURN_IF_ERROR(CheckOneNode(directory, ReadDataDirectory(*files, directory)));
   std::unique_ptr<RowStore> store(new RowStore(directory));
-  auto fabric = rdma::ShmFabric::InProcess({.num_nodes = 1, .bytes_per_node = options.memory_bytes});
-  if (!fabric.ok()) return fabric.status();
-  store->fabric_ = *std::move(fabric);
   // A database without a directory takes no lock and writes no log.
   txn::DatabaseOptions in_memory;
+  in_memory.memory_bytes = options.memory_bytes;
   in_memory.recovery_threads = options.threads;
   in_memory.run_sessions = 1;
   in_memory.stop = options.stop;
-  auto database = txn::Database::Open(store->fabric_.get(), 0, in_memory);
+  auto database = txn::Database::OpenInMemory(in_memory);
   if (!database.ok()) return database.status();
   store->database_ = *std::move(database);
   GANNET_RETURN_IF_ERROR(txn::AdoptTables(*store->database_, *files, directory));

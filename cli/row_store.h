@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/status.h"
-#include "rdma/shm/shm_fabric.h"
 #include "txn/blocking.h"
 #include "txn/database.h"
 
@@ -45,7 +44,6 @@ class RowStore {
   explicit RowStore(std::string directory) : directory_(std::move(directory)) {}
 
   const std::string directory_;
-  std::unique_ptr<rdma::Fabric> fabric_;  // null: the database has its own
   std::unique_ptr<txn::Database> database_;
   bool writes_ = false;
 };

@@ -218,6 +218,11 @@ DatabaseState::~DatabaseState() = default;
 
 StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::NodeId node,
                                                    const DatabaseOptions& options) {
+  return Open(fabric, node, options, /*most_bytes=*/0);
+}
+
+StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::NodeId node,
+                                                   const DatabaseOptions& options, uint64_t most_bytes) {
   if (const Status status = CheckOptions(options, node, fabric->num_nodes()); !status.ok()) return status;
   auto state = std::make_unique<DatabaseState>();
   state->options = options;
@@ -227,7 +232,7 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
   StatusOr<std::unique_ptr<rdma::Node>> attached = fabric->Attach(node);
   if (!attached.ok()) return attached.status();
   state->node = std::move(*attached);
-  state->slab = std::make_unique<rdma::SlabAllocator>(state->node.get());
+  state->slab = std::make_unique<rdma::SlabAllocator>(state->node.get(), most_bytes);
   StatusOr<std::unique_ptr<rdma::EpochManager>> epochs =
       rdma::EpochManager::Create(fabric, state->node.get(), state->slab.get());
   if (!epochs.ok()) return epochs.status();
@@ -289,9 +294,18 @@ StatusOr<std::unique_ptr<Database>> Database::OpenInMemory(DatabaseOptions optio
 }
 
 StatusOr<std::unique_ptr<Database>> Database::OpenAlone(const DatabaseOptions& options) {
-  auto fabric = rdma::ShmFabric::InProcess({.num_nodes = 1, .bytes_per_node = options.memory_bytes});
+  // Each part of the heap could take all that the database may use, as far as address space allows that: so memory is
+  // short only when it is used up, however it is divided between indexes and records.
+  constexpr uint64_t kMostDoubled = uint64_t{1} << 40;
+  rdma::ShmOptions memory{.num_nodes = 1, .bytes_per_node = options.memory_bytes};
+  const bool any_division = options.memory_bytes <= kMostDoubled;
+  if (any_division) {
+    memory.bytes_per_node *= 2;
+    memory.read_only_percent = 50;
+  }
+  auto fabric = rdma::ShmFabric::InProcess(memory);
   if (!fabric.ok()) return fabric.status();
-  auto database = Open(fabric->get(), 0, options);
+  auto database = Open(fabric->get(), 0, options, any_division ? options.memory_bytes : 0);
   if (database.ok()) (*database)->state_->owned_fabric = *std::move(fabric);
   return database;
 }

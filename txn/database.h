@@ -126,7 +126,8 @@ struct DatabaseOptions {
   bool salvage = false;                              // recover what can be had of damaged files, and list the rest
   std::string application = {};                      // kept in the manifest for programs that read the directory
   std::shared_ptr<log::FileSystem> files = nullptr;  // null: those of `medium`
-  // Address space for indexes and records; only where Open makes the memory itself: Open(directory, ...), OpenInMemory.
+  // At most this much for indexes and records, in any division; it grows as needed. Only where Open makes the memory
+  // itself: Open(directory, ...), OpenInMemory.
   uint64_t memory_bytes = uint64_t{8} << 30;
 
   // Set by another thread or a signal handler: Start, BulkLoader and Checkpoint return Cancelled soon, also those that
@@ -318,6 +319,9 @@ class Database {
   void FreeRows(const Table& table, index::LocalIndex& index);
   Status StartNode(absl::Duration wait_for_others);
   static StatusOr<std::unique_ptr<Database>> OpenAlone(const DatabaseOptions& options);
+  // `most_bytes`: of the node's heap (rdma/slab.h).
+  static StatusOr<std::unique_ptr<Database>> Open(rdma::Fabric* fabric, rdma::NodeId node,
+                                                  const DatabaseOptions& options, uint64_t most_bytes);
   StatusOr<std::unique_ptr<Session>> MakeSession();
   enum class LastCheckpoint : uint8_t { kIfNeeded, kNever };
   Status Close(LastCheckpoint checkpoint);
