@@ -196,6 +196,12 @@ gannet_code gannet_drop_table(gannet_database* database, const char* name) {
   return Guarded([&] { return CodeOf(database->database->DropTable(name)); });
 }
 
+gannet_code gannet_widen_table(gannet_database* database, const char* name, size_t payload_bytes) {
+  GANNET_CAPI_NOT_NULL(database);
+  GANNET_CAPI_NOT_NULL(name);
+  return Guarded([&] { return CodeOf(database->database->WidenTable(name, payload_bytes)); });
+}
+
 size_t gannet_table_count(gannet_database* database) {
   return database != nullptr ? database->database->tables().size() : 0;
 }
@@ -222,7 +228,7 @@ int gannet_table_is_ordered(const gannet_table* table) {
   return TableOf(table).index_traits().ordered ? 1 : 0;
 }
 size_t gannet_table_payload_bytes(const gannet_table* table) {
-  return TableOf(table).options().payload_bytes;
+  return TableOf(table).payload_bytes();
 }
 int gannet_table_has_variable_payloads(const gannet_table* table) {
   return TableOf(table).options().variable_length ? 1 : 0;

@@ -213,6 +213,9 @@ GANNET_CHECKED gannet_code gannet_rename_table(gannet_database* database, const 
  * begun before, but not for ever: GANNET_DEADLINE_EXCEEDED, and the table stays. Later uses of its handle give
  * GANNET_FAILED_PRECONDITION. GANNET_NOT_FOUND: there is none. */
 GANNET_CHECKED gannet_code gannet_drop_table(gannet_database* database, const char* name);
+/* Makes the payloads of a table larger, durably: those of a table without `variable` get zeros at their end. Waits like
+ * gannet_drop_table; transactions that come meanwhile meet GANNET_ABORTED. */
+GANNET_CHECKED gannet_code gannet_widen_table(gannet_database* database, const char* name, size_t payload_bytes);
 /* Number of tables, and the i-th of them, in the order of their creation; NULL if there are not so many. */
 GANNET_API size_t gannet_table_count(gannet_database* database);
 GANNET_API gannet_table* gannet_table_at(gannet_database* database, size_t i);

@@ -21,8 +21,7 @@ Status CheckPayload(const txn::Table& table, const void* data, size_t size) {
   if (data == nullptr && size != 0) {
     return absl::InvalidArgumentError(absl::StrCat("table '", table.name(), "': the payload is NULL"));
   }
-  const txn::TableOptions& options = table.options();
-  if (!options.variable_length && size != options.payload_bytes) return txn::PayloadDoesNotFit(table, size);
+  if (!table.options().variable_length && size != table.payload_bytes()) return txn::PayloadDoesNotFit(table, size);
   return absl::OkStatus();
 }
 

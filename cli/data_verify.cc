@@ -30,7 +30,8 @@ std::string Misfit(const log::TableDescription* table, uint16_t id, std::span<co
     return absl::StrFormat("a key of %d bytes does not fit table '%s'", key.size(), table->name);
   }
   if (payload == nullptr) return "";
-  if (table->variable_length ? payload->size() > table->payload_bytes : payload->size() != table->payload_bytes) {
+  const bool is_long_enough = table->variable_length || payload->size() >= table->least_payload_bytes;
+  if (payload->size() > table->payload_bytes || !is_long_enough) {
     return absl::StrFormat("a payload of %d bytes does not fit table '%s'", payload->size(), table->name);
   }
   return "";

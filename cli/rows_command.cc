@@ -299,6 +299,13 @@ Status DropTable(const RowOptions& options, RowHost& host) {
   return opened->store->database().DropTable(options.table);
 }
 
+Status WidenTable(const RowOptions& options, RowHost& host) {
+  GANNET_RETURN_IF_ERROR(CheckNoTransaction(host, "widen-table"));
+  const StatusOr<Opened> opened = OpenTable(options, host, RowHost::Access::kWrite);
+  if (!opened.ok()) return opened.status();
+  return opened->store->database().WidenTable(options.table, options.create.payload_bytes);
+}
+
 struct Closer {
   void operator()(std::FILE* file) const {
     if (file != stdin) std::fclose(file);
@@ -541,6 +548,17 @@ void AddTables(CLI::App& app, const std::shared_ptr<RowHost>& host, int* exit_co
                                     kWrites),
                     host, dropped, DropTable, exit_code);
   AddTable(*command, dropped.get())->required();
+
+  const auto widened = std::make_shared<RowOptions>();
+  command = AddRowCommand(app, "widen-table", "Make the payloads of a table larger.",
+                          absl::StrFormat("%s Payloads of a fixed size get zeros at their end.\n\nExample: gannet "
+                                          "widen-table data cities --payload 2000",
+                                          kWrites),
+                          host, widened, WidenTable, exit_code);
+  AddTable(*command, widened.get())->required();
+  AddInteger(*command, "--payload", &widened->create.payload_bytes, 0, txn::kMaxPayloadBytes,
+             "Largest payload in bytes; not less than now")
+      ->required();
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // The commands about tables and rows of a data directory, which need no schema: get, put, delete, scan, count, import,
-// tables, create-table, drop-table.
+// tables, create-table, drop-table,
+// widen-table.
 #pragma once
 
 #include <memory>

@@ -245,7 +245,7 @@ void AddShellCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("shell", "Read and write tables and rows, command by command.");
   command->footer(
       "Opens the directory, which no other process may have open, and reads commands from standard input: get, put, "
-      "delete,\nscan, count, import, tables, create-table, drop-table as of gannet, without the directory; begin, commit, abort; "
+      "delete,\nscan, count, import, tables, create-table, drop-table, widen-table as of gannet, without the directory; begin, commit, abort; "
       "help; quit.\nWords may be in quotes; a line that begins with # is a comment. An error does not end the shell. "
       "From a file or a pipe,\nthe exit code is 1 if a command failed.\n\nExample: printf 'begin\\nput cities Oslo "
       "Norway\\ncommit\\n' | gannet shell data");

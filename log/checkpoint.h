@@ -36,6 +36,9 @@ struct TableDescription {
   std::string index_options = {};  // of this kind only; not known to the log
   std::string index_rights{};      // name of its rights; empty: not kept
   uint32_t payload_bytes = 0;
+  // Of a table without variable_length that was widened: logs and checkpoints may have rows of this size and larger,
+  // which are filled up with zeros. Else the same as payload_bytes.
+  uint32_t least_payload_bytes = 0;
   bool variable_length = false;
   bool replicated = false;
   std::string placement{};  // name of the way in which nodes own keys; empty: not kept
@@ -77,7 +80,8 @@ inline constexpr uint32_t kManifestVersion = 2;
 // A manifest is written as this version if a table has keys that may have more than kShortKeyBytes
 // (transaction_format.h), which a program of version 2 does not know in the log and in checkpoints; or if a number below
 // next_table has no table, because early programs of version 2 do not keep next_table, and would give the number of a
-// dropped table to another one, while the log still has changes of the first. Such programs refuse the directory.
+// dropped table to another one, while the log still has changes of the first; or if a table was widened. Such programs
+// refuse the directory.
 inline constexpr uint32_t kNewestManifestVersion = 3;
 
 struct Manifest {

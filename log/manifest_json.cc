@@ -15,6 +15,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+bool IsWidened(const TableDescription& table) {
+  return !table.variable_length && table.least_payload_bytes < table.payload_bytes;
+}
+
 Json TableToJson(const TableDescription& table) {
   Json json{{"id", table.id},
             {"name", table.name},
@@ -25,6 +29,7 @@ Json TableToJson(const TableDescription& table) {
             {"variable_length", table.variable_length},
             {"replicated", table.replicated},
             {"expected_rows", table.expected_rows}};
+  if (IsWidened(table)) json["least_payload_bytes"] = table.least_payload_bytes;
   if (!table.range_starts.empty()) json["range_starts"] = table.range_starts;
   if (!table.index_options.empty()) json["index_options"] = table.index_options;
   if (!table.index_rights.empty()) json["index_rights"] = table.index_rights;
@@ -135,6 +140,8 @@ Status ReadTable(const Json& json, TableDescription* table) {
   fields.Take("variable_length", &table->variable_length);
   fields.Take("replicated", &table->replicated);
   fields.Take("expected_rows", &table->expected_rows);
+  table->least_payload_bytes = table->payload_bytes;
+  if (fields.Has("least_payload_bytes")) fields.Take("least_payload_bytes", &table->least_payload_bytes);
   if (fields.Has("range_starts")) fields.TakeList("range_starts", ReadText, &table->range_starts);
   if (fields.Has("index_options")) fields.Take("index_options", &table->index_options);
   if (fields.Has("index_rights")) fields.Take("index_rights", &table->index_rights);
@@ -178,8 +185,9 @@ std::string ManifestToJson(const Manifest& manifest) {
   const bool has_long_keys = std::ranges::any_of(
       manifest.tables, [](const TableDescription& table) { return table.max_key_bytes > kShortKeyBytes; });
   const bool has_gaps = manifest.next_table > manifest.tables.size();
-  const uint32_t version =
-      has_long_keys || has_gaps ? std::max(manifest.version, kNewestManifestVersion) : manifest.version;
+  const uint32_t version = has_long_keys || has_gaps || std::ranges::any_of(manifest.tables, IsWidened)
+                               ? std::max(manifest.version, kNewestManifestVersion)
+                               : manifest.version;
   Json json{{"gannet_manifest", version},  {"database", manifest.database},   {"started", manifest.started},
             {"node", manifest.node},       {"num_nodes", manifest.num_nodes}, {"application", manifest.application},
             {"log_end", manifest.log_end}, {"tables", std::move(tables)},     {"checkpoints", std::move(checkpoints)}};

@@ -430,8 +430,7 @@ void DefineTransaction(py::module_& module) {
   type.def("update", [](Transaction& self, const Table& table, const py::object& key, const py::object& row) {
     const OwnedKey owned(key);
     const Bytes bytes(row);
-    const txn::TableOptions& options = table.table->options();
-    if (!options.variable_length && bytes.span().size() != options.payload_bytes) {
+    if (!table.table->options().variable_length && bytes.span().size() != table.table->payload_bytes()) {
       ThrowIfError(txn::PayloadDoesNotFit(*table.table, bytes.span().size()));
     }
     ThrowIfError(self.UseTable(table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
@@ -526,7 +525,7 @@ void DefineTable(py::module_& module) {
   type.def_property_readonly("index",
                              [](const Table& self) { return index::EntryOf(self.table->options().index).name; });
   type.def_property_readonly("ordered", [](const Table& self) { return self.table->index_traits().ordered; });
-  type.def_property_readonly("payload_bytes", [](const Table& self) { return self.table->options().payload_bytes; });
+  type.def_property_readonly("payload_bytes", [](const Table& self) { return self.table->payload_bytes(); });
   type.def_property_readonly("variable_length",
                              [](const Table& self) { return self.table->options().variable_length; });
   type.def_property_readonly("application", [](const Table& self) { return self.table->options().application; });
@@ -556,6 +555,9 @@ void DefineDatabase(py::module_& module) {
   });
   type.def("drop_table", [](txn::Database& self, const std::string& name) {
     ThrowIfError(Unlocked([&] { return self.DropTable(name); }));
+  });
+  type.def("widen_table", [](txn::Database& self, const std::string& name, size_t payload_bytes) {
+    ThrowIfError(Unlocked([&] { return self.WidenTable(name, payload_bytes); }));
   });
   type.def("begin", [](const Handle& self) {
     return std::make_shared<Transaction>(self, ValueOrThrow(Unlocked([&] { return self->Begin(); })));

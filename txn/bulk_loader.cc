@@ -46,7 +46,7 @@ Status BulkLoader::State::Add(const Key& key, std::span<const std::byte> payload
   const TableOptions& options = table->options();
   GANNET_RETURN_IF_ERROR(CheckStopOfLoad(*session));
   GANNET_RETURN_IF_ERROR(CheckKey(*table, key));
-  if (options.variable_length ? payload.size() > options.payload_bytes : payload.size() != options.payload_bytes) {
+  if (options.variable_length ? payload.size() > table->payload_bytes() : payload.size() != table->payload_bytes()) {
     return absl::InvalidArgumentError(absl::StrCat("loading ", NameOfRow(*table, key), ": its payload of ",
                                                    payload.size(), " bytes does not fit the table"));
   }

@@ -192,12 +192,6 @@ std::vector<log::TableDescription> DescribeAll(const TableSet& tables) {
   return descriptions;
 }
 
-Status NotNoted(absl::string_view what, const Status& why) {
-  return Status(why.code(),
-                absl::StrCat("the manifest could not be written when ", what, ": ", why.message(),
-                             ". It is not done here, but the directory may have it when it is opened again"));
-}
-
 }  // namespace
 
 Database::Database(std::unique_ptr<DatabaseState> state) : state_(std::move(state)) {
@@ -319,7 +313,7 @@ StatusOr<const Table*> Database::CreateTable(const TableOptions& options) {
   const std::lock_guard lock(state_->create_mutex);
   GANNET_RETURN_IF_ERROR(state_->sessions.CheckOpen());
   Table* table = state_->tables.Find(options.name);
-  if (table != nullptr) GANNET_RETURN_IF_ERROR(CheckNotDropped(*table));
+  if (table != nullptr) GANNET_RETURN_IF_ERROR(CheckLife(*table));
   if (table != nullptr && table->created_) {
     return absl::AlreadyExistsError(absl::StrCat("there is a table '", options.name, "' already"));
   }
@@ -400,7 +394,7 @@ StatusOr<Table*> Database::ChangeableTable(std::string_view name, absl::string_v
   if (table == nullptr) {
     return absl::NotFoundError(absl::StrCat("there is no table '", absl::CHexEscape(std::string(name)), "'"));
   }
-  GANNET_RETURN_IF_ERROR(CheckNotDropped(*table));
+  GANNET_RETURN_IF_ERROR(CheckLife(*table));
   return table;
 }
 
@@ -419,9 +413,11 @@ Status Database::TakeOver(Table* table, const TableOptions& asked, TableOptions 
   if (!asked.index_rights.has_value()) complete.index_rights = kept.index_rights;
   if (asked.application.empty()) complete.application = kept.application;
   if (table->local_index_ == nullptr) {
+    const size_t least_payload_bytes = table->least_payload_bytes();
     table->options_ = std::move(complete);
     table->placement_name_ = table->options_.placement.name();
     table->Derive();
+    table->least_payload_bytes_ = least_payload_bytes;
     GANNET_RETURN_IF_ERROR(MakeIndex(table));
   } else if (!table->knows_owners() || complete.index_rights != kept.index_rights ||
              complete.application != kept.application) {
@@ -461,6 +457,7 @@ Status Database::AdoptTables(const Catalog& catalog) {
     if (!options.ok()) return options.status();
     std::unique_ptr<Table> table(new Table(description.id, *std::move(options), data_nodes(), node_id()));
     if (table->options().placement.unknown) table->placement_name_ = description.placement;
+    table->least_payload_bytes_ = description.least_payload_bytes;
     AddTable(std::move(table));
   }
   state_->next_table = std::max(state_->next_table, catalog.next_table);

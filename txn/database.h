@@ -214,6 +214,15 @@ class Database {
   // disk: the table is dropped here, but the directory may have it until the next checkpoint or change of the tables.
   // Thread-safe.
   Status DropTable(std::string_view name);
+  // Makes room in the rows of a table, durably and atomically: TableOptions::payload_bytes becomes `payload_bytes`,
+  // which is larger. A table of variable_length has just another maximum from then on. Of others each row gets zeros at
+  // its end, while the rows are rewritten in memory: about a second for a million rows. Transactions that were there
+  // before end first (DeadlineExceeded: as for DropTable); those that come meanwhile meet a conflict, so Run repeats
+  // them. InvalidArgument: it is less than now, or more than kMaxPayloadBytes. ResourceExhausted: there is no memory
+  // for the larger rows. After these errors the table is as before. If other tables take the memory meanwhile:
+  // FailedPrecondition, here and from each access, until the database is opened again, which completes it. NotFound and
+  // others: as RenameTable. Thread-safe.
+  Status WidenTable(std::string_view name, size_t payload_bytes);
   // Null if there is none. Thread-safe. Tables of the directory are there from Open on, and may be used from Start on.
   const Table* FindTable(std::string_view name) const;
   // In the order in which they were created first.
@@ -315,7 +324,10 @@ class Database {
   // The table of this name, for a change after Start.
   StatusOr<Table*> ChangeableTable(std::string_view name, absl::string_view what, absl::string_view instead) const;
   // Waits until all transactions that had begun before this call have ended.
-  Status AwaitTransactions(const Table& table);
+  // DeadlineExceeded says that the table was not `what` ("dropped").
+  Status AwaitTransactions(const Table& table, absl::string_view what);
+  Status CheckRoomToWiden(const Table& table, size_t payload_bytes) const;
+  Status WidenRows(Table* table);
   void FreeRows(const Table& table, index::LocalIndex& index);
   Status StartNode(absl::Duration wait_for_others);
   static StatusOr<std::unique_ptr<Database>> OpenAlone(const DatabaseOptions& options);

@@ -9,7 +9,7 @@
 //      its rows out (LeaveOutDropped), so no checkpoint without the rows stands beside a table that has them.
 //   4. The manifest: here the table is dropped durably. The number of a table is never used again, so the log's changes
 //      of it are changes of no table to recovery, which leaves them out.
-//   5. Wait for a checkpoint's walk over the table, which ends early (UnsavedLoads::Forget). Then nobody uses the
+//   5. Wait for a checkpoint's walk over the table, which ends early (UnsavedLoads::Hold). Then nobody uses the
 //   index.
 //   6. The memory of the rows and of the index goes back to the slab.
 #include <atomic>
@@ -32,7 +32,7 @@
 
 namespace gannet::txn {
 
-Status Database::AwaitTransactions(const Table& table) {
+Status Database::AwaitTransactions(const Table& table, absl::string_view what) {
   constexpr uint64_t kPauseNanos = 200'000;
   StatusOr<std::unique_ptr<rdma::EpochManager::Participant>> participant =
       rdma::EpochManager::Participant::Join(state_->epochs.get());
@@ -47,9 +47,8 @@ Status Database::AwaitTransactions(const Table& table) {
     if (passed->load(std::memory_order_acquire)) return absl::OkStatus();
     if (NowNanos() >= deadline) {
       return absl::DeadlineExceededError(absl::StrCat(
-          "table '", table.name(), "' was not dropped: a transaction that began before is still in progress after ",
-          absl::FormatDuration(state_->options.durable_within),
-          "; end it, and do not call DropTable inside of a transaction"));
+          "table '", table.name(), "' was not ", what, ": a transaction that began before is still in progress after ",
+          absl::FormatDuration(state_->options.durable_within), "; end it, and do not change tables inside of one"));
     }
     SleepForNanos(kPauseNanos);
   }
@@ -89,7 +88,7 @@ Status Database::DropTable(std::string_view name) {
     table->SetLife(Table::Life::kBeingDropped);
   }
   // Without the lock: a transaction that this waits for may create a table.
-  Status ended = AwaitTransactions(*table);
+  Status ended = AwaitTransactions(*table, "dropped");
   std::unique_ptr<index::LocalIndex> index;
   Status noted;
   {
@@ -104,7 +103,10 @@ Status Database::DropTable(std::string_view name) {
     std::vector<log::TableDescription> tables;
     for (const Table* other : state_->tables) tables.push_back(DescribeTable(*other));
     noted = state_->durability->NoteCatalog(std::move(tables), state_->next_table);
-    state_->durability->loads().Forget(table->id());
+    UnsavedLoads& loads = state_->durability->loads();
+    loads.Hold(table->id());
+    loads.Forget(table->id());
+    loads.Release(table->id());
     index = std::move(table->local_index_);
   }
   FreeRows(*table, *index);

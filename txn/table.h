@@ -61,9 +61,20 @@ class Table {
   TableId id() const { return id_; }
   // The present one (Database::RenameTable); the reference is valid as long as the table.
   const std::string& name() const { return *name_.load(std::memory_order_acquire); }
-  // With index_options that name all options of the kind, and with index_rights. `name` is the one at Open or
-  // CreateTable.
+  // With index_options that name all options of the kind, and with index_rights. `name` and `payload_bytes` are those
+  // at Open or CreateTable.
   const TableOptions& options() const { return options_; }
+  // The present one: of every row; if options().variable_length, the maximum. Database::WidenTable raises it, for a
+  // table of rows of one size while no transaction uses it.
+  size_t payload_bytes() const { return payload_bytes_.load(std::memory_order_acquire); }
+  // If the table was widened, a log or a checkpoint may have shorter rows than payload_bytes(), of at least this size.
+  // Recovery fills them up with zeros. Else it is payload_bytes().
+  size_t least_payload_bytes() const { return least_payload_bytes_.load(std::memory_order_acquire); }
+  // True if a row of a log or a checkpoint may have a payload of this size.
+  bool MayHaveHad(size_t payload_bytes) const {
+    return payload_bytes <= this->payload_bytes() &&
+           (options_.variable_length || payload_bytes >= least_payload_bytes());
+  }
   // Capabilities of the index, by its kind and its rights; transactions choose their paths by them.
   const index::IndexTraits& index_traits() const { return index_traits_; }
   // Placement::name, or what the directory says of a placement that is unknown here: kPlacedByFunction, or nothing if
@@ -74,7 +85,9 @@ class Table {
   // True if a key is looked at more closely than by its kind and its size.
   bool checks_more() const { return checks_more_.load(std::memory_order_acquire); }
   // See Database::DropTable: accesses are refused in all lives but the first. From kDropped there is no way back.
-  enum class Life : uint8_t { kUsed, kBeingDropped, kDropped };
+  // See Database::WidenTable: kBeingWidened is a conflict for accesses. kHalfWidened: memory ran out; accesses are
+  // refused.
+  enum class Life : uint8_t { kUsed, kBeingDropped, kDropped, kBeingWidened, kHalfWidened };
   Life life() const { return life_.load(std::memory_order_acquire); }
 
   // The owner of `key`, as seen from node `self` (which owns all of a replicated table).
@@ -114,6 +127,8 @@ class Table {
     name_.store(names_.back().get(), std::memory_order_release);
   }
   void Derive() {
+    payload_bytes_.store(options_.payload_bytes, std::memory_order_release);
+    least_payload_bytes_.store(options_.payload_bytes, std::memory_order_release);
     index_traits_ = index::TraitsOf(index::EntryOf(options_.index), *options_.index_rights);
     all_here_ = options_.placement.replicated || (data_nodes_ == 1 && self_ == 0);
     SetLife(life());
@@ -138,6 +153,8 @@ class Table {
   // These follow from the members above.
   index::IndexTraits index_traits_;
   bool all_here_ = false;  // this node owns, or has a copy of, every row
+  std::atomic<size_t> payload_bytes_{0};
+  std::atomic<size_t> least_payload_bytes_{0};
   std::atomic<bool> checks_more_{false};
   std::atomic<Life> life_{Life::kUsed};
   std::unique_ptr<index::LocalIndex> local_index_;

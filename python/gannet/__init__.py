@@ -336,6 +336,10 @@ class Database:
         """Removes the table and all its rows, for good. Transactions that are open must end first: DeadlineExceeded."""
         self._database.drop_table(name)
 
+    def widen_table(self, name: str, payload: int) -> None:
+        """Makes the payloads larger: those of fixed size get zeros at their end. A dtype is given to table() again."""
+        self._database.widen_table(name, payload)
+
     # ---- Transactions
 
     @contextlib.contextmanager

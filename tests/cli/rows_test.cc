@@ -371,6 +371,24 @@ TEST_F(RowsTest, ADroppedTableIsGone) {
   EXPECT_EQ(Do("count", {"words"}), "0\n");
 }
 
+TEST_F(RowsTest, AWidenedTableHasLongerRows) {
+  Do("create-table", {"fixed", "--payload", "2", "--fixed", "--create"});
+  Do("create-table", {"words", "--payload", "2"});
+  for (int i = 0; i < 40; ++i) Do("put", {"fixed", std::to_string(i), "xy"});  // enough for a checkpoint
+  Do("widen-table", {"fixed", "--payload", "4"});
+  EXPECT_EQ(Do("get", {"fixed", "1", "--payloads", "hex"}), "78790000\n");
+  Do("put", {"fixed", "2", "abcd"});
+  EXPECT_EQ(Do("get", {"fixed", "2"}), "abcd\n");
+  EXPECT_EQ(Run("put", {"words", "1", "abcd"}).exit_code, 2);
+  Do("widen-table", {"words", "--payload", "4"});
+  Do("put", {"words", "1", "abcd"});
+  EXPECT_EQ(Do("get", {"words", "1"}), "abcd\n");
+  const Outcome narrower = Run("widen-table", {"fixed", "--payload", "3"});
+  EXPECT_EQ(narrower.exit_code, 2) << narrower.err;
+  EXPECT_THAT(narrower.err, HasSubstr("table 'fixed' has payloads of 4 bytes"));
+  EXPECT_EQ(RunProgram({"verify", Path("data")}).exit_code, 0);
+}
+
 // Directories of the version before the catalog.
 TEST_F(RowsTest, OlderDirectoriesAreReadAndWritten) {
   fs::copy(fs::path(GANNET_KEPT_DIRECTORIES) / "v2/nodes-1", Path("data"), fs::copy_options::recursive);

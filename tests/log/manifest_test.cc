@@ -28,6 +28,7 @@ Manifest SomeManifest() {
   table.placement = "hash";
   table.application = "columns: a, \"b\"";
   table.payload_bytes = 1 << 20;
+  table.least_payload_bytes = 1 << 20;
   table.variable_length = true;
   table.replicated = true;
   table.expected_rows = ~uint64_t{0};

@@ -61,6 +61,18 @@ class TableTest(GannetTest):
         with self.assertRaises(gannet.NotFound):
             self.db.rename_table("old", "newer")
 
+    def test_is_widened(self):
+        table = self.db.create_table("pairs", payload="<u4")
+        with self.db.transaction() as t:
+            t[table, 1] = numpy.uint32(7)
+        self.db.widen_table("pairs", 8)
+        pairs = self.db.table("pairs", dtype="<u8")
+        with self.db.transaction() as t:
+            self.assertEqual(t[pairs, 1], 7)
+            t[pairs, 2] = numpy.uint64(1 << 40)
+        with self.assertRaises(gannet.InvalidArgument):
+            self.db.widen_table("pairs", 4)
+
     def test_is_dropped(self):
         table = self.db.create_table("short-lived")
         self.db.drop_table("short-lived")

@@ -14,9 +14,9 @@
 #include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "index/rectangle.h"
 #include "tests/txn/catalog_helpers.h"
 #include "tests/txn/disk_image.h"
+#include "tests/txn/table_kinds.h"
 #include "txn/bulk_loader.h"
 #include "txn/session.h"
 
@@ -27,41 +27,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr size_t kPayload = 100;
-
-index::OwnedKey KeyOf(const TableOptions& options, uint64_t n) {
-  if (options.index == IndexKind::kCatfish) {
-    const auto x = static_cast<double>(n % 100);
-    const auto y = static_cast<double>(n / 100);
-    return index::EncodeRectangleKey({.box = {x, y, x + 1, y + 1}, .id = n});
-  }
-  if (options.key_kind == index::KeyKind::kInteger) return index::OwnedKey(index::Key(n * 7));
-  std::string bytes = absl::StrCat("key ", n * 7);
-  if (options.max_key_bytes > 100 && n % 3 == 0) bytes.resize(options.max_key_bytes, 'x');
-  return index::OwnedKey(index::Key(bytes));
-}
-
-// Every kind of index, with integers and with byte keys as long as it takes them.
-std::vector<TableOptions> AllKinds() {
-  std::vector<TableOptions> all;
-  for (const IndexKind kind :
-       {IndexKind::kHash, IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex, IndexKind::kCatfish}) {
-    const size_t longest = index::EntryOf(kind).traits.max_key_bytes;
-    TableOptions options{.name = absl::StrCat("bytes ", static_cast<int>(kind)),
-                         .key_kind = index::KeyKind::kBytes,
-                         .max_key_bytes = longest,
-                         .index = kind,
-                         .payload_bytes = kPayload,
-                         .variable_length = true,
-                         .expected_rows = 300};
-    all.push_back(options);
-    if (kind == IndexKind::kCatfish) continue;
-    options.name = absl::StrCat("integers ", static_cast<int>(kind));
-    options.key_kind = index::KeyKind::kInteger;
-    options.max_key_bytes = index::kIntegerKeyBytes;
-    all.push_back(options);
-  }
-  return all;
-}
 
 Status Fill(Session& session, const Table& table, uint64_t rows) {
   const std::array<std::byte, kPayload> payload{};
@@ -95,7 +60,7 @@ TEST(DropTableTest, ItsMemoryIsFree) {
     ASSERT_TRUE(database.ok()) << database.status();
     ASSERT_TRUE((*database)->Start().ok());
     const auto stays = (*database)->CreateTable({.name = "stays", .payload_bytes = 8});
-    for (const TableOptions& options : AllKinds()) {
+    for (const TableOptions& options : AllKinds(kPayload, /*variable_length=*/true)) {
       SCOPED_TRACE(absl::StrCat(options.name, direct ? "" : ", as from another node"));
       uint64_t first = 0;
       for (int round = 0; round < 6; ++round) {
@@ -263,7 +228,7 @@ TEST(DropTableTest, ACheckpointInProgressLeavesItOut) {
 TEST(DropTableTest, TransactionsRunMeanwhile) {
   constexpr int kThreads = 3;
   constexpr int kRounds = 120;
-  const std::vector<TableOptions> kinds = AllKinds();
+  const std::vector<TableOptions> kinds = AllKinds(kPayload, /*variable_length=*/true);
   const Disk disk = NewDisk();
   std::array<std::atomic<uint64_t>, kThreads> acknowledged{};
   std::atomic<uint64_t> refused{0};

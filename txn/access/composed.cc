@@ -31,9 +31,8 @@ std::span<const std::byte> ViewOf(const GetRequest& request) {
 }  // namespace
 
 GetRequest Access::RequestForView(const Table& table, Key key) {
-  const TableOptions& options = table.options();
-  const size_t room =
-      options.variable_length ? std::min(options.payload_bytes, kFirstViewBytes) : options.payload_bytes;
+  const size_t whole = table.payload_bytes();
+  const size_t room = table.options().variable_length ? std::min(whole, kFirstViewBytes) : whole;
   return {.table = &table, .key = key, .out = {writes_.arena().Allocate(room), room}, .up_to_end = true};
 }
 
@@ -81,7 +80,7 @@ Status Access::PutRow(Status found, const GetRequest& request, std::span<const s
   if (absl::IsNotFound(found)) return writes_.Insert(*request.table, request.key, payload);
   GANNET_RETURN_IF_ERROR(found);
   const TableOptions& options = request.table->options();
-  if (!options.variable_length && payload.size() != options.payload_bytes) {
+  if (!options.variable_length && payload.size() != request.table->payload_bytes()) {
     return PayloadDoesNotFit(*request.table, payload.size());
   }
   return writes_.Update(request.handle, payload, 0, options.variable_length);

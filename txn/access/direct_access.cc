@@ -281,7 +281,7 @@ bool Access::AppendRow(const Table& table, const index::Entry& entry, ScanRows* 
   if (!options.keys_only) {
     size = own >= 0                          ? writes_[own].payload_bytes
            : table.options().variable_length ? index::LoadMeta(session_->Direct(entry.record)).payload_bytes
-                                             : static_cast<uint32_t>(table.options().payload_bytes);
+                                             : static_cast<uint32_t>(table.payload_bytes());
   }
   const size_t place = rows->bytes_.Append(size);
   GetRequest request{

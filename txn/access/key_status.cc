@@ -100,15 +100,27 @@ Status CheckKey(const Table& table, const index::Key& key) {
 Status CheckUsable(const Table& table) {
   if (!table.checks_more()) [[likely]]
     return absl::OkStatus();
-  GANNET_RETURN_IF_ERROR(CheckNotDropped(table));
+  GANNET_RETURN_IF_ERROR(CheckLife(table));
   return CheckOwnersKnown(table);
 }
 
-Status CheckNotDropped(const Table& table) {
-  const Table::Life life = table.life();
-  if (life == Table::Life::kUsed) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(NameOf(table), life == Table::Life::kDropped ? " has been dropped" : " is being dropped"));
+Status CheckLife(const Table& table) {
+  switch (table.life()) {
+    case Table::Life::kUsed:
+      return absl::OkStatus();
+    case Table::Life::kBeingWidened:
+      return absl::AbortedError(absl::StrCat(NameOf(table), " is being widened"));
+    case Table::Life::kHalfWidened:
+      return absl::FailedPreconditionError(
+          absl::StrCat(NameOf(table),
+                       " could not be widened, because memory ran out: close the database, and open it "
+                       "again with more memory"));
+    case Table::Life::kBeingDropped:
+      return absl::FailedPreconditionError(absl::StrCat(NameOf(table), " is being dropped"));
+    case Table::Life::kDropped:
+      return absl::FailedPreconditionError(absl::StrCat(NameOf(table), " has been dropped"));
+  }
+  return absl::OkStatus();
 }
 
 Status KeyNotFound(const Table& table, const index::Key& key) {
@@ -129,10 +141,9 @@ Status IndexDamaged(const Table& table) {
 }
 
 Status PayloadDoesNotFit(const Table& table, size_t payload_bytes) {
-  const TableOptions& options = table.options();
   return absl::InvalidArgumentError(absl::StrCat("a payload of ", payload_bytes, " bytes does not fit ", NameOf(table),
-                                                 options.variable_length ? ", at most " : ", exactly ",
-                                                 options.payload_bytes));
+                                                 table.options().variable_length ? ", at most " : ", exactly ",
+                                                 table.payload_bytes()));
 }
 
 Status PayloadEndsBefore(const Table& table, const index::Key& key, uint32_t offset, size_t size,

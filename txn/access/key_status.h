@@ -22,10 +22,10 @@ std::string NameOfRow(const Table& table, const index::Key& key);
 // InvalidArgument if `key` is not of the table's kind, is longer than the table's keys may be, or is no rectangle of a
 // spatial table. FailedPrecondition: that of CheckUsable.
 Status CheckKey(const Table& table, const index::Key& key);
-// FailedPrecondition if the table has been dropped, or is being dropped.
-Status CheckNotDropped(const Table& table);
-// FailedPrecondition if the table has been dropped, or is being dropped, or if the owners of its keys are unknown here.
-// CheckKey asks, too.
+// By Table::life. FailedPrecondition: the table has been dropped, or is being dropped, or is half widened. Aborted, so that
+// Run repeats the transaction: it is being widened.
+Status CheckLife(const Table& table);
+// The same, and FailedPrecondition if the owners of its keys are unknown here. CheckKey asks, too.
 Status CheckUsable(const Table& table);
 
 [[gnu::cold]] Status KeyNotFound(const Table& table, const index::Key& key);

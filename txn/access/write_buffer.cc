@@ -102,7 +102,7 @@ Status WriteBuffer::CheckWrite(const WriteEntry& entry, size_t size, uint32_t of
     return absl::InvalidArgumentError(absl::StrCat(
         "only a whole record (offset 0) of a variable-length table can be resized; not of ", NameOf(*entry.table)));
   }
-  const size_t limit = resize ? options.payload_bytes : entry.payload_bytes;
+  const size_t limit = resize ? entry.table->payload_bytes() : entry.payload_bytes;
   if (offset + size > limit) {
     return absl::InvalidArgumentError(absl::StrCat("bytes [", offset, ", ", offset + size, ") do not fit a payload of ",
                                                    limit, " bytes of ", NameOf(*entry.table)));
@@ -180,7 +180,7 @@ Status WriteBuffer::Insert(const Table& table, Key key, std::span<const std::byt
   if (options.placement.replicated) {
     return absl::FailedPreconditionError(absl::StrCat(NameOf(table), " is replicated and so read-only"));
   }
-  if (options.variable_length ? payload.size() > options.payload_bytes : payload.size() != options.payload_bytes) {
+  if (options.variable_length ? payload.size() > table.payload_bytes() : payload.size() != table.payload_bytes()) {
     return PayloadDoesNotFit(table, payload.size());
   }
   const size_t redo_bytes = log::MaxChangeBytes(key.size(), payload.size());

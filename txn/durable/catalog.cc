@@ -82,7 +82,8 @@ log::TableDescription DescribeTable(const Table& table) {
           .index = index::EntryOf(options.index).name,
           .index_options = options.index_options,
           .index_rights = std::string(index::NameOf(*options.index_rights)),
-          .payload_bytes = static_cast<uint32_t>(options.payload_bytes),
+          .payload_bytes = static_cast<uint32_t>(table.payload_bytes()),
+          .least_payload_bytes = static_cast<uint32_t>(table.least_payload_bytes()),
           .variable_length = options.variable_length,
           .replicated = options.placement.replicated,
           .placement = std::string(table.placement_name()),
@@ -145,6 +146,12 @@ Status CheckSameTable(const log::TableDescription& had, const log::TableDescript
   // The rows are where the old placement put them, and would not be found.
   if (!SamePlacement(had, has, data_nodes)) return differs(Placed(had), Placed(has));
   return absl::OkStatus();
+}
+
+Status NotNoted(std::string_view what, const Status& why) {
+  return Status(why.code(),
+                absl::StrCat("the manifest could not be written when ", what, ": ", why.message(),
+                             ". It is not done here, but the directory may have it when it is opened again"));
 }
 
 std::vector<std::string> LeaveOutDropped(const LocalNode& local, const std::string& directory,

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -38,6 +39,9 @@ StatusOr<TableOptions> OptionsOf(const log::TableDescription& description);
 // first thing that differs. The hint expected_rows, the note `application`, and index_rights may differ: they say
 // nothing about rows. With one data node, so may a placement, unless it is replicated.
 Status CheckSameTable(const log::TableDescription& had, const log::TableDescription& has, int data_nodes);
+
+// The error of a change of the catalog, `what` ("a table is created"), whose manifest could not be written.
+Status NotNoted(std::string_view what, const Status& why);
 
 // Leaves out of a manifest what belongs to no table of this node: tables that were dropped, and the files that
 // checkpoints have of them. Returns the paths of these files, which may be removed once the manifest is written.

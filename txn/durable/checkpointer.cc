@@ -44,12 +44,14 @@ struct RecordCopy {
 enum class CopyResult { kCopied, kGone, kLocked };
 
 // An absent record is removed or not committed yet; the log has both. A locked record that is present is waited for.
-CopyResult TryCopy(const std::byte* record, const TableOptions& options, TableId table, RecordCopy* copy) {
+CopyResult TryCopy(const std::byte* record, const Table& table, RecordCopy* copy) {
+  const TableOptions& options = table.options();
   const uint64_t state = LoadWord(record);
   if (IsAbsent(state) && !rdma::IsLineBusy(state)) return CopyResult::kGone;
   if (IsLocked(state)) return CopyResult::kLocked;
   const index::RecordMeta meta = index::LoadMeta(record);
-  if (meta.table != table || meta.payload_bytes > options.payload_bytes || meta.key_bytes > options.max_key_bytes) {
+  if (meta.table != table.id() || meta.payload_bytes > table.payload_bytes() ||
+      meta.key_bytes > options.max_key_bytes) {
     return LoadWord(record) == state ? CopyResult::kGone : CopyResult::kLocked;
   }
   copy->key = index::LoadKey(record, options.key_kind);
@@ -66,7 +68,7 @@ CopyResult TryCopy(const std::byte* record, const TableOptions& options, TableId
 StatusOr<bool> CopyRecord(const std::byte* record, const Table& table, RecordCopy* copy) {
   uint64_t deadline = 0;
   while (true) {
-    const CopyResult result = TryCopy(record, table.options(), table.id(), copy);
+    const CopyResult result = TryCopy(record, table, copy);
     if (result == CopyResult::kCopied) return true;
     if (result == CopyResult::kGone) return false;
     if (deadline == 0) Sometimes<"checkpoint: the walk waits for a locked record">();

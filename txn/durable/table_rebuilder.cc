@@ -82,11 +82,16 @@ StatusOr<rdma::GlobalAddress> TableRebuilder::MakeRecord(index::Context& context
   const TableOptions& options = table.options();
   const bool key_fits = options.key_kind == index::KeyKind::kInteger ? key_bytes.size() == index::kIntegerKeyBytes
                                                                      : key_bytes.size() <= options.max_key_bytes;
-  if (!key_fits || payload.size() > options.payload_bytes ||
-      (!options.variable_length && payload.size() != options.payload_bytes)) {
+  if (!key_fits || !table.MayHaveHad(payload.size())) {
     return absl::DataLossError(absl::StrCat(directory_, " has a record of table '", table.name(), "' with a key of ",
                                             key_bytes.size(), " and a payload of ", payload.size(),
                                             " bytes, which do not fit the table"));
+  }
+  std::string widened;
+  if (!options.variable_length && payload.size() < table.payload_bytes()) [[unlikely]] {
+    widened.assign(payload);
+    widened.resize(table.payload_bytes(), '\0');
+    payload = widened;
   }
   const Key key = KeyFromRedo(options.key_kind, std::as_bytes(std::span(key_bytes)));
   StatusOr<NewRecord> made =

@@ -68,9 +68,27 @@ bool UnsavedLoads::met() const {
   return !met_.empty();
 }
 
-void UnsavedLoads::Forget(TableId table) {
+bool UnsavedLoads::TryHold(TableId table) {
+  const std::lock_guard lock(mutex_);
+  return walked_ != table && loading_.insert(table).second;
+}
+
+void UnsavedLoads::Hold(TableId table) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return walked_ != table && !loading_.contains(table); });
+  loading_.insert(table);
+}
+
+void UnsavedLoads::Release(TableId table) {
+  {
+    const std::lock_guard lock(mutex_);
+    loading_.erase(table);
+  }
+  changed_.notify_all();
+}
+
+void UnsavedLoads::Forget(TableId table) {
+  const std::lock_guard lock(mutex_);
   for (std::map<TableId, int64_t>* loads : {&ended_, &met_}) {
     const auto found = loads->find(table);
     if (found == loads->end()) continue;

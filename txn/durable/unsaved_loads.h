@@ -56,8 +56,11 @@ class UnsavedLoads {
   // `published`: all loads that those walks met are durable.
   void EndCheckpoint(bool published);
 
-  // The table has been dropped (Table::Life::kDropped), so nothing depends on its loads any more. Waits for a walk of
-  // it; walks that begin later find it dropped.
+  // Keeps walks and loads of a table away until Release. TryHold: false if there is one now. Hold waits for its end.
+  bool TryHold(TableId table);
+  void Hold(TableId table);
+  void Release(TableId table);
+  // The table has been dropped, so nothing depends on its loads any more. Between Hold and Release.
   void Forget(TableId table);
 
  private:
@@ -66,7 +69,7 @@ class UnsavedLoads {
   std::atomic<uint64_t> unsaved_{0};
   mutable Mutex mutex_;  // guards the members below
   CondVar changed_;
-  std::set<TableId> loading_;
+  std::set<TableId> loading_;  // or held
   std::optional<TableId> walked_;
   std::map<TableId, int64_t> ended_;  // loads that no walk has met
   std::map<TableId, int64_t> met_;    // loads that are in the checkpoint that is being written

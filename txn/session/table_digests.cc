@@ -32,7 +32,7 @@ uint64_t DigestOf(const Table& table) {
   return DigestOf(absl::StrCat(table.id(), "\n", table.name(), "\n", index::EntryOf(options.index).name, "\n",
                                std::string(index::NameOf(*options.index_rights)), "\n",
                                static_cast<int>(options.key_kind), " ", options.max_key_bytes, " ",
-                               options.payload_bytes, " ", options.variable_length ? "variable" : "fixed", "\n",
+                               table.payload_bytes(), " ", options.variable_length ? "variable" : "fixed", "\n",
                                NameOf(options.placement)));
 }
 
