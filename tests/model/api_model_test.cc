@@ -1,8 +1,8 @@
 // The model test of the whole API: random programs compared with the promises of the headers.
 //
 // A run is determined by its seed: the world (fabric, nodes, tables, durability; generator.h) and its steps. Steps are
-// transactions of all operations with all options; between them are checkpoints, closing and opening, crashes. All
-// results are compared with a std::map (model.h, driver.h).
+// transactions of all operations with all options; between them are checkpoints, closing and opening, crashes, and
+// changes of tables. All results are compared with a std::map (model.h, driver.h).
 //
 // Then many threads use the same world at once. Their transactions preserve invariants of each row and of all rows
 // together (crowd.h).
@@ -214,7 +214,8 @@ int Main(int argc, char** argv) {
     const std::optional<Failure> failure = RunOnce(seed, flags, flags.steps, flags.skip, &statistics);
     std::cout << ": " << statistics.transactions << " transactions, " << statistics.operations << " operations, "
               << statistics.committed << " committed, " << statistics.repeated << " repeated, " << statistics.unknown
-              << " unknown, " << statistics.reopened << " reopened, " << (NowNanos() - start) / 1'000'000 << " ms\n"
+              << " unknown, " << statistics.reopened << " reopened, " << statistics.table_changes
+              << " changes of tables, " << (NowNanos() - start) / 1'000'000 << " ms\n"
               << std::flush;
     if (failure.has_value()) {
       Report(seed, flags, *failure, std::min(flags.steps, failure->step + 1), flags.skip);

@@ -110,6 +110,17 @@ void Cluster::AwaitDurable() {
   }
 }
 
+Status Cluster::Recreate(size_t table) {
+  txn::Database& database = *databases_.front();
+  const txn::Table* const old = tables_.front()[table];
+  GANNET_RETURN_IF_ERROR(Named("DropTable", database.DropTable(old->name())));
+  if (old->life() != txn::Table::Life::kDropped) return absl::InternalError("a table was not dropped");
+  const auto made = database.CreateTable(world_.tables[table].options);
+  GANNET_RETURN_IF_ERROR(Named("CreateTable", made.status()));
+  tables_.front()[table] = *made;
+  return absl::OkStatus();
+}
+
 Status Cluster::Checkpoint() {
   return InParallel("Checkpoint", [this](size_t node) { return databases_[node]->Checkpoint(); });
 }

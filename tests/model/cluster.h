@@ -28,6 +28,8 @@ class Cluster {
   void Crash();
   // Waits until all that was committed is durable.
   void AwaitDurable();
+  // Of one node. Drops a table and creates it again, empty, as the world says now.
+  Status Recreate(size_t table);
   Status Checkpoint();
   // Runs `action` for all nodes at once. The error names the node and `what`.
   Status InParallel(const char* what, const std::function<Status(size_t node)>& action);

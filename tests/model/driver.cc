@@ -124,7 +124,9 @@ bool Driver::Close() {
   return Check(cluster_.Close());
 }
 
-void Driver::Happen(Event event) {
+void Driver::Happen(const Step& step) {
+  const Event event = step.event;
+  if (event == Event::kChangeTable) return ChangeTable(Random(step.event_salt));
   if (event == Event::kCheckpoint) {
     if (!world_.directory) return;
     Say("Checkpoint");
@@ -150,6 +152,44 @@ void Driver::Happen(Event event) {
   Matches(model_, cluster_.session(static_cast<size_t>(node_), 0), true);
 }
 
+// Changes of tables are durable at once, with any durability: saved_ changes with model_.
+void Driver::ChangeTable(Random random) {
+  if (world_.nodes > 1 || IsSimulated(world_.fabric)) return;
+  const size_t table = random.Below(world_.tables.size());
+  txn::TableOptions& options = world_.tables[table].options;
+  const std::string name = options.name;
+  txn::Database& database = cluster_.database(0);
+  ++statistics_.table_changes;
+  requests_.clear();
+  switch (random.Below(3)) {
+    case 0:
+      options.name = name.ends_with('\'') ? name.substr(0, name.size() - 1) : name + "'";
+      Say(absl::StrCat("RenameTable ", name, " to ", options.name));
+      if (Check(database.RenameTable(name, options.name)) && &TableAt(table) != database.FindTable(options.name)) {
+        Break("the table is not found by its new name");
+      }
+      break;
+    case 1:
+      Say(absl::StrCat("DropTable ", name, " and CreateTable"));
+      Check(cluster_.Recreate(table));
+      for (Model* model : {&model_, &saved_}) model->committed(table).clear();
+      break;
+    default: {
+      const size_t more = std::min(txn::kMaxPayloadBytes, options.payload_bytes + random.Below(100));
+      Say(absl::StrCat("WidenTable ", name, " to ", more));
+      Check(database.WidenTable(name, more));
+      options.payload_bytes = more;
+      if (options.variable_length) break;
+      for (Model* model : {&model_, &saved_}) {
+        for (auto& [key, payload] : model->committed(table)) payload.resize(more, '\0');
+      }
+    }
+  }
+  if (failed()) return;
+  node_ = 0;
+  Matches(model_, cluster_.session(0, 0), true);
+}
+
 std::optional<Failure> Driver::Run(uint64_t steps, const std::set<uint64_t>& skip) {
   said_ = {"Open"};
   if (!Open()) return failure_;
@@ -166,7 +206,7 @@ std::optional<Failure> Driver::Run(uint64_t steps, const std::set<uint64_t>& ski
 
 void Driver::RunStep(const Step& step) {
   said_.clear();
-  if (step.event != Event::kNothing) Happen(step.event);
+  if (step.event != Event::kNothing) Happen(step);
   if (failed()) return;
   const TransactionSpec& spec = step.transaction;
   ++statistics_.transactions;

@@ -50,6 +50,7 @@ struct DriverStatistics {
   uint64_t repeated = 0;
   uint64_t unknown = 0;
   uint64_t reopened = 0;
+  uint64_t table_changes = 0;
 };
 
 class Driver {
@@ -80,7 +81,9 @@ class Driver {
   bool Open();
   bool Load();
   bool Close();
-  void Happen(Event event);
+  void Happen(const Step& step);
+  // Renames, widens, or drops and creates a table.
+  void ChangeTable(Random random);
   void RunStep(const Step& step);
   bool Attempt(const TransactionSpec& spec, txn::Session& session);
   Status RunOnce(const TransactionSpec& spec, txn::Session& session);

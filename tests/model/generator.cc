@@ -224,8 +224,12 @@ World DrawWorld(uint64_t seed, const FabricKind* fabric) {
 Step DrawStep(const World& world, uint64_t number) {
   Random random(Mix64(world.seed) + 0x9e3779b97f4a7c15ull * (number + 1));
   Step step;
-  if (const uint64_t event = random.Below(60); event < 3) {
-    step.event = event == 0 ? Event::kReopen : event == 1 ? Event::kCheckpoint : Event::kCrash;
+  if (const uint64_t event = random.Below(60); event < 6) {
+    step.event = event == 0   ? Event::kReopen
+                 : event == 1 ? Event::kCheckpoint
+                 : event == 2 ? Event::kCrash
+                              : Event::kChangeTable;
+    step.event_salt = random();
   }
   TransactionSpec& transaction = step.transaction;
   transaction.node = static_cast<int>(random.Below(static_cast<uint64_t>(world.nodes)));

@@ -93,10 +93,11 @@ struct TransactionSpec {
 };
 
 // An event between two transactions.
-enum class Event : uint8_t { kNothing, kCheckpoint, kReopen, kCrash };
+enum class Event : uint8_t { kNothing, kCheckpoint, kReopen, kCrash, kChangeTable };
 
 struct Step {
   Event event = Event::kNothing;
+  uint64_t event_salt = 0;
   TransactionSpec transaction;
 };
 
