@@ -11,13 +11,16 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/random.h"
+#include "base/thread.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/txn/catalog_helpers.h"
 #include "tests/txn/disk_image.h"
 #include "tests/txn/table_kinds.h"
 #include "txn/bulk_loader.h"
+#include "txn/manual_transaction.h"
 #include "txn/session.h"
 
 namespace gannet::txn {
@@ -32,13 +35,14 @@ Status Fill(Session& session, const Table& table, uint64_t rows) {
   const std::array<std::byte, kPayload> payload{};
   for (uint64_t n = 0; n < rows;) {
     const uint64_t end = std::min(rows, n + 50);
-    GANNET_RETURN_IF_ERROR(session.RunBlocking([&](Transaction& t) -> coro::Task<Status> {
+    const Status filled = session.RunBlocking([&](Transaction& t) -> coro::Task<Status> {
       for (uint64_t i = n; i < end; ++i) {
         const index::OwnedKey key = KeyOf(table.options(), i);
         GANNET_CO_RETURN_IF_ERROR(t.Insert(table, key.view(), std::span(payload).first(i % kPayload)));
       }
       co_return absl::OkStatus();
-    }));
+    });
+    if (!filled.ok()) return filled;
     n = end;
   }
   return absl::OkStatus();
@@ -80,10 +84,15 @@ TEST(DropTableTest, ItsMemoryIsFree) {
         EXPECT_TRUE(absl::IsFailedPrecondition(late)) << late;
         EXPECT_THAT(Message(late), HasSubstr(absl::StrCat("table '", options.name, "' has been dropped")));
         session->reset();
-        if (round == 0) first = TakenBytes(**database);
+        if (round > 0) continue;
+        SleepForNanos(100'000'000);  // the first figure, too, is without such blocks
+        first = TakenBytes(**database);
       }
-      // What a session keeps, and blocks whose grace period is not over, come and go.
-      EXPECT_LE(TakenBytes(**database), first + (uint64_t{256} << 10));
+      // Blocks whose grace period is not over are free a little later.
+      const uint64_t most = first + (uint64_t{64} << 10);
+      const uint64_t deadline = NowNanos() + 10'000'000'000;
+      while (TakenBytes(**database) > most && NowNanos() < deadline) SleepForNanos(10'000'000);
+      EXPECT_LE(TakenBytes(**database), most);
     }
     EXPECT_EQ((*database)->table_statistics().size(), 1u);
     EXPECT_TRUE((*database)->Run([&](BlockingTransaction& t) { return t.Insert(**stays, 1, uint64_t{1}); }).ok());
@@ -99,7 +108,7 @@ TEST(DropTableTest, EveryAccessIsRefused) {
   const Table& a = **(*database)->CreateTable(OrderedTable("a"));
   const Table& boxes = **(*database)->CreateTable({.name = "boxes",
                                                    .key_kind = index::KeyKind::kBytes,
-                                                   .max_key_bytes = index::kRectangleKeyBytes,
+                                                   .max_key_bytes = index::RectangleKey::kBytes,
                                                    .index = IndexKind::kCatfish,
                                                    .payload_bytes = 8});
   auto session = (*database)->OpenSession();
@@ -143,7 +152,7 @@ TEST(DropTableTest, ItWaitsForTransactions) {
   const Table& a = **(*database)->CreateTable(HashTable("a"));
   auto open = (*database)->Begin();
   ASSERT_TRUE(open.ok());
-  ASSERT_TRUE(open->Insert(a, 1, uint64_t{1}).ok());
+  ASSERT_TRUE((*open)->Insert(a, 1, uint64_t{1}).ok());
   const Status late = (*database)->DropTable("a");
   EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
   EXPECT_THAT(Message(late), HasSubstr("table 'a' was not dropped"));
@@ -207,7 +216,8 @@ TEST(DropTableTest, ACheckpointInProgressLeavesItOut) {
     });
     std::string begun;
     while (begun.empty()) {
-      for (const std::string& name : disk->List("/data/node-0").value()) {
+      const std::vector<std::string> names = disk->List("/data").value();
+      for (const std::string& name : names) {
         if (name.starts_with("checkpoint")) begun = name;
       }
       SleepForNanos(1'000'000);
@@ -216,7 +226,7 @@ TEST(DropTableTest, ACheckpointInProgressLeavesItOut) {
     EXPECT_TRUE(dropped.ok()) << dropped;
     checkpoint.join();
   }
-  for (const Disk& each : {disk->CrashedCopy(1), disk}) {
+  for (const Disk& each : {Disk(disk->CrashedCopy(1)), disk}) {
     auto cluster = Open(each);
     ASSERT_TRUE(cluster.ok()) << cluster.status();
     EXPECT_THAT(Names((*cluster)->database()), ElementsAre("after it"));
@@ -257,8 +267,11 @@ TEST(DropTableTest, TransactionsRunMeanwhile) {
             Status status = t.Insert(one, key.view(), std::span(payload).first(random.Below(kPayload)));
             if (status.ok() && random.OneIn(2)) {
               const index::OwnedKey other = KeyOf(one.options(), random.Below(500));
-              status = random.OneIn(2) ? co_await t.Remove(one, other.view())
-                                       : co_await t.Get(one, other.view(), std::span(read).first(0));
+              if (random.OneIn(2)) {
+                status = co_await t.Remove(one, other.view());
+              } else {
+                status = co_await t.Get(one, other.view(), std::span(read).first(0));
+              }
               if (absl::IsNotFound(status)) status = absl::OkStatus();
             }
             co_return status;

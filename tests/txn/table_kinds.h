@@ -19,7 +19,7 @@ inline index::OwnedKey KeyOf(const TableOptions& options, uint64_t n) {
   if (options.index == IndexKind::kCatfish) {
     const auto x = static_cast<double>(n % 100);
     const auto y = static_cast<double>(n / 100);
-    return index::EncodeRectangleKey({.box = {x, y, x + 1, y + 1}, .id = n});
+    return index::OwnedKey(index::EncodeRectangleKey({x, y, x + 1, y + 1}, n)->view());
   }
   if (options.key_kind == index::KeyKind::kInteger) return index::OwnedKey(index::Key(n * 7));
   std::string bytes = absl::StrCat("key ", n * 7);

@@ -148,7 +148,7 @@ Status CheckSameTable(const log::TableDescription& had, const log::TableDescript
   return absl::OkStatus();
 }
 
-Status NotNoted(std::string_view what, const Status& why) {
+Status NotNoted(absl::string_view what, const Status& why) {
   return Status(why.code(),
                 absl::StrCat("the manifest could not be written when ", what, ": ", why.message(),
                              ". It is not done here, but the directory may have it when it is opened again"));

@@ -7,9 +7,9 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "base/status.h"
 #include "log/checkpoint.h"
 #include "log/file/file_system.h"
@@ -41,7 +41,7 @@ StatusOr<TableOptions> OptionsOf(const log::TableDescription& description);
 Status CheckSameTable(const log::TableDescription& had, const log::TableDescription& has, int data_nodes);
 
 // The error of a change of the catalog, `what` ("a table is created"), whose manifest could not be written.
-Status NotNoted(std::string_view what, const Status& why);
+Status NotNoted(absl::string_view what, const Status& why);
 
 // Leaves out of a manifest what belongs to no table of this node: tables that were dropped, and the files that
 // checkpoints have of them. Returns the paths of these files, which may be removed once the manifest is written.

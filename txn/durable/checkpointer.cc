@@ -13,6 +13,7 @@
 #include "log/format.h"
 #include "log/kill_point.h"
 #include "txn/access/key_status.h"
+#include "txn/durable/catalog.h"
 #include "txn/durable/epoch_words.h"
 #include "txn/durable/redo_key.h"
 #include "txn/durable/table_rebuilder.h"
@@ -391,10 +392,10 @@ Status Checkpointer::WriteTable(const Table& table, log::CheckpointWriter* write
   std::vector<rdma::GlobalAddress> addresses;
   std::vector<RecordCopy> copies;
   for (bool more = true; more;) {
-    if (table.life() == Table::Life::kDropped) return absl::OkStatus();  // whoever drops it waits for the end of this
     addresses.clear();
     size_t n = 0;
     {
+      if (table.life() == Table::Life::kDropped) return absl::OkStatus();  // whoever drops it waits for the end of this
       index::IndexService::Lease lease(&local_->indexes);
       more = table.local_index().Walk(&position, &addresses);
       if (copies.size() < addresses.size()) copies.resize(addresses.size());
@@ -410,6 +411,7 @@ Status Checkpointer::WriteTable(const Table& table, log::CheckpointWriter* write
       }
     }
     for (size_t i = 0; i < n; ++i) {
+      if (table.life() == Table::Life::kDropped) return absl::OkStatus();
       const Key key = copies[i].key.view();
       const RedoKey bytes(key);
       GANNET_RETURN_IF_ERROR(writer->Add(
