@@ -8,21 +8,33 @@
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
 #include "base/quantity.h"
-#include "cli/table.h"
+#include "cli/terminal.h"
 
 namespace gannet::cli {
 namespace {
 
 constexpr uint64_t kBetweenLinesNanos = 10'000'000'000;
 
+std::string PerSecond(double rate) {
+  return WithCommas(static_cast<uint64_t>(rate));
+}
+
 }  // namespace
 
-Progress::Progress() : terminal_(isatty(STDERR_FILENO) == 1), next_nanos_(NowNanos() + kBetweenLinesNanos) {}
+Progress::Progress()
+    : terminal_(isatty(STDERR_FILENO) == 1),
+      next_nanos_(NowNanos() + kBetweenLinesNanos),
+      tpcc_lines_({std::begin(tpcc::kProcedureNames), std::end(tpcc::kProcedureNames)}, TerminalWidth(STDERR_FILENO)),
+      ycsb_lines_({std::begin(ycsb::kKindNames), std::end(ycsb::kKindNames)}, TerminalWidth(STDERR_FILENO)) {}
+
+void Progress::Print(const std::string& lines) {
+  absl::FPrintF(stderr, "%s%s", counting_ ? "\n" : "", lines);
+  counting_ = false;
+}
 
 void Progress::Say(const std::string& line) {
   if (terminal_) {
-    absl::FPrintF(stderr, "%s%s\n", counting_ ? "\n" : "", line);
-    counting_ = false;
+    Print(line + "\n");
     return;
   }
   const uint64_t now = NowNanos();
@@ -58,11 +70,12 @@ void Progress::Loaded(const tpcc::LoadProgress& progress) {
 
 void Progress::Ran(const tpcc::IntervalReport& interval) {
   const auto attempts = static_cast<double>(std::max<uint64_t>(interval.transactions + interval.aborts, 1));
-  Step(absl::StrFormat("%7.1f s %12s transactions/s %12s NewOrders/min %7.2f%% aborted%s", interval.at_seconds,
-                       WithCommas(static_cast<uint64_t>(interval.Rate(interval.transactions))),
-                       WithCommas(static_cast<uint64_t>(60 * interval.Rate(interval.new_orders))),
-                       100 * static_cast<double>(interval.aborts) / attempts,
-                       interval.warming_up ? "  (warming up)" : ""));
+  const double aborted = 100 * static_cast<double>(interval.aborts) / attempts;
+  std::lock_guard lock(mutex_);
+  Print(tpcc_lines_.Next({{"transactions/s", PerSecond(interval.Rate(interval.transactions))},
+                          {"NewOrders/min", PerSecond(60 * interval.Rate(interval.new_orders))},
+                          {"aborted", absl::StrFormat("%.2f%%", aborted)}},
+                         interval));
 }
 
 void Progress::Loaded(uint64_t keys, uint64_t of) {
@@ -71,9 +84,8 @@ void Progress::Loaded(uint64_t keys, uint64_t of) {
 }
 
 void Progress::Ran(const ycsb::IntervalReport& interval) {
-  Step(absl::StrFormat("%9.4f s %14s operations/s%s", interval.at_seconds,
-                       WithCommas(static_cast<uint64_t>(interval.Rate(interval.operations))),
-                       interval.warming_up ? "  (warming up)" : ""));
+  std::lock_guard lock(mutex_);
+  Print(ycsb_lines_.Next({{"operations/s", PerSecond(interval.Rate(interval.operations))}}, interval));
 }
 
 bench::YcsbProgress YcsbProgressOf(Progress* progress) {

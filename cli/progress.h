@@ -1,6 +1,6 @@
-// Progress of a long command, on stderr. A terminal gets every line, and counts that are rewritten in place. Any other
-// output (a file, a pipe, the log of a build) gets whole lines, at most one every ten seconds, and none from a short
-// command.
+// Progress of a long command, on stderr. The intervals of a benchmark's run get a line each, whatever stderr is. Of
+// everything else a terminal gets every line, and counts that are rewritten in place; any other output (a file, a pipe,
+// the log of a build) gets whole lines, at most one every ten seconds, and none from a short command.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <string>
 
 #include "bench/ycsb/run.h"
+#include "cli/live_lines.h"
 #include "tpcc/loader.h"
 #include "tpcc/report.h"
 #include "ycsb/report.h"
@@ -28,19 +29,23 @@ class Progress {
   void EndCount();
   // One line that is overwritten until the last warehouse.
   void Loaded(const tpcc::LoadProgress& progress);
-  // One line per interval.
+  // One line per interval (live_lines.h).
   void Ran(const tpcc::IntervalReport& interval);
   // The same for the bench of indexes: keys, operations.
   void Loaded(uint64_t keys, uint64_t of);
   void Ran(const ycsb::IntervalReport& interval);
 
  private:
-  void Say(const std::string& line);  // the caller holds mutex_
+  // The caller holds mutex_.
+  void Say(const std::string& line);
+  void Print(const std::string& lines);
 
   const bool terminal_;
   std::mutex mutex_;       // guards the members below
   bool counting_ = false;  // the terminal's cursor is behind a count
   uint64_t next_nanos_;    // when an output other than a terminal gets the next line
+  LiveLines tpcc_lines_;
+  LiveLines ycsb_lines_;
 };
 
 // Shows a run of the YCSB bench. `progress` must outlive it.

@@ -142,7 +142,8 @@ void AddRunFlags(CLI::App& command, TpccOptions* o) {
       "or ordered-by-call (tables with an ordered index by calls, the others one-sided). Default: adaptive")
       ->group(group);
   AddDuration(command, "--interval", &o->interval, absl::Milliseconds(10),
-              "Time between two lines of progress on a terminal; elsewhere it is ten seconds. Default: 1s")
+              "Time between two lines of progress, with throughput and latencies (p50/p95/p99) of each transaction, on\n"
+              "standard error; and between two points of the time series in --json. Default: 1s")
       ->group(group);
 }
 

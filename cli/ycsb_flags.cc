@@ -98,7 +98,8 @@ void AddWorkFlags(CLI::App& command, bench::YcsbOptions* o) {
               "How long to run before, once caches are filled. Default: 1s on shm, 2ms on sim")
       ->group(group);
   AddDuration(command, "--interval", &o->interval, absl::Microseconds(1),
-              "Interval of the timeline in the JSON report. Default: 1s on shm, a fifth of the duration on sim")
+              "Time between two lines of progress, with throughput and latencies (p50/p95/p99) of each operation, on standard\n"
+              "error; and between two points of the time series in --json. Default: 1s on shm, a fifth of the duration on sim")
       ->group(group);
   AddInteger(command, "--seed", &o->seed, 0, INT64_MAX, "Seed of everything random. Default: 1")->group(group);
 }

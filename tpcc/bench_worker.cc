@@ -197,11 +197,12 @@ void BenchWorker::Record(const Result& result, uint64_t now_nanos) {
   CountLive(kTransactions, 1);
   CountLive(kAborts, result.aborts);
   if (result.committed && result.procedure == Procedure::kNewOrder) CountLive(kNewOrders, 1);
+  const auto procedure = static_cast<size_t>(result.procedure);
+  RecordOperation(procedure, now_nanos - result.begun_nanos, result.aborts);
   if (seen() != bench::Phase::kMeasure) return;
-  ProcedureStatistics& statistics = statistics_.procedures[static_cast<size_t>(result.procedure)];
+  ProcedureStatistics& statistics = statistics_.procedures[procedure];
   ++(result.committed ? statistics.committed : statistics.rolled_back);
   statistics.aborted += result.aborts;
-  statistics.latency.Record(now_nanos - result.begun_nanos);
 }
 
 }  // namespace gannet::tpcc

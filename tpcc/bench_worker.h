@@ -49,7 +49,8 @@ class BenchWorker final : public bench::Worker {
     NonUniform non_uniform;
   };
 
-  BenchWorker(Options options, bench::RunControl* control) : Worker(control), options_(std::move(options)) {}
+  BenchWorker(Options options, bench::RunControl* control)
+      : Worker(control, kProcedures), options_(std::move(options)) {}
 
   Status Prepare() override;
   Status Run() override;

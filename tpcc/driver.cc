@@ -147,24 +147,26 @@ class Runner {
     report.in_flight = options_.think_time ? 0 : options_.in_flight;
     report.verbs = result.verbs;
     for (const bench::CountedInterval& interval : result.timeline) report.timeline.push_back(ReportOf(interval));
-    auto all = std::make_unique<bench::OperationStatistics>();
+    const auto all = std::make_unique<bench::Histogram>();
     for (size_t p = 0; p < kProcedures; ++p) {
       ProcedureReport& procedure = report.procedures[p];
-      auto sum = std::make_unique<bench::OperationStatistics>();
+      bench::OperationStatistics verbs;
+      const auto latency = std::make_unique<bench::Histogram>();
       for (const auto& worker : workers_) {
         const ProcedureStatistics& part = worker->statistics().procedures[p];
         procedure.committed += part.committed;
         procedure.aborted += part.aborted;
         procedure.rolled_back += part.rolled_back;
-        sum->Merge(part);
+        verbs.Merge(part);
+        worker->AddMeasuredLatencies(p, latency.get());
       }
-      bench::Summarize(*sum, &procedure);
-      all->Merge(*sum);
+      bench::Summarize(verbs, *latency, &procedure);
+      all->Merge(*latency);
       report.all.committed += procedure.committed;
       report.all.aborted += procedure.aborted;
       report.all.rolled_back += procedure.rolled_back;
     }
-    bench::SetLatencies(all->latency, &report.all);
+    bench::SetLatencies(*all, &report.all);
     const uint64_t transactions = report.all.committed + report.all.rolled_back;
     report.all.verbs = result.verbs;
     report.all.verb_samples = transactions;

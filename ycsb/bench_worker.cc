@@ -51,7 +51,7 @@ KeyChooser ChooserFor(const Cluster& cluster, const RunOptions& options, uint64_
 
 BenchWorker::BenchWorker(Cluster* cluster, const RunOptions* options, int number, int threads,
                          bench::RunControl* control)
-    : Worker(control),
+    : Worker(control, kKinds),
       cluster_(cluster),
       options_(*options),
       number_(number),
@@ -109,10 +109,10 @@ coro::Task<void> BenchWorker::Loop(Client* client, bool first) {
     KindStatistics& kind = StatisticsOf(outcome);
     ++kind.finished;
     CountLive(kOperations, 1);
+    RecordOperation(static_cast<size_t>(outcome.kind), nanos, 0);
     if (seen() == bench::Phase::kMeasure) {
       ++kind.operations;
       kind.records += outcome.records;
-      kind.latency.Record(nanos);
       if (alone) Sample(outcome, verbs);
     }
     // If nothing ever suspends, other coroutines would never run.

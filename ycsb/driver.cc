@@ -123,24 +123,26 @@ class Runner {
     report.threads = static_cast<int>(workers_.size());
     report.coroutines = options_.coroutines;
     for (const bench::CountedInterval& interval : result.timeline) report.timeline.push_back(ReportOf(interval));
-    auto all = std::make_unique<bench::OperationStatistics>();
+    const auto all = std::make_unique<bench::Histogram>();
     for (size_t k = 0; k < kKinds; ++k) {
       KindReport& kind = report.kinds[k];
-      auto sum = std::make_unique<bench::OperationStatistics>();
+      bench::OperationStatistics verbs;
+      const auto latency = std::make_unique<bench::Histogram>();
       for (const auto& worker : workers_) {
         const KindStatistics& part = worker->statistics().kinds[k];
         kind.operations += part.operations;
         kind.finished += part.finished;
         kind.records += part.records;
-        sum->Merge(part);
+        verbs.Merge(part);
+        worker->AddMeasuredLatencies(k, latency.get());
       }
-      bench::Summarize(*sum, &kind);
-      all->Merge(*sum);
+      bench::Summarize(verbs, *latency, &kind);
+      all->Merge(*latency);
       report.all.operations += kind.operations;
       report.all.finished += kind.finished;
       report.all.records += kind.records;
     }
-    bench::SetLatencies(all->latency, &report.all);
+    bench::SetLatencies(*all, &report.all);
     report.all.verbs = result.verbs;
     for (const auto& worker : workers_) report.lookups += worker->statistics().lookups;
     for (const auto& worker : workers_) txn::AddPaths(worker->statistics().paths, &report.paths);

@@ -1,4 +1,5 @@
-// A worker's records of one kind of operation, and their conversion to an OperationReport.
+// A worker's samples of the verbs of one kind of operation, and their conversion to an OperationReport. Latencies lie
+// in the worker's live histograms (worker.h).
 #pragma once
 
 #include "bench/harness/histogram.h"
@@ -9,7 +10,6 @@ namespace gannet::bench {
 
 // Written by one worker; merged after the run. Not thread-safe.
 struct OperationStatistics {
-  Histogram latency;
   rdma::VerbCounters verbs;
   uint64_t verb_samples = 0;
 
@@ -19,26 +19,21 @@ struct OperationStatistics {
     ++verb_samples;
   }
   void Merge(const OperationStatistics& other) {
-    latency.Merge(other.latency);
     verbs += other.verbs;
     verb_samples += other.verb_samples;
   }
 };
 
-inline void SetLatencies(const Histogram& latency, OperationReport* report) {
-  constexpr double kNanosPerMicro = 1000;
-  const auto micros = [](uint64_t nanos) { return static_cast<double>(nanos) / kNanosPerMicro; };
-  report->mean_us = latency.mean() / kNanosPerMicro;
-  report->p50_us = micros(latency.Percentile(50));
-  report->p90_us = micros(latency.Percentile(90));
-  report->p99_us = micros(latency.Percentile(99));
-  report->max_us = micros(latency.max());
-}
+// Sets the latencies and their distribution.
+void SetLatencies(const Histogram& latency, OperationReport* report);
 
-inline void Summarize(const OperationStatistics& statistics, OperationReport* report) {
-  SetLatencies(statistics.latency, report);
+inline void Summarize(const OperationStatistics& statistics, const Histogram& latency, OperationReport* report) {
+  SetLatencies(latency, report);
   report->verbs = statistics.verbs;
   report->verb_samples = statistics.verb_samples;
 }
+
+// The latencies of one kind of operation in an interval.
+KindInterval KindIntervalOf(const Histogram& latency);
 
 }  // namespace gannet::bench

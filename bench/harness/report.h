@@ -4,10 +4,18 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "rdma/counters.h"
 
 namespace gannet::bench {
+
+// The number of operations whose latency was in [from_us, to_us).
+struct LatencyRange {
+  double from_us = 0;
+  double to_us = 0;
+  uint64_t operations = 0;
+};
 
 // One kind of operation, or all of them, over the measured phase.
 struct OperationReport {
@@ -15,8 +23,10 @@ struct OperationReport {
   double mean_us = 0;
   double p50_us = 0;
   double p90_us = 0;
+  double p95_us = 0;
   double p99_us = 0;
   double max_us = 0;
+  std::vector<LatencyRange> distribution;  // ascending, without empty ranges
 
   // Sum over `verb_samples` operations; nothing else ran on their channels during them. Divide for the average of one.
   rdma::VerbCounters verbs;
@@ -28,11 +38,24 @@ struct OperationReport {
   }
 };
 
+// One kind of operation, or all of them, in an interval of a run: those that ended in it. Percentiles are within 1%;
+// all are 0 if there was no operation.
+struct KindInterval {
+  uint64_t operations = 0;
+  uint64_t aborts = 0;  // attempts that met a conflict and were run again; 0 where there are no transactions
+  double p50_us = 0;
+  double p95_us = 0;
+  double p99_us = 0;
+  double max_us = 0;
+};
+
 // A piece of a run's time, as long as RunOptions::interval or shorter.
 struct Interval {
-  bool warming_up = false;  // it ended before the measured phase began
-  double at_seconds = 0;    // its end, from the start of the warm-up
-  double seconds = 0;       // its length
+  bool warming_up = false;          // it ended before the measured phase began
+  double at_seconds = 0;            // its end, from the start of the warm-up
+  double seconds = 0;               // its length
+  std::vector<KindInterval> kinds;  // by the kinds of the benchmark; empty if it measures none
+  KindInterval all;
 
   // `count` per second of the interval.
   double Rate(uint64_t count) const { return static_cast<double>(count) / std::max(seconds, 1e-9); }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/stop.h"
 #include "base/thread.h"
+#include "bench/harness/operation_statistics.h"
 
 namespace gannet::bench {
 namespace {
@@ -17,7 +18,13 @@ uint64_t Nanos(absl::Duration duration) {
 class Driver {
  public:
   Driver(std::span<Worker* const> workers, RunControl* control, const RunOptions& options, const Hooks& hooks)
-      : workers_(workers), control_(*control), options_(options), hooks_(hooks) {}
+      : workers_(workers),
+        control_(*control),
+        options_(options),
+        hooks_(hooks),
+        kinds_(workers.empty() ? 0 : workers.front()->kinds()),
+        latencies_before_(kinds_),
+        aborts_before_(kinds_) {}
 
   StatusOr<RunResult> Run() {
     Latch prepared(workers_.size() + 1);
@@ -88,15 +95,43 @@ class Driver {
       interval.counts[i] = count - last_counts_[i];
       last_counts_[i] = count;
     }
+    AddKinds(&interval);
     last_nanos_ = now;
     if (phase == Phase::kMeasure) result_.timeline.push_back(interval);
     if (hooks_.interval) hooks_.interval(interval);
+  }
+
+  // What each kind of operation did since the last call: the difference of two sums over the workers.
+  void AddKinds(Interval* interval) {
+    Histogram all;
+    uint64_t all_aborts = 0;
+    for (size_t kind = 0; kind < kinds_; ++kind) {
+      Histogram so_far;
+      uint64_t aborts = 0;
+      for (const Worker* worker : workers_) {
+        worker->AddLatencies(kind, &so_far);
+        aborts += worker->aborts(kind);
+      }
+      Histogram latencies = so_far;
+      latencies.Subtract(latencies_before_[kind]);
+      latencies_before_[kind] = so_far;
+      KindInterval& each = interval->kinds.emplace_back(KindIntervalOf(latencies));
+      each.aborts = aborts - aborts_before_[kind];
+      aborts_before_[kind] = aborts;
+      all_aborts += each.aborts;
+      all.Merge(latencies);
+    }
+    interval->all = KindIntervalOf(all);
+    interval->all.aborts = all_aborts;
   }
 
   const std::span<Worker* const> workers_;
   RunControl& control_;
   const RunOptions& options_;
   const Hooks& hooks_;
+  const size_t kinds_;
+  std::vector<Histogram> latencies_before_;  // by kind, until the last interval
+  std::vector<uint64_t> aborts_before_;
   uint64_t begin_nanos_ = 0;
   uint64_t last_nanos_ = 0;
   std::array<uint64_t, kLiveCounts> last_counts_{};

@@ -41,7 +41,8 @@ struct RunOptions {
 // InvalidArgument says which of the durations is wrong.
 Status CheckDurations(const RunOptions& options);
 
-// An interval with the growth of each live count, summed over the workers.
+// An interval with the growth of each live count, summed over the workers, and the latencies of each kind of operation
+// that the workers record.
 struct CountedInterval : Interval {
   std::array<uint64_t, kLiveCounts> counts{};
 };

@@ -10,8 +10,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "base/status.h"
+#include "bench/harness/live_histogram.h"
 #include "bench/harness/run_control.h"
 #include "rdma/counters.h"
 
@@ -22,8 +24,9 @@ inline constexpr size_t kLiveCounts = 4;
 
 class Worker {
  public:
-  // `control` must outlive the worker.
-  explicit Worker(RunControl* control) : control_(control) {}
+  // `control` must outlive the worker. `kinds`: number of kinds of operation whose latencies the worker records here.
+  explicit Worker(RunControl* control, size_t kinds = 0)
+      : control_(control), kinds_(kinds), kind_records_(std::make_unique<KindRecords[]>(kinds)) {}
   virtual ~Worker() = default;
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -37,6 +40,18 @@ class Worker {
 
   // The count so far, over all phases. Thread-safe.
   uint64_t live(size_t count) const { return live_.counts[count].load(std::memory_order_relaxed); }
+  size_t kinds() const { return kinds_; }
+  // Adds the latencies of the operations of this kind that have ended so far, in the warm-up or in the measured phase.
+  // Thread-safe.
+  void AddLatencies(size_t kind, Histogram* sum) const {
+    kind_records_[kind].warmup.AddTo(sum);
+    kind_records_[kind].measured.AddTo(sum);
+  }
+  // Only those of the measured phase.
+  void AddMeasuredLatencies(size_t kind, Histogram* sum) const { kind_records_[kind].measured.AddTo(sum); }
+  // Attempts that met a conflict, in the warm-up or in the measured phase. Thread-safe.
+  uint64_t aborts(size_t kind) const { return kind_records_[kind].aborts.load(std::memory_order_relaxed); }
+
   // All verbs of the worker's channel in the measured phase. Valid after Run.
   const rdma::VerbCounters& verbs() const { return verbs_; }
 
@@ -55,6 +70,16 @@ class Worker {
     std::atomic<uint64_t>& value = live_.counts[count];
     value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
   }
+  // Records an operation that has ended, after `aborts` attempts that met a conflict. Called only on the worker's
+  // thread; takes no lock and allocates nothing. Nothing is recorded in the last phase.
+  void RecordOperation(size_t kind, uint64_t nanos, uint64_t aborts) {
+    if (seen_ == Phase::kDrain) return;
+    KindRecords& records = kind_records_[kind];
+    (seen_ == Phase::kWarmup ? records.warmup : records.measured).Record(nanos);
+    if (aborts > 0) {
+      records.aborts.store(records.aborts.load(std::memory_order_relaxed) + aborts, std::memory_order_relaxed);
+    }
+  }
 
  private:
   // Counters of the worker's channel.
@@ -70,7 +95,15 @@ class Worker {
     std::array<std::atomic<uint64_t>, kLiveCounts> counts{};
   };
 
+  struct KindRecords {
+    LiveHistogram warmup;
+    LiveHistogram measured;
+    std::atomic<uint64_t> aborts{0};
+  };
+
   RunControl* const control_;
+  const size_t kinds_;
+  const std::unique_ptr<KindRecords[]> kind_records_;
   Phase seen_ = Phase::kWarmup;
   rdma::VerbCounters verbs_at_start_;
   rdma::VerbCounters verbs_;

@@ -16,7 +16,8 @@ Json Verbs(const rdma::VerbCounters& v, const Value& value) {
 }  // namespace
 
 Json LatencyJson(const OperationReport& r) {
-  return {{"mean", r.mean_us}, {"p50", r.p50_us}, {"p90", r.p90_us}, {"p99", r.p99_us}, {"max", r.max_us}};
+  return {{"mean", r.mean_us}, {"p50", r.p50_us}, {"p90", r.p90_us},
+          {"p95", r.p95_us},   {"p99", r.p99_us}, {"max", r.max_us}};
 }
 
 Json VerbsJson(const OperationReport& report) {

@@ -13,7 +13,7 @@ namespace gannet::bench {
 
 using Json = nlohmann::ordered_json;
 
-// {"mean", "p50", "p90", "p99", "max"}, in microseconds.
+// {"mean", "p50", "p90", "p95", "p99", "max"}, in microseconds.
 Json LatencyJson(const OperationReport& report);
 
 // The verbs of one operation on average, and "samples".

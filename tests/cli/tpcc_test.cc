@@ -79,12 +79,13 @@ void ExpectTransactionsAddUp(const Json& report) {
     const Json& latency = p.at("latency_us");
     const auto of = [&latency](const char* key) { return latency.at(key).get<double>(); };
     if (Finished(p) == 0) {
-      for (const char* key : {"mean", "p50", "p90", "p99", "max"}) EXPECT_EQ(of(key), 0) << key;
+      for (const char* key : {"mean", "p50", "p90", "p95", "p99", "max"}) EXPECT_EQ(of(key), 0) << key;
       continue;
     }
     EXPECT_GT(of("p50"), 0);
     EXPECT_LE(of("p50"), of("p90"));
-    EXPECT_LE(of("p90"), of("p99"));
+    EXPECT_LE(of("p90"), of("p95"));
+    EXPECT_LE(of("p95"), of("p99"));
     EXPECT_LE(of("p99"), of("max"));
     EXPECT_GT(of("mean"), 0);
     EXPECT_LE(of("mean"), of("max"));
@@ -233,6 +234,19 @@ TEST_F(TpccTest, RunOnTwoNodesUsesVerbsAndIsConsistent) {
   ExpectPathsAreReported(report);
   EXPECT_THAT(outcome.out, HasSubstr("accesses to other nodes"));
   EXPECT_THAT(outcome.out, ContainsRegex("customer +(get|get_many) +[0-9]"));
+}
+
+// stderr is a pipe here.
+TEST_F(TpccTest, EveryIntervalHasALineAlsoInAPipe) {
+  const Outcome outcome = RunProgram(With("run", {"--duration", "400ms", "--warmup", "200ms", "--interval", "100ms"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("warming up\n"));
+  EXPECT_THAT(outcome.err, HasSubstr("measuring\n"));
+  EXPECT_THAT(outcome.err, ContainsRegex("time +transactions/s +NewOrders/min +aborted +new_order +payment"));
+  const Json timeline = Report().at("timeline");
+  EXPECT_GE(std::ranges::count(outcome.err, '%'), static_cast<int64_t>(timeline.size()) + 1) << outcome.err;
+  EXPECT_THAT(outcome.err, ContainsRegex("[0-9.]+ s +[0-9,]+ +[0-9,]+ +[0-9.]+% +[0-9.]+/[0-9.]+/[0-9.]+ "));
+  for (const char control : {'\r', '\x1b'}) EXPECT_EQ(std::ranges::count(outcome.err, control), 0);
 }
 
 TEST_F(TpccTest, AFixedPathIsReportedAsSuch) {

@@ -111,6 +111,13 @@ TEST_P(DriverTest, MixKeepsTheDatabaseConsistent) {
   double seconds = 0;
   for (const IntervalReport& interval : report->timeline) {
     EXPECT_FALSE(interval.warming_up);
+    ASSERT_EQ(interval.kinds.size(), static_cast<size_t>(kProcedures));
+    EXPECT_GE(interval.all.operations, interval.kinds[0].operations);
+    for (const bench::KindInterval& kind : interval.kinds) {
+      EXPECT_EQ(kind.p50_us > 0, kind.operations > 0);
+      EXPECT_LE(kind.p50_us, kind.p95_us);
+      EXPECT_LE(kind.p95_us, kind.p99_us);
+    }
     seconds += interval.seconds;
   }
   EXPECT_GT(seconds, 0);

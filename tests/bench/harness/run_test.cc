@@ -24,6 +24,7 @@ using ::testing::Le;
 constexpr uint64_t kOperationNanos = 1'000'000;
 constexpr uint64_t kReadsPerOperation = 2;
 constexpr uint64_t kOther = 3;  // another live count
+constexpr size_t kKinds = 3;    // one operation is of kind 0, the next of kind 1; none of kind 2
 
 // How a worker misbehaves. Operations are counted from 1; 0: never.
 struct Script {
@@ -39,7 +40,7 @@ struct Script {
 // Its operations take 1 ms and 2 READs each.
 class FakeWorker final : public Worker {
  public:
-  FakeWorker(RunControl* control, Script script) : Worker(control), script_(std::move(script)) {}
+  FakeWorker(RunControl* control, Script script) : Worker(control, kKinds), script_(std::move(script)) {}
 
   Status Prepare() override {
     SleepForNanos(kOperationNanos);
@@ -56,6 +57,7 @@ class FakeWorker final : public Worker {
       ObservePhase();
       CountLive(0, 1);
       CountLive(kOther, 10);
+      RecordOperation(n % 2, (1 + n % 2) * kOperationNanos, n % 2 == 0 ? 3 : 0);
       if (seen() == Phase::kMeasure) ++measured_;
       if (n == script_.fail_at) return absl::DataLossError("failed on purpose");
       if (n == script_.stop_at) script_.stop->store(true);
@@ -145,6 +147,14 @@ TEST_F(RunWorkersTest, OnlyTheMeasuredPhaseCounts) {
     // An operation at each end may be in one of the two and not in the other.
     EXPECT_NEAR(static_cast<double>(worker->verbs().reads), static_cast<double>(2 * worker->measured()), 2);
     EXPECT_NEAR(static_cast<double>(worker->live(0)), 70, 1);
+    Histogram measured;
+    Histogram all;
+    for (size_t kind = 0; kind < kKinds; ++kind) {
+      worker->AddMeasuredLatencies(kind, &measured);
+      worker->AddLatencies(kind, &all);
+    }
+    EXPECT_EQ(measured.count(), worker->measured());
+    EXPECT_NEAR(static_cast<double>(all.count()), 70, 1);
     EXPECT_EQ(worker->begun(), 1);
     EXPECT_EQ(worker->ended(), 1);
     reads += worker->verbs().reads;
@@ -166,6 +176,22 @@ TEST_F(RunWorkersTest, EveryIntervalIsToldAndThoseOfTheMeasuredPhaseAreKept) {
     EXPECT_NEAR(interval.seconds, 0.01, 1e-6);
     EXPECT_NEAR(interval.Rate(interval.counts[0]), 2000, 200) << "two workers, an operation each millisecond";
     EXPECT_EQ(interval.counts[kOther], 10 * interval.counts[0]);
+    ASSERT_EQ(interval.kinds.size(), kKinds);
+    EXPECT_EQ(interval.all.operations, interval.counts[0]);
+    EXPECT_EQ(interval.kinds[0].operations + interval.kinds[1].operations, interval.counts[0]);
+    for (size_t kind = 0; kind < 2; ++kind) {
+      EXPECT_NEAR(static_cast<double>(interval.kinds[kind].operations), 10, 2);
+      const double us = kind == 0 ? 1000 : 2000;
+      for (const double value : {interval.kinds[kind].p50_us, interval.kinds[kind].p95_us, interval.kinds[kind].p99_us,
+                                 interval.kinds[kind].max_us}) {
+        EXPECT_NEAR(value, us, us * 0.01);
+      }
+    }
+    EXPECT_EQ(interval.kinds[0].aborts, 3 * interval.kinds[0].operations);
+    EXPECT_EQ(interval.all.aborts, interval.kinds[0].aborts);
+    EXPECT_NEAR(interval.all.p99_us, 2000, 20);
+    EXPECT_EQ(interval.kinds[2].operations, 0u);
+    EXPECT_EQ(interval.kinds[2].p99_us, 0);
   }
   ASSERT_EQ(result->timeline.size(), 5u);
   EXPECT_NEAR(result->timeline.front().at_seconds, 0.03, 1e-6);
