@@ -1,5 +1,7 @@
 #include "cli/crash_command.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +11,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
+#include "base/quantity.h"
 #include "cli/crash_flags.h"
 #include "cli/crash_text.h"
 #include "cli/data_directory.h"
@@ -16,6 +19,7 @@
 #include "cli/interrupt.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
+#include "cli/terminal.h"
 #include "scenario/crash/child.h"
 #include "scenario/crash/crash_test.h"
 #include "scenario/crash/options.h"
@@ -94,15 +98,15 @@ int Execute(CrashOptions options) {
                    uint64_t cycle) { progress.Count(absl::StrFormat("cycle %d of %d", cycle + 1, options.cycles)); },
                &InterruptGuard::requested(), &InterruptGuard::requested_again());
   progress.EndCount();
-  absl::PrintF("%s", ToText(options, test.report()));
+  absl::PrintF("%s", ToText(options, test.report(), TerminalWidth(STDOUT_FILENO).value_or(kPlainWidth)));
   std::fflush(stdout);
   const bool judged = !absl::IsCancelled(done);
   if (!done.ok() && judged) return Fail(done, kExitFailed);
   std::error_code error;
   if (temporary) std::filesystem::remove_all(options.directory, error);
   if (!InterruptGuard::requested()) return kExitOk;
-  absl::FPrintF(stderr, "gannet crashtest: stopped after %d of %d cycles%s\n", test.report().cycles, options.cycles,
-                judged ? "" : "; the state after the last kill was not judged");
+  absl::FPrintF(stderr, "gannet crashtest: stopped after %d of %s%s\n", test.report().cycles,
+                Count(options.cycles, "cycle"), judged ? "" : "; the state after the last kill was not judged");
   return InterruptGuard::exit_code();
 }
 

@@ -9,30 +9,30 @@ namespace gannet::cli {
 
 namespace crash = scenario::crash;
 
-std::string ToText(const crash::CrashOptions& options, const crash::CrashReport& report) {
+std::string ToText(const crash::CrashOptions& options, const crash::CrashReport& report, int width) {
   Table table({"killed at", "planned", "happened"});
   for (const auto& [name, kills] : report.kills) {
-    table.Add({name, WithCommas(kills.planned), WithCommas(kills.happened)});
+    table.AddUnlessZero({name, WithCommas(kills.planned), WithCommas(kills.happened)});
   }
   const crash::JudgeStatistics& o = report.operations;
-  std::string text =
-      absl::StrFormat("%s: %d cycles with seed %d, durability %s on %s, %d %s\n\n%s\n", NameOf(options.workload),
-                      report.cycles, options.seed, FormatDurability(options.mode), FormatMedium(options.medium),
-                      options.nodes, options.nodes == 1 ? "node" : "nodes", table.ToString());
+  std::string text = absl::StrFormat("%s: %s with seed %d, durability %s on %s, %s\n\n%s\n", NameOf(options.workload),
+                                     Count(report.cycles, "cycle"), options.seed, FormatDurability(options.mode),
+                                     FormatMedium(options.medium), Count(static_cast<uint64_t>(options.nodes), "node"),
+                                     table.empty() ? "no kill was planned\n" : table.ToString(width));
   // A terminal of TPC-C reports only acknowledged operations.
   const std::string begun = options.workload == crash::WorkloadKind::kTpcc ? "" : WithCommas(o.begun) + " begun, ";
   text += absl::StrFormat("operations: %s%s acknowledged, %s seen by readers\n", begun, WithCommas(o.acknowledged),
                           WithCommas(o.observed));
-  text +=
-      absl::StrFormat("recovered: %s times and compared %s times; %s operations survived without an acknowledgement\n",
-                      WithCommas(report.recoveries), WithCommas(o.recoveries), WithCommas(o.recovered_unacknowledged));
+  text += absl::StrFormat("recovered: %s and compared %s; %s survived without an acknowledgement\n",
+                          Count(report.recoveries, "time"), Count(o.recoveries, "time"),
+                          Count(o.recovered_unacknowledged, "operation"));
   if (options.mode == txn::DurabilityMode::kAsync) {
     text += absl::StrFormat(
         "acknowledged and lost, as async may: %s, at most %s in one crash, the oldest of them acknowledged %.1f ms "
         "before the last\n",
         WithCommas(o.lost), WithCommas(o.most_lost), static_cast<double>(o.longest_loss_nanos) * 1e-6);
-    text += absl::StrFormat("operations reported durable must have survived: %s reports were compared\n",
-                            WithCommas(o.durable_reports));
+    text += absl::StrFormat("operations reported durable must have survived: compared with %s\n",
+                            Count(o.durable_reports, "report"));
   }
   if (!report.verdict.empty()) text += report.verdict + "\n";
   const double mean = report.recoveries == 0 ? 0.0 : report.recovery_seconds / static_cast<double>(report.recoveries);
@@ -41,7 +41,7 @@ std::string ToText(const crash::CrashOptions& options, const crash::CrashReport&
       "of them %.1f s\n",
       mean * 1e3, report.longest_recovery_seconds * 1e3, report.longest_cycle_seconds, report.longest_cycle,
       report.seconds);
-  return text;
+  return Wrap(text, width);
 }
 
 }  // namespace gannet::cli

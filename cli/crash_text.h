@@ -8,6 +8,6 @@
 
 namespace gannet::cli {
 
-std::string ToText(const scenario::crash::CrashOptions& options, const scenario::crash::CrashReport& report);
+std::string ToText(const scenario::crash::CrashOptions& options, const scenario::crash::CrashReport& report, int width);
 
 }  // namespace gannet::cli

@@ -16,11 +16,14 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
+#include "base/quantity.h"
 #include "cli/exit_codes.h"
 #include "cli/flags.h"
 #include "cli/interrupt.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
+#include "cli/table.h"
+#include "cli/terminal.h"
 #include "scenario/mark_tally.h"
 #include "scenario/report_json.h"
 #include "scenario/scenario.h"
@@ -94,20 +97,33 @@ StatusOr<ScenarioOptions> MakeScenario(const SimOptions& o) {
   return result;
 }
 
+// Prints lines that fit the terminal, or a report's width elsewhere.
+void Print(std::FILE* to, const std::string& text) {
+  absl::FPrintF(to, "%s", Wrap(text, TerminalWidth(fileno(to)).value_or(kPlainWidth)));
+}
+
+// How the transactions of a run, or of a sweep, ended, and what happened to them.
+std::string OutcomesText(const ScenarioReport& report) {
+  return absl::StrFormat("%s committed, %s rolled back, %s unknown, %s, %s, %s, %s", WithCommas(report.committed),
+                         WithCommas(report.failed), WithCommas(report.unknown), Count(report.aborts, "conflict"),
+                         Count(report.power_cuts, "power cut"), Count(report.deaths, "death"),
+                         Count(report.checks, "check"));
+}
+
 void PrintReport(const SimOptions& o, const ScenarioOptions& scenario, const ScenarioReport& report, std::FILE* to) {
   ScenarioOptions seeded = scenario;
   seeded.seed = report.seed;
-  absl::FPrintF(to, "seed %d: %s\n", report.seed, Describe(Drawn(seeded)));
+  Print(to, absl::StrFormat("seed %d: %s\n", report.seed, Describe(Drawn(seeded))));
   absl::FPrintF(to, "%s: %s\n", report.passed ? "passed" : "FAILED", report.verdict);
   if (!report.details.empty()) absl::FPrintF(to, "%s\n", report.details);
-  absl::FPrintF(to, "%d committed, %d rolled back, %d unknown, %d conflicts, %d power cuts, %d deaths, %d checks\n",
-                report.committed, report.failed, report.unknown, report.aborts, report.power_cuts, report.deaths,
-                report.checks);
-  absl::FPrintF(
-      to, "%.3f virtual seconds in %.3f real ones (1:%.1f); %d events, %d switches, %d preemptions, digest %016x\n",
-      static_cast<double>(report.virtual_nanos) * 1e-9, static_cast<double>(report.real_nanos) * 1e-9,
-      static_cast<double>(report.real_nanos) / std::max<double>(1, static_cast<double>(report.virtual_nanos)),
-      report.events, report.switches, report.preemptions, report.digest);
+  Print(to, OutcomesText(report) + "\n");
+  Print(to, absl::StrFormat(
+                "%.3f virtual seconds in %.3f real ones (1:%.1f); %s, %s, %s\n",
+                static_cast<double>(report.virtual_nanos) * 1e-9, static_cast<double>(report.real_nanos) * 1e-9,
+                static_cast<double>(report.real_nanos) / std::max<double>(1, static_cast<double>(report.virtual_nanos)),
+                Count(report.events, "event"), CountOf(report.switches, "switch", "switches"),
+                Count(report.preemptions, "preemption")));
+  absl::FPrintF(to, "digest %016x\n", report.digest);
   absl::FPrintF(to, "%d of %d marks reached\n", report.marks.size(), scenario::MarkTally().seeds().size());
   if (!report.passed) absl::FPrintF(to, "replay: gannet sim %s --trace trace.txt\n", ReplayArguments(o, report.seed));
 }
@@ -120,7 +136,10 @@ bool PrintMarks(std::FILE* to, const SimOptions& o, const scenario::MarkTally& t
   std::ranges::sort(marks);
   const std::vector<std::string> never = tally.NeverReached();
   absl::FPrintF(to, "%d of %d marks reached; number of seeds for each:\n", marks.size() - never.size(), marks.size());
-  for (const auto& [seeds, mark] : marks) absl::FPrintF(to, "  %8d  %s\n", seeds, mark);
+  for (const auto& [seeds, mark] : marks) {
+    if (seeds > 0) absl::FPrintF(to, "  %8d  %s\n", seeds, mark);
+  }
+  if (!never.empty()) Print(to, "not reached: " + absl::StrJoin(never, ", ") + "\n");
   if (never.empty() || !o.require_marks) return true;
   for (const std::string& mark : never) absl::FPrintF(to, "FAILED: no seed reached the mark \"%s\"\n", mark);
   return false;
@@ -202,7 +221,7 @@ int RunMany(const SimOptions& o, const ScenarioOptions& scenario, std::optional<
     total.events += report.events;
     total.virtual_nanos += report.virtual_nanos;
     total.real_nanos += report.real_nanos;
-    progress.Count(absl::StrFormat("%d of %d seeds, %d failed", done, o.seeds, failed));
+    progress.Count(absl::StrFormat("%d of %d %s, %d failed", done, o.seeds, o.seeds == 1 ? "seed" : "seeds", failed));
     if (report.passed) return true;
     ++failed;
     progress.EndCount();
@@ -215,16 +234,13 @@ int RunMany(const SimOptions& o, const ScenarioOptions& scenario, std::optional<
   const bool interrupted = absl::IsCancelled(status);
   if (!status.ok() && !interrupted) return Fail(status, kExitFailed);
   const double seconds = static_cast<double>(NowNanos() - begun) * 1e-9;
-  if (interrupted) absl::FPrintF(to, "stopped after %d of %d seeds\n", done, o.seeds);
-  absl::FPrintF(
-      to,
-      "%d seeds from %d: %d failed, %d undecided; %d committed, %d rolled back, %d unknown, %d conflicts, %d power "
-      "cuts, %d deaths, %d checks\n",
-      done, o.seed, failed, undecided, total.committed, total.failed, total.unknown, total.aborts, total.power_cuts,
-      total.deaths, total.checks);
-  absl::FPrintF(to, "%.1f virtual seconds in %.1f real ones of %d processes; %.1f million events\n",
-                static_cast<double>(total.virtual_nanos) * 1e-9, seconds, jobs,
-                static_cast<double>(total.events) * 1e-6);
+  if (interrupted) absl::FPrintF(to, "stopped after %d of %s\n", done, Count(o.seeds, "seed"));
+  Print(to, absl::StrFormat("%s from %d: %d failed, %d undecided; %s\n", Count(done, "seed"), o.seed, failed, undecided,
+                            OutcomesText(total)));
+  Print(to, absl::StrFormat("%.1f virtual seconds in %.1f real ones of %s; %.1f million events\n",
+                            static_cast<double>(total.virtual_nanos) * 1e-9, seconds,
+                            CountOf(static_cast<uint64_t>(jobs), "process", "processes"),
+                            static_cast<double>(total.events) * 1e-6));
   const bool marked = PrintMarks(to, o, marks) || interrupted;
   nlohmann::ordered_json json;
   json["seeds"] = done;

@@ -18,8 +18,8 @@
 #include "cli/exit_codes.h"
 #include "cli/interrupt.h"
 #include "cli/machine_memory.h"
-#include "cli/output_file.h"
 #include "cli/progress.h"
+#include "cli/report_files.h"
 #include "cli/tpcc_cluster.h"
 #include "cli/tpcc_directory.h"
 #include "cli/tpcc_flags.h"
@@ -247,8 +247,8 @@ int Execute(TpccOptions options, const std::string& name) {
     return exit_code;
   };
   if (const Status complete = Complete(&options); !complete.ok()) return fail(complete, kExitBadFlags);
-  StatusOr<std::optional<OutputFile>> json = OpenOutput("--json", options.json);
-  if (!json.ok()) return fail(json.status(), kExitBadFlags);
+  StatusOr<ReportFiles> files = ReportFiles::Open(options.report);
+  if (!files.ok()) return fail(files.status(), kExitBadFlags);
   TpccResult result;
   result.options = std::move(options);
   const Status done = LoadRunCheck(&result);
@@ -257,10 +257,9 @@ int Execute(TpccOptions options, const std::string& name) {
                 InterruptGuard::exit_code());
   }
   if (!done.ok()) return fail(NameMemoryFlag(done), kExitFailed);
-  absl::FPrintF(TextStream(*json), "%s", ToText(result));
-  if (json->has_value()) {
-    if (const Status written = (*json)->Write(ToJson(result)); !written.ok()) return fail(written, kExitFailed);
-  }
+  absl::FPrintF(files->text_stream(), "%s", ToText(result, files->text_style(result.options.report.histogram)));
+  const Status written = files->Write("--json", [&result] { return ToJson(result); });
+  if (!written.ok()) return fail(written, kExitFailed);
   if (result.options.verb == TpccVerb::kCheck && !result.not_checked.empty()) {
     return fail(absl::FailedPreconditionError("not checked: " + result.not_checked), kExitFailed);
   }

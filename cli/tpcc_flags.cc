@@ -141,9 +141,10 @@ void AddRunFlags(CLI::App& command, TpccOptions* o) {
       "How records of other nodes are read: adaptive (whichever is cheaper now, for each access), one-sided, call,\n"
       "or ordered-by-call (tables with an ordered index by calls, the others one-sided). Default: adaptive")
       ->group(group);
-  AddDuration(command, "--interval", &o->interval, absl::Milliseconds(10),
-              "Time between two lines of progress, with throughput and latencies (p50/p95/p99) of each transaction, on\n"
-              "standard error; and between two points of the time series in --json. Default: 1s")
+  AddDuration(
+      command, "--interval", &o->interval, absl::Milliseconds(10),
+      "Time between two lines of progress, with throughput and latencies (p50/p95/p99) of each transaction, on\n"
+      "standard error; and between two points of the time series in --json. Default: 1s")
       ->group(group);
 }
 
@@ -154,8 +155,7 @@ void AddTpccFlags(CLI::App& command, TpccOptions* options) {
   if (options->verb != TpccVerb::kPrepare) AddClusterFlags(command, options);
   AddDirectoryFlags(command, options);
   if (options->verb == TpccVerb::kRun) AddRunFlags(command, options);
-  AddPath(command, "--json", &options->json, "FILE", "Write the report as JSON to this file; -: to standard output")
-      ->group("Report");
+  AddReportFlags(command, options->verb == TpccVerb::kRun, &options->report);
 }
 
 }  // namespace gannet::cli

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "cli/cluster_file.h"
+#include "cli/report_files.h"
 #include "index/registry.h"
 #include "txn/database.h"
 #include "txn/read_path.h"
@@ -64,7 +65,7 @@ struct TpccOptions {
   bool think_time = false;
   txn::ReadPathPolicy read_path = txn::ReadPathPolicy::kAdaptive;
 
-  std::string json;  // file for the report; empty: none
+  ReportFlags report;
 };
 
 // Fills in the defaults that depend on other flags or on the machine, and says which flags contradict each other or the

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/harness/calibration.h"
+#include "cli/bench_text.h"
 #include "cli/tpcc_options.h"
 #include "log/log.h"
 #include "rdma/slab.h"
@@ -75,7 +76,7 @@ MemoryReport MeasureMemory(std::span<txn::Database* const> databases);
 log::LogStatistics LogStatisticsOf(std::span<txn::Database* const> databases);
 log::LogStatistics Difference(const log::LogStatistics& later, const log::LogStatistics& earlier);
 
-std::string ToText(const TpccResult& result);
+std::string ToText(const TpccResult& result, const TextStyle& style);
 std::string ToJson(const TpccResult& result);
 
 }  // namespace gannet::cli

@@ -48,18 +48,28 @@ std::string Heading(const TpccResult& result) {
   return text;
 }
 
-std::string Throughput(const TpccResult& result) {
+std::vector<NamedReport> ReportsOf(const tpcc::RunReport& run) {
+  std::vector<NamedReport> reports;
+  for (size_t i = 0; i < run.procedures.size(); ++i) {
+    reports.push_back({tpcc::kProcedureNames[i], &run.procedures[i]});
+  }
+  reports.push_back({"all", &run.all});
+  return reports;
+}
+
+std::string Throughput(const TpccResult& result, int width) {
   const tpcc::RunReport& run = *result.run;
   Table table(WithLatencyHeader({"", "committed", "aborted+retried", "rolled back"}));
   const auto add = [&table](const char* name, const tpcc::ProcedureReport& p) {
-    table.Add(WithLatencies({name, WithCommas(p.committed), WithCommas(p.aborted), WithCommas(p.rolled_back)}, p));
+    table.AddUnlessZero(
+        WithLatencies({name, WithCommas(p.committed), WithCommas(p.aborted), WithCommas(p.rolled_back)}, p));
   };
   for (size_t i = 0; i < run.procedures.size(); ++i) add(tpcc::kProcedureNames[i], run.procedures[i]);
   add("all", run.all);
-  return table.ToString() +
-         absl::StrFormat("\n%s transactions per second\n%s NewOrder per minute (tpmC, unaudited, %s)\n",
-                         WithCommas(static_cast<uint64_t>(run.transactions_per_second)),
-                         WithCommas(static_cast<uint64_t>(run.new_orders_per_minute)),
+  return (table.empty() ? "no transaction ended\n" : table.ToString(width)) +
+         absl::StrFormat("\n%s per second\n%s per minute (tpmC, unaudited, %s)\n",
+                         Count(static_cast<uint64_t>(run.transactions_per_second), "transaction"),
+                         Count(static_cast<uint64_t>(run.new_orders_per_minute), "NewOrder"),
                          result.options.think_time ? "with think time" : "no think time");
 }
 
@@ -68,10 +78,10 @@ std::string Recovery(const DurabilityReport& durability) {
   for (size_t node = 0; node < durability.recovery.size(); ++node) {
     const txn::RecoveryReport& r = durability.recovery[node];
     text += absl::StrFormat(
-        "node %d: recovered epoch %d: %s records from checkpoint %d (%s) and %s of log with %s transactions, in %.2f + "
+        "node %d: recovered epoch %d: %s from checkpoint %d (%s) and %s of log with %s, in %.2f + "
         "%.2f s%s\n",
-        node, r.recovered_epoch, WithCommas(r.records), r.checkpoint_id, FormatBytes(r.checkpoint_bytes),
-        FormatBytes(r.log_bytes), WithCommas(r.transactions), r.log_seconds, r.load_seconds,
+        node, r.recovered_epoch, Count(r.records, "record"), r.checkpoint_id, FormatBytes(r.checkpoint_bytes),
+        FormatBytes(r.log_bytes), Count(r.transactions, "transaction"), r.log_seconds, r.load_seconds,
         r.torn_tail ? "; the last write was torn" : "");
     if (r.older_checkpoint_id == 0) continue;
     text += absl::StrFormat("  checkpoint %d is DAMAGED; %d and the log took its place for %s: nothing is lost\n",
@@ -89,10 +99,10 @@ std::string Durability(const TpccResult& result) {
   if (!result.run.has_value()) return text;
   const double per_transaction =
       d.log.transactions == 0 ? 0.0 : static_cast<double>(d.log.record_bytes) / static_cast<double>(d.log.transactions);
-  text += absl::StrFormat(
-      "log: %s transactions in %s batches, every %s; %s on disk, %d failures; %s taken during the run\n",
-      WithCommas(d.log.transactions), WithCommas(d.log.batches), absl::FormatDuration(*o.group_commit),
-      FormatBytes(d.log.disk_bytes), d.log.failures, Count(static_cast<int>(d.checkpoints), "checkpoint"));
+  text += absl::StrFormat("log: %s in %s, every %s; %s on disk, %s; %s taken during the run\n",
+                          Count(d.log.transactions, "transaction"), CountOf(d.log.batches, "batch", "batches"),
+                          absl::FormatDuration(*o.group_commit), FormatBytes(d.log.disk_bytes),
+                          Count(d.log.failures, "failure"), Count(static_cast<int>(d.checkpoints), "checkpoint"));
   text += absl::StrFormat(
       "log bytes: %.0f per transaction that writes; all together %.0f per NewOrder, of which %.0f are payload; "
       "overhead %.2fx, write amplification %.2fx; closed in %.2f s\n",
@@ -101,26 +111,18 @@ std::string Durability(const TpccResult& result) {
   return text;
 }
 
-std::string Verbs(const tpcc::RunReport& run) {
-  std::vector<NamedReport> reports;
-  for (size_t i = 0; i < run.procedures.size(); ++i) {
-    reports.push_back({tpcc::kProcedureNames[i], &run.procedures[i]});
-  }
-  reports.push_back({"all", &run.all});
-  return VerbsText("transaction", reports, run.verbs);
-}
-
-std::string Memory(const TpccResult& result) {
+std::string Memory(const TpccResult& result, int width) {
   const MemoryReport& memory = result.memory();
   Table table({"memory", "index", "rows", "inserted", "records", "index, registered", "index, private"});
   for (size_t i = 0; i < memory.tables.size(); ++i) {
     const txn::TableStatistics& t = memory.tables[i];
     const auto grown = static_cast<int64_t>(t.index.keys - result.after_load.tables[i].index.keys);
-    table.Add({t.table, t.index_kind, WithCommas(t.index.keys),
-               (grown < 0 ? "-" : "") + WithCommas(static_cast<uint64_t>(std::abs(grown))), FormatBytes(t.record_bytes),
-               FormatBytes(t.index.registered_bytes), FormatBytes(t.index.private_bytes)});
+    table.AddUnlessZero({t.table, t.index_kind, WithCommas(t.index.keys),
+                         (grown < 0 ? "-" : "") + WithCommas(static_cast<uint64_t>(std::abs(grown))),
+                         FormatBytes(t.record_bytes), FormatBytes(t.index.registered_bytes),
+                         FormatBytes(t.index.private_bytes)});
   }
-  std::string text = table.ToString();
+  std::string text = table.ToString(width);
   text += absl::StrFormat(
       "registered memory: %s taken of %s, %s of it free for reuse; %s were taken right after the load\n",
       FormatBytes(memory.heap.carved_bytes), FormatBytes(memory.heap.capacity_bytes),
@@ -141,19 +143,22 @@ std::string Consistency(const TpccResult& result) {
 
 }  // namespace
 
-std::string ToText(const TpccResult& result) {
+std::string ToText(const TpccResult& result, const TextStyle& style) {
   std::string text = Heading(result);
   if (result.run.has_value()) {
-    text += "\n" + Throughput(result) + "\n" + Verbs(*result.run);
-    if (!result.run->paths.empty()) text += "\n" + PathsText(result.run->paths);
+    const std::vector<NamedReport> reports = ReportsOf(*result.run);
+    text += "\n" + Throughput(result, style.width);
+    if (style.histograms) text += "\n" + HistogramsText(reports, style.width);
+    text += "\n" + VerbsText("transaction", reports, result.run->verbs, style.width);
+    if (!result.run->paths.empty()) text += "\n" + PathsText(result.run->paths, style.width);
   }
   if (result.durability.has_value()) text += "\n" + Durability(result);
-  text += "\n" + Memory(result);
+  text += "\n" + Memory(result, style.width);
   if (!result.not_checked.empty()) text += "\nconsistency: NOT CHECKED: " + result.not_checked + "\n";
   if (!result.consistency.empty()) text += "\n" + Consistency(result);
   if (result.run.has_value())
     text += "\n" + CalibrationText(result.before_run_calibration, result.after_run_calibration);
-  return text;
+  return Wrap(text, style.width);
 }
 
 }  // namespace gannet::cli

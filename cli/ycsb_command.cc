@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -12,8 +11,8 @@
 #include "bench/ycsb/run.h"
 #include "cli/exit_codes.h"
 #include "cli/interrupt.h"
-#include "cli/output_file.h"
 #include "cli/progress.h"
+#include "cli/report_files.h"
 #include "cli/ycsb_flags.h"
 #include "cli/ycsb_options.h"
 #include "cli/ycsb_text.h"
@@ -29,8 +28,8 @@ int Execute(const YcsbFlags& flags, const std::string& flag_of_servers, bench::Y
   Status complete = ReadCluster(flags, flag_of_servers, &options);
   if (complete.ok()) complete = Complete(&options);
   if (!complete.ok()) return fail(complete, kExitBadFlags);
-  StatusOr<std::optional<OutputFile>> json = OpenOutput("--json", flags.json);
-  if (!json.ok()) return fail(json.status(), kExitBadFlags);
+  StatusOr<ReportFiles> files = ReportFiles::Open(flags.report);
+  if (!files.ok()) return fail(files.status(), kExitBadFlags);
   const InterruptGuard interrupts;
   Progress progress;
   bench::YcsbResult result;
@@ -42,10 +41,9 @@ int Execute(const YcsbFlags& flags, const std::string& flag_of_servers, bench::Y
     return fail(absl::CancelledError(absl::StrFormat("%s; %s", done.message(), left)), InterruptGuard::exit_code());
   }
   if (!done.ok()) return fail(done, kExitFailed);
-  absl::FPrintF(TextStream(*json), "%s", ToText(result));
-  if (json->has_value()) {
-    if (const Status written = (*json)->Write(bench::ToJson(result)); !written.ok()) return fail(written, kExitFailed);
-  }
+  absl::FPrintF(files->text_stream(), "%s", ToText(result, files->text_style(flags.report.histogram)));
+  const Status written = files->Write("--json", [&result] { return bench::ToJson(result); });
+  if (!written.ok()) return fail(written, kExitFailed);
   return result.interrupted ? InterruptGuard::exit_code() : kExitOk;
 }
 

@@ -97,9 +97,10 @@ void AddWorkFlags(CLI::App& command, bench::YcsbOptions* o) {
   AddDuration(command, "--warmup", &o->warmup, absl::ZeroDuration(),
               "How long to run before, once caches are filled. Default: 1s on shm, 2ms on sim")
       ->group(group);
-  AddDuration(command, "--interval", &o->interval, absl::Microseconds(1),
-              "Time between two lines of progress, with throughput and latencies (p50/p95/p99) of each operation, on standard\n"
-              "error; and between two points of the time series in --json. Default: 1s on shm, a fifth of the duration on sim")
+  AddDuration(
+      command, "--interval", &o->interval, absl::Microseconds(1),
+      "Time between two lines of progress, with throughput and latencies (p50/p95/p99) of each operation, on standard\n"
+      "error; and between two points of the time series in --json. Default: 1s on shm, a fifth of the duration on sim")
       ->group(group);
   AddInteger(command, "--seed", &o->seed, 0, INT64_MAX, "Seed of everything random. Default: 1")->group(group);
 }
@@ -263,8 +264,7 @@ void AddYcsbFlags(CLI::App& command, bench::YcsbOptions* options, YcsbFlags* fla
   AddDataFlags(command, options);
   AddPlaceFlags(command, options);
   AddClusterFlags(command, flags);
-  AddPath(command, "--json", &flags->json, "FILE", "Write the report as JSON to this file; -: to standard output")
-      ->group("Report");
+  AddReportFlags(command, /*run=*/true, &flags->report);
 }
 
 }  // namespace gannet::cli

@@ -7,6 +7,7 @@
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "bench/ycsb/options.h"
+#include "cli/report_files.h"
 
 namespace CLI {
 class App;
@@ -18,7 +19,7 @@ inline constexpr int64_t kMaxYcsbKeys = 4'000'000'000;
 
 // The flags of `gannet ycsb` that are not options of the run.
 struct YcsbFlags {
-  std::string json;                    // file for the report; empty: none
+  ReportFlags report;
   std::string cluster;                 // file of the cluster whose servers are other processes; empty: none
   std::optional<absl::Duration> wait;  // for these servers
 };

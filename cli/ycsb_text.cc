@@ -37,8 +37,8 @@ std::string Heading(const bench::YcsbResult& result) {
       "workload %s (mix %s of read, update, insert, scan, read-modify-write), %s keys; %s, reads %s, updates %s\n",
       o.workload.name, absl::StrJoin(o.operations(), ","), NameOf(o.keys_drawn(), ycsb::kDistributionNames),
       index::EntryOf(o.index).name, NameOf(o.paths.reads, ycsb::kPathNames), NameOf(o.paths.updates, ycsb::kPathNames));
-  text += absl::StrFormat("%s keys (%s) with values of %d bytes on %s%s\n", WithCommas(o.keys),
-                          NameOf(o.key_form, ycsb::kKeyFormNames), o.value_bytes,
+  text += absl::StrFormat("%s (%s) with values of %s on %s%s\n", Count(o.keys, "key"),
+                          NameOf(o.key_form, ycsb::kKeyFormNames), Count(static_cast<uint64_t>(o.value_bytes), "byte"),
                           Count(static_cast<uint64_t>(o.servers), "server"), WhereTheServersAre(result));
   text += absl::StrFormat("ran %s after %s of warm-up: %d x %d client threads with %s each, %s per server%s\n",
                           absl::FormatDuration(absl::Trunc(absl::Seconds(run.seconds), absl::Microseconds(1))),
@@ -50,7 +50,7 @@ std::string Heading(const bench::YcsbResult& result) {
   return text;
 }
 
-std::string Throughput(const ycsb::RunReport& run) {
+std::string Throughput(const ycsb::RunReport& run, int width) {
   Table table(WithLatencyHeader({"", "operations"}));
   const auto add = [&table](std::string_view name, const ycsb::KindReport& kind) {
     table.Add(WithLatencies({std::string(name), WithCommas(kind.operations)}, kind));
@@ -59,20 +59,21 @@ std::string Throughput(const ycsb::RunReport& run) {
     if (run.kinds[k].operations > 0) add(ycsb::kKindNames[k], run.kinds[k]);
   }
   add("all", run.all);
-  std::string text = table.ToString() + absl::StrFormat("\n%s operations per second\n",
-                                                        WithCommas(static_cast<uint64_t>(run.operations_per_second)));
+  std::string text =
+      table.ToString(width) +
+      absl::StrFormat("\n%s per second\n", Count(static_cast<uint64_t>(run.operations_per_second), "operation"));
   if (run.all.records > 0 && run.seconds > 0) {
-    text += absl::StrFormat("%s records per second by scans\n",
-                            WithCommas(static_cast<uint64_t>(static_cast<double>(run.all.records) / run.seconds)));
+    const auto records = static_cast<uint64_t>(static_cast<double>(run.all.records) / run.seconds);
+    text += absl::StrFormat("%s per second by scans\n", Count(records, "record"));
   }
   return text;
 }
 
-std::string Verbs(const ycsb::RunReport& run) {
+std::vector<NamedReport> ReportsOf(const ycsb::RunReport& run) {
   std::vector<NamedReport> reports;
   for (size_t k = 0; k < ycsb::kKinds; ++k) reports.push_back({ycsb::kKindNames[k], &run.kinds[k]});
   reports.push_back({"all", &run.all});
-  return VerbsText("operation", reports, run.all.verbs);
+  return reports;
 }
 
 std::string Lookups(const ycsb::RunReport& run) {
@@ -86,24 +87,24 @@ std::string Lookups(const ycsb::RunReport& run) {
 }
 
 // A fixed path says nothing that the verbs do not say.
-std::string Paths(const bench::YcsbResult& result) {
-  return result.options.paths.reads == ycsb::Path::kAdaptive ? PathsText(result.run.paths) : "";
+std::string Paths(const bench::YcsbResult& result, int width) {
+  return result.options.paths.reads == ycsb::Path::kAdaptive ? PathsText(result.run.paths, width) : "";
 }
 
 std::string Store(const bench::YcsbResult& result) {
   std::string text = absl::StrFormat(
-      "index: %s keys, %s nodes, height %d, %s registered and %s private; records and index: %s of registered memory; "
+      "index: %s, %s, height %d, %s registered and %s private; records and index: %s of registered memory; "
       "resident: %s\n",
-      WithCommas(result.index.keys), WithCommas(result.index.nodes), result.index.height,
+      Count(result.index.keys, "key"), Count(result.index.nodes, "node"), result.index.height,
       FormatBytes(result.index.registered_bytes), FormatBytes(result.index.private_bytes),
       FormatBytes(result.memory.carved_bytes - result.memory.free_bytes), FormatBytes(result.resident_bytes));
   if (!result.model.has_value() || result.model->sub_models == 0) return text;
   const index::XStore::ModelStatistics& m = *result.model;
   text += absl::StrFormat(
-      "model: %s sub-models (%s), %s table entries; %.3f leaves predicted per lookup, mean error %.3f leaves; %s whole "
-      "trainings, %s of sub-models\n",
-      WithCommas(m.sub_models), FormatBytes(m.model_bytes), WithCommas(m.table_entries), m.leaves_per_lookup,
-      m.mean_error, WithCommas(m.generation), WithCommas(m.retrainings));
+      "model: %s (%s), %s; %.3f leaves predicted per lookup, mean error %.3f leaves; %s, %s of sub-models\n",
+      Count(m.sub_models, "sub-model"), FormatBytes(m.model_bytes),
+      CountOf(m.table_entries, "table entry", "table entries"), m.leaves_per_lookup, m.mean_error,
+      Count(m.generation, "whole training"), WithCommas(m.retrainings));
   return text;
 }
 
@@ -113,34 +114,39 @@ std::string Log(const bench::YcsbResult& result) {
   const auto each = [](uint64_t sum, uint64_t of) {
     return of == 0 ? 0 : static_cast<double>(sum) / static_cast<double>(of);
   };
-  return absl::StrFormat("log (%s, %s): %s writes of %.1f bytes each, %.1f on the disk; %s batches of %.0f writes\n",
-                         FormatDurability(result.options.durability), result.options.disk, WithCommas(l.transactions),
-                         each(l.record_bytes, l.transactions), each(l.disk_bytes, l.transactions),
-                         WithCommas(l.batches), each(l.transactions, l.batches));
+  return absl::StrFormat("log (%s, %s): %s of %.1f bytes each, %.1f on the disk; %s of %.0f writes\n",
+                         FormatDurability(result.options.durability), result.options.disk,
+                         Count(l.transactions, "write"), each(l.record_bytes, l.transactions),
+                         each(l.disk_bytes, l.transactions), CountOf(l.batches, "batch", "batches"),
+                         each(l.transactions, l.batches));
 }
 
-std::string Simulation(const bench::YcsbResult& result) {
+std::string Simulation(const bench::YcsbResult& result, int width) {
   const bench::SimulationReport& s = *result.simulation;
   Table table({"busy", "CPU", "NIC sends", "NIC serves", "link out", "link in"});
   const auto add = [&table](const char* name, const bench::Usage& u) {
     const auto percent = [](double share) { return absl::StrFormat("%.1f%%", 100 * share); };
-    table.Add(
+    table.AddUnlessZero(
         {name, percent(u.cpu), percent(u.nic_send), percent(u.nic_serve), percent(u.link_out), percent(u.link_in)});
   };
   add("servers", s.servers);
   add("client machines", s.machines);
-  return table.ToString() +
-         absl::StrFormat("simulated %.4f s in %.1f s of real time: %s events, %s switches of threads\n",
-                         s.virtual_seconds, result.run_seconds, WithCommas(s.events), WithCommas(s.switches));
+  return (table.empty() ? "" : table.ToString(width)) +
+         absl::StrFormat("simulated %.4f s in %.1f s of real time: %s, %s of threads\n", s.virtual_seconds,
+                         result.run_seconds, Count(s.events, "event"), CountOf(s.switches, "switch", "switches"));
 }
 
 }  // namespace
 
-std::string ToText(const bench::YcsbResult& result) {
-  std::string text = Heading(result) + "\n" + Throughput(result.run) + "\n" + Verbs(result.run) + "\n" +
-                     Lookups(result.run) + Paths(result) + Store(result) + Log(result);
-  if (result.simulation.has_value()) return text + "\n" + Simulation(result);
-  return text + CalibrationText(result.before_run_calibration, result.after_run_calibration);
+std::string ToText(const bench::YcsbResult& result, const TextStyle& style) {
+  const std::vector<NamedReport> reports = ReportsOf(result.run);
+  std::string text = Heading(result) + "\n" + Throughput(result.run, style.width) + "\n";
+  if (style.histograms) text += HistogramsText(reports, style.width) + "\n";
+  text += VerbsText("operation", reports, result.run.all.verbs, style.width) + "\n" + Lookups(result.run) +
+          Paths(result, style.width) + Store(result) + Log(result);
+  text += result.simulation.has_value() ? "\n" + Simulation(result, style.width)
+                                        : CalibrationText(result.before_run_calibration, result.after_run_calibration);
+  return Wrap(text, style.width);
 }
 
 }  // namespace gannet::cli

@@ -4,9 +4,10 @@
 #include <string>
 
 #include "bench/ycsb/result.h"
+#include "cli/bench_text.h"
 
 namespace gannet::cli {
 
-std::string ToText(const bench::YcsbResult& result);
+std::string ToText(const bench::YcsbResult& result, const TextStyle& style);
 
 }  // namespace gannet::cli

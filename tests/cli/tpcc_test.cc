@@ -197,7 +197,7 @@ TEST_F(TpccTest, RunOnOneNodeReportsEverythingAndIsConsistent) {
   EXPECT_THAT(outcome.err, Not(HasSubstr("\r"))) << "only a terminal can rewrite a line";
   for (const char* text :
        {"1 warehouse on 1 node (shm), seed 1", "1 thread with 1 coroutine each, mix 45,43,4,4,4", "order_line",
-        "mean us", "bytes in", "tpmC, unaudited, no think time", "transactions per second", "round trips",
+        "mean us", "verbs: none", "tpmC, unaudited, no think time", "transactions per second",
         "registered memory: ", "client caches: ", "  12  holds  ", "calibration: "}) {
     EXPECT_THAT(outcome.out, HasSubstr(text));
   }

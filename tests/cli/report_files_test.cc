@@ -1,0 +1,59 @@
+#include "cli/report_files.h"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace gannet::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ReportFilesTest : public ::testing::Test {
+ protected:
+  ~ReportFilesTest() override { std::filesystem::remove(path_); }
+  const std::string path_ =
+      ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".report";
+};
+
+TEST_F(ReportFilesTest, WritesWhatWasAskedForAndNothingElse) {
+  StatusOr<ReportFiles> files = ReportFiles::Open({{"--json", path_}, {"--csv", ""}});
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_EQ(files->text_stream(), stdout);
+  EXPECT_TRUE(files->Write("--json", [] { return std::string("{}"); }).ok());
+  bool called = false;
+  const auto never = [&called] {
+    called = true;
+    return std::string("x");
+  };
+  EXPECT_TRUE(files->Write("--csv", never).ok());
+  EXPECT_FALSE(called) << "a form that nobody wants is not made";
+  std::ifstream file(path_);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "{}");
+}
+
+TEST_F(ReportFilesTest, TheTextMakesRoomForAReportOnStandardOutput) {
+  const StatusOr<ReportFiles> files = ReportFiles::Open({{"--json", path_}, {"--csv", "-"}});
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_EQ(files->text_stream(), stderr);
+}
+
+TEST_F(ReportFilesTest, AFileThatCannotBeWrittenIsNamedWithItsFlag) {
+  const Status status = ReportFiles::Open({{"--json", path_}, {"--csv", "/no/such/x.csv"}}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--csv /no/such/x.csv"));
+  EXPECT_FALSE(std::filesystem::exists(path_)) << "nothing is left of those that could be opened";
+}
+
+TEST_F(ReportFilesTest, TwoFlagsDoNotShareAFile) {
+  const Status status = ReportFiles::Open({{"--json", "-"}, {"--csv", path_}, {"--html", "-"}}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--html -: --json goes there, too"));
+}
+
+}  // namespace
+}  // namespace gannet::cli
