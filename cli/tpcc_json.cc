@@ -1,4 +1,5 @@
 // The report as JSON. Keys are stable; see docs/commands.md.
+#include <iterator>
 #include <string>
 
 #include "bench/json/parts.h"
@@ -14,12 +15,14 @@ double PerOne(uint64_t sum, uint64_t count) {
   return count == 0 ? 0.0 : static_cast<double>(sum) / static_cast<double>(count);
 }
 
-Json Of(const tpcc::ProcedureReport& p) {
-  return {{"committed", p.committed},
-          {"aborted", p.aborted},
-          {"rolled_back", p.rolled_back},
-          {"latency_us", bench::LatencyJson(p)},
-          {"verbs", bench::VerbsJson(p)}};
+Json Of(const tpcc::ProcedureReport& p, bool histogram) {
+  Json json = {{"committed", p.committed},
+               {"aborted", p.aborted},
+               {"rolled_back", p.rolled_back},
+               {"latency_us", bench::LatencyJson(p)},
+               {"verbs", bench::VerbsJson(p)}};
+  if (histogram) json["histogram"] = bench::DistributionJson(p);
+  return json;
 }
 
 Json Of(const MemoryReport& memory) {
@@ -129,18 +132,40 @@ void AddRun(const TpccResult& result, Json* json) {
   (*json)["new_orders_per_minute"] = run.new_orders_per_minute;
   (*json)["seconds"] = run.seconds;
   (*json)["interrupted"] = result.interrupted;
+  const bool histogram = result.options.report.histogram;
   Json& transactions = (*json)["transactions"] = Json::object();
-  for (size_t i = 0; i < run.procedures.size(); ++i) transactions[tpcc::kProcedureNames[i]] = Of(run.procedures[i]);
-  (*json)["all"] = Of(run.all);
+  for (size_t i = 0; i < run.procedures.size(); ++i) {
+    transactions[tpcc::kProcedureNames[i]] = Of(run.procedures[i], histogram);
+  }
+  (*json)["all"] = Of(run.all, histogram);
   (*json)["verbs"] = bench::VerbSumsJson(run.verbs);
   (*json)["paths"] = bench::PathsJson(run.paths);
   (*json)["timeline"] = bench::TimelineJson(run.timeline, [](const tpcc::IntervalReport& interval) {
     return Json{{"transactions_per_second", interval.Rate(interval.transactions)},
-                {"new_orders_per_minute", 60 * interval.Rate(interval.new_orders)}};
+                {"new_orders_per_minute", 60 * interval.Rate(interval.new_orders)},
+                {"aborted", interval.aborts},
+                {"transactions", bench::KindsJson(interval, ProcedureNames())}};
   });
 }
 
 }  // namespace
+
+std::vector<std::string> ProcedureNames() {
+  return {std::begin(tpcc::kProcedureNames), std::end(tpcc::kProcedureNames)};
+}
+
+nlohmann::ordered_json ConfigurationJson(const TpccResult& result) {
+  Json json = Of(result.options);
+  if (result.options.cluster_file.has_value()) {
+    json["cluster"] = result.options.cluster;
+    json["slot"] = result.slot;
+  }
+  if (result.run.has_value()) {
+    json["coroutines"] = result.run->coroutines;
+    json["in_flight"] = result.run->in_flight;
+  }
+  return json;
+}
 
 std::string ToJson(const TpccResult& result) {
   Json json;
@@ -159,15 +184,9 @@ std::string ToJson(const TpccResult& result) {
     }
   }
   if (!result.not_checked.empty()) json["not_checked"] = result.not_checked;
-  json["configuration"] = Of(result.options);
-  if (result.options.cluster_file.has_value()) {
-    json["configuration"]["cluster"] = result.options.cluster;
-    json["configuration"]["slot"] = result.slot;
-  }
+  json["configuration"] = ConfigurationJson(result);
   json["load_seconds"] = result.load_seconds;
   if (result.run.has_value()) {
-    json["configuration"]["coroutines"] = result.run->coroutines;
-    json["configuration"]["in_flight"] = result.run->in_flight;
     json["calibration"] = bench::CalibrationJson(result.before_run_calibration, result.after_run_calibration);
   }
   // Text that is not UTF-8 (a row's, in a condition's detail) must not stop the report.

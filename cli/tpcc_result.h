@@ -11,6 +11,7 @@
 #include "cli/bench_text.h"
 #include "cli/tpcc_options.h"
 #include "log/log.h"
+#include "nlohmann/json.hpp"
 #include "rdma/slab.h"
 #include "tpcc/consistency.h"
 #include "tpcc/report.h"
@@ -78,5 +79,10 @@ log::LogStatistics Difference(const log::LogStatistics& later, const log::LogSta
 
 std::string ToText(const TpccResult& result, const TextStyle& style);
 std::string ToJson(const TpccResult& result);
+
+// The options in effect, as in the JSON report.
+nlohmann::ordered_json ConfigurationJson(const TpccResult& result);
+// Names of the kinds of tpcc::IntervalReport.
+std::vector<std::string> ProcedureNames();
 
 }  // namespace gannet::cli

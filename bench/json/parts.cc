@@ -20,6 +20,28 @@ Json LatencyJson(const OperationReport& r) {
           {"p95", r.p95_us},   {"p99", r.p99_us}, {"max", r.max_us}};
 }
 
+Json KindLatencyJson(const KindInterval& k) {
+  return {{"p50", k.p50_us}, {"p95", k.p95_us}, {"p99", k.p99_us}, {"max", k.max_us}};
+}
+
+Json DistributionJson(const OperationReport& report) {
+  Json json = Json::array();
+  for (const LatencyRange& range : report.distribution) {
+    json.push_back(Json::array({range.from_us, range.to_us, range.operations}));
+  }
+  return json;
+}
+
+Json KindsJson(const Interval& interval, const std::vector<std::string>& names) {
+  Json json = Json::object();
+  for (size_t kind = 0; kind < interval.kinds.size(); ++kind) {
+    const KindInterval& k = interval.kinds[kind];
+    if (k.operations == 0 && k.aborts == 0) continue;
+    json[names[kind]] = {{"finished", k.operations}, {"aborted", k.aborts}, {"latency_us", KindLatencyJson(k)}};
+  }
+  return json;
+}
+
 Json VerbsJson(const OperationReport& report) {
   Json json = Verbs(report.verbs, [&report](uint64_t sum) { return report.PerOperation(sum); });
   json["samples"] = report.verb_samples;

@@ -1,4 +1,5 @@
 
+#include <iterator>
 #include <string>
 
 #include "bench/json/parts.h"
@@ -13,9 +14,11 @@ std::string NameOf(Enum value, const std::string_view (&names)[N]) {
   return std::string(names[static_cast<size_t>(value)]);
 }
 
-Json Of(const ycsb::KindReport& k) {
-  return {
+Json Of(const ycsb::KindReport& k, bool histogram) {
+  Json json = {
       {"operations", k.operations}, {"records", k.records}, {"latency_us", LatencyJson(k)}, {"verbs", VerbsJson(k)}};
+  if (histogram) json["histogram"] = DistributionJson(k);
+  return json;
 }
 
 Json Of(const Usage& u) {
@@ -95,15 +98,29 @@ Json Of(const index::ClientStatistics& l) {
 
 }  // namespace
 
-std::string ToJson(const YcsbResult& result) {
+std::vector<std::string> KindNames() {
+  return {std::begin(ycsb::kKindNames), std::end(ycsb::kKindNames)};
+}
+
+Json ConfigurationJson(const YcsbResult& result) {
+  Json json = ConfigurationOf(result.options);
+  if (result.options.cluster_config.has_value()) {
+    json["cluster"] = result.options.cluster_config->file;
+    json["slot"] = result.slot;
+  }
+  return json;
+}
+
+std::string ToJson(const YcsbResult& result, bool histogram) {
   const ycsb::RunReport& run = result.run;
   Json json = {{"operations_per_second", run.operations_per_second},
                {"seconds", run.seconds},
                {"interrupted", result.interrupted},
-               {"all", Of(run.all)}};
-  for (size_t k = 0; k < ycsb::kKinds; ++k) json["operations"][ycsb::kKindNames[k]] = Of(run.kinds[k]);
+               {"all", Of(run.all, histogram)}};
+  for (size_t k = 0; k < ycsb::kKinds; ++k) json["operations"][ycsb::kKindNames[k]] = Of(run.kinds[k], histogram);
   json["timeline"] = TimelineJson(run.timeline, [](const ycsb::IntervalReport& interval) {
-    return Json{{"operations_per_second", interval.Rate(interval.operations)}};
+    return Json{{"operations_per_second", interval.Rate(interval.operations)},
+                {"operations", KindsJson(interval, KindNames())}};
   });
   json["clients"] = Of(run.lookups);
   json["paths"] = PathsJson(run.paths);
@@ -128,11 +145,7 @@ std::string ToJson(const YcsbResult& result) {
   }
   json["load_seconds"] = result.load_seconds;
   json["run_seconds"] = result.run_seconds;
-  json["configuration"] = ConfigurationOf(result.options);
-  if (result.options.cluster_config.has_value()) {
-    json["configuration"]["cluster"] = result.options.cluster_config->file;
-    json["configuration"]["slot"] = result.slot;
-  }
+  json["configuration"] = ConfigurationJson(result);
   return json.dump(2) + "\n";
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "bench/harness/calibration.h"
 #include "bench/harness/rack_usage.h"
@@ -11,6 +12,7 @@
 #include "index/index.h"
 #include "index/xstore/xstore.h"
 #include "log/log.h"
+#include "nlohmann/json.hpp"
 #include "rdma/slab.h"
 #include "ycsb/cluster.h"
 #include "ycsb/report.h"
@@ -49,7 +51,11 @@ struct YcsbResult {
 // is another process is gone.
 Status MeasureStore(ycsb::Cluster* cluster, YcsbResult* result);
 
-// The report as a JSON object. Keys are stable.
-std::string ToJson(const YcsbResult& result);
+// The report as a JSON object. Keys are stable. `histogram`: with the distribution of latencies.
+std::string ToJson(const YcsbResult& result, bool histogram = false);
+// The options in effect, as in that report.
+nlohmann::ordered_json ConfigurationJson(const YcsbResult& result);
+// Names of the kinds of ycsb::IntervalReport.
+std::vector<std::string> KindNames();
 
 }  // namespace gannet::bench
