@@ -1,7 +1,5 @@
 #include "cli/crash_command.h"
 
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -13,13 +11,15 @@
 #include "absl/strings/str_format.h"
 #include "base/quantity.h"
 #include "cli/crash_flags.h"
+#include "cli/crash_html.h"
 #include "cli/crash_text.h"
 #include "cli/data_directory.h"
 #include "cli/exit_codes.h"
+#include "cli/flags.h"
 #include "cli/interrupt.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
-#include "cli/terminal.h"
+#include "cli/report_files.h"
 #include "scenario/crash/child.h"
 #include "scenario/crash/crash_test.h"
 #include "scenario/crash/options.h"
@@ -81,7 +81,7 @@ Status CheckHistory(const CrashOptions& o) {
   return absl::OkStatus();
 }
 
-int Execute(CrashOptions options) {
+int Execute(CrashOptions options, const std::string& html) {
   const bool temporary = options.directory.empty();
   if (options.threads < options.nodes) {
     return Fail(absl::InvalidArgumentError(
@@ -89,17 +89,23 @@ int Execute(CrashOptions options) {
                 kExitBadFlags);
   }
   if (const Status usable = CheckHistory(options); !usable.ok()) return Fail(usable, kExitBadFlags);
+  StatusOr<ReportFiles> files = ReportFiles::Open({{"--html", html}});
+  if (!files.ok()) return Fail(files.status(), kExitBadFlags);
   if (const Status usable = CheckDirectory(&options); !usable.ok()) return Fail(usable, kExitBadFlags);
   Progress progress;
   const InterruptGuard interrupts(InterruptGuard::Second::kIsNoted);
   crash::CrashTest test(options, {.child_arguments = CrashChildArguments, .replay_command = CrashReplayCommand});
-  const Status done =
-      test.Run([&options, &progress](
-                   uint64_t cycle) { progress.Count(absl::StrFormat("cycle %d of %d", cycle + 1, options.cycles)); },
-               &InterruptGuard::requested(), &InterruptGuard::requested_again());
+  CrashCycles cycles;
+  const auto ended = [&](uint64_t cycle) {
+    cycles.Note(test.report());
+    progress.Count(absl::StrFormat("cycle %d of %d", cycle + 1, options.cycles));
+  };
+  const Status done = test.Run(ended, &InterruptGuard::requested(), &InterruptGuard::requested_again());
   progress.EndCount();
-  absl::PrintF("%s", ToText(options, test.report(), TerminalWidth(STDOUT_FILENO).value_or(kPlainWidth)));
-  std::fflush(stdout);
+  absl::FPrintF(files->text_stream(), "%s", ToText(options, test.report(), files->text_style().width));
+  std::fflush(files->text_stream());
+  const Status written = files->Write("--html", [&] { return ToHtml(options, test.report(), cycles, done); });
+  if (!written.ok() && done.ok()) return Fail(written, kExitFailed);
   const bool judged = !absl::IsCancelled(done);
   if (!done.ok() && judged) return Fail(done, kExitFailed);
   std::error_code error;
@@ -137,7 +143,10 @@ void AddCrashCommand(CLI::App& app, int* exit_code) {
       "the cycles so far; at once, if pressed twice).");
   auto options = std::make_shared<CrashOptions>();
   AddCrashFlags(*command, options.get());
-  command->callback([options, exit_code] { *exit_code = Execute(*options); });
+  auto html = std::make_shared<std::string>();
+  AddPath(*command, "--html", html.get(), "FILE",
+          "Write the report as one HTML page with plots to this file; -: to standard output");
+  command->callback([options, html, exit_code] { *exit_code = Execute(*options, *html); });
   AddChildCommand(app, exit_code);
 }
 

@@ -15,6 +15,15 @@ void AddReportFlags(CLI::App& command, bool run, ReportFlags* flags) {
   AddPath(command, "--json", &flags->json, "FILE", "Write the report as JSON to this file; -: to standard output")
       ->group(group);
   if (!run) return;
+  AddPath(command, "--csv", &flags->csv, "FILE",
+          "Write the time series as CSV to this file: a line for each interval and type, and one for all types\n"
+          "together. -: to standard output")
+      ->group(group);
+  AddPath(
+      command, "--html", &flags->html, "FILE",
+      "Write the report as one HTML page to this file, with plots of throughput and latency. It loads nothing from\n"
+      "elsewhere. -: to standard output")
+      ->group(group);
   command
       .add_flag("--histogram", flags->histogram,
                 "Print how the latencies of each type are distributed; --json then has that, too")

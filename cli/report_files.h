@@ -1,4 +1,4 @@
-// The files into which a command writes its report in other forms than text.
+// The files into which a command writes its report in other forms than text: --json, --csv, --html.
 #pragma once
 
 #include <cstdio>
@@ -20,10 +20,12 @@ namespace gannet::cli {
 // The flags of a benchmark's report, as values.
 struct ReportFlags {
   std::string json;  // file for the report; empty: none
+  std::string csv;   // for the time series
+  std::string html;  // for the page with plots
   bool histogram = false;
 };
 
-// Adds --json; with `run`, which has latencies, also --histogram.
+// Adds --json; with `run`, which has a time series and latencies, also --csv, --html and --histogram.
 void AddReportFlags(CLI::App& command, bool run, ReportFlags* flags);
 
 class ReportFiles {
@@ -34,7 +36,7 @@ class ReportFiles {
   // the flag, the file and the reason: it cannot be written, or another flag writes it, too.
   static StatusOr<ReportFiles> Open(const std::vector<FlagAndPath>& flags);
   static StatusOr<ReportFiles> Open(const ReportFlags& flags) {
-    return Open(std::vector<FlagAndPath>{{"--json", flags.json}});
+    return Open({{"--json", flags.json}, {"--csv", flags.csv}, {"--html", flags.html}});
   }
 
   // Stream of the text report: standard output, unless one of the files is that; then standard error.

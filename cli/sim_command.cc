@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -20,8 +21,9 @@
 #include "cli/exit_codes.h"
 #include "cli/flags.h"
 #include "cli/interrupt.h"
-#include "cli/output_file.h"
 #include "cli/progress.h"
+#include "cli/report_files.h"
+#include "cli/sim_html.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "scenario/mark_tally.h"
@@ -48,6 +50,7 @@ struct SimOptions {
   std::string trace_file;
   std::string elle_file;
   std::string json_file;
+  std::string html_file;
   bool keep_going = false;
   bool no_faults = false;
   bool require_marks = false;
@@ -146,10 +149,11 @@ bool PrintMarks(std::FILE* to, const SimOptions& o, const scenario::MarkTally& t
 }
 
 // The exit code after a run that has `passed` or not.
-int WriteJson(std::optional<OutputFile> file, const nlohmann::ordered_json& json, bool passed) {
-  if (file.has_value()) {
-    if (const Status written = file->Write(json.dump(2) + "\n"); !written.ok()) return Fail(written, kExitFailed);
-  }
+int WriteFiles(ReportFiles* files, const nlohmann::ordered_json& json, const std::function<std::string()>& html,
+               bool passed) {
+  Status written = files->Write("--json", [&json] { return json.dump(2) + "\n"; });
+  if (written.ok()) written = files->Write("--html", html);
+  if (!written.ok()) return Fail(written, kExitFailed);
   return passed ? kExitOk : kExitFailed;
 }
 
@@ -163,7 +167,7 @@ int Stopped(const SimOptions& o, const ScenarioReport& report) {
   return InterruptGuard::exit_code();
 }
 
-int RunOne(const SimOptions& o, ScenarioOptions scenario, std::optional<OutputFile> json_file) {
+int RunOne(const SimOptions& o, ScenarioOptions scenario, ReportFiles* files) {
   std::ofstream trace;
   if (!o.trace_file.empty()) {
     trace.open(o.trace_file);
@@ -178,7 +182,7 @@ int RunOne(const SimOptions& o, ScenarioOptions scenario, std::optional<OutputFi
   Progress().Step(absl::StrFormat("running seed %d", scenario.seed));
   const ScenarioReport report = RunScenario(scenario);
   if (report.stopped) return Stopped(o, report);
-  PrintReport(o, scenario, report, TextStream(json_file));
+  PrintReport(o, scenario, report, files->text_stream());
   trace.close();
   if (!o.trace_file.empty() && !trace) {
     return Fail(absl::UnavailableError(absl::StrCat("--trace ", o.trace_file, ": is not complete: the disk is full?")),
@@ -186,10 +190,11 @@ int RunOne(const SimOptions& o, ScenarioOptions scenario, std::optional<OutputFi
   }
   nlohmann::ordered_json json = ToJson(report);
   json["scenario"] = ToJson(Drawn(scenario));
-  return WriteJson(std::move(json_file), json, report.passed);
+  return WriteFiles(
+      files, json, [&] { return ToHtml(report, Drawn(scenario)); }, report.passed);
 }
 
-int RunMany(const SimOptions& o, const ScenarioOptions& scenario, std::optional<OutputFile> json_file) {
+int RunMany(const SimOptions& o, const ScenarioOptions& scenario, ReportFiles* files) {
   scenario::SweepOptions sweep;
   sweep.first_seed = o.seed;
   sweep.seeds = o.seeds;
@@ -199,13 +204,16 @@ int RunMany(const SimOptions& o, const ScenarioOptions& scenario, std::optional<
   sweep.stop = &InterruptGuard::requested();
   const InterruptGuard interrupts;
   Progress progress;
-  std::FILE* const to = TextStream(json_file);
+  std::FILE* const to = files->text_stream();
   const uint64_t begun = NowNanos();
   uint64_t done = 0;
   uint64_t failed = 0;
   uint64_t undecided = 0;
-  ScenarioReport total;
-  scenario::MarkTally marks;
+  SweepResult all;
+  all.first_seed = o.seed;
+  all.wanted = o.seeds;
+  ScenarioReport& total = all.total;
+  scenario::MarkTally& marks = all.marks;
   nlohmann::ordered_json failures = nlohmann::ordered_json::array();
   const Status status = RunSweep(sweep, [&](const ScenarioReport& report) {
     ++done;
@@ -221,6 +229,10 @@ int RunMany(const SimOptions& o, const ScenarioOptions& scenario, std::optional<
     total.events += report.events;
     total.virtual_nanos += report.virtual_nanos;
     total.real_nanos += report.real_nanos;
+    if (!o.html_file.empty()) {
+      all.reports.push_back(report);
+      all.reports.back().marks.clear();
+    }
     progress.Count(absl::StrFormat("%d of %d %s, %d failed", done, o.seeds, o.seeds == 1 ? "seed" : "seeds", failed));
     if (report.passed) return true;
     ++failed;
@@ -253,7 +265,11 @@ int RunMany(const SimOptions& o, const ScenarioOptions& scenario, std::optional<
   json["marks_never_reached"] = marks.NeverReached();
   json["failures"] = failures;
   json["interrupted"] = interrupted;
-  const int exit_code = WriteJson(std::move(json_file), json, failed == 0 && marked);
+  std::ranges::sort(all.reports, {}, &ScenarioReport::seed);  // they came as they ended
+  all.seconds = seconds;
+  all.interrupted = interrupted;
+  const int exit_code = WriteFiles(
+      files, json, [&all] { return ToHtml(all); }, failed == 0 && marked);
   return interrupted && exit_code == kExitOk ? InterruptGuard::exit_code() : exit_code;
 }
 
@@ -286,10 +302,10 @@ int Execute(const SimOptions& o) {
   if (!o.elle_file.empty() && !std::ofstream(o.elle_file)) {
     return Fail(absl::InvalidArgumentError(absl::StrCat("--elle ", o.elle_file, ": cannot be written")), kExitBadFlags);
   }
-  StatusOr<std::optional<OutputFile>> json = OpenOutput("--json", o.json_file);
-  if (!json.ok()) return Fail(json.status(), kExitBadFlags);
-  if (o.seeds == 0) return RunOne(o, *std::move(scenario), *std::move(json));
-  return RunMany(o, *scenario, *std::move(json));
+  StatusOr<ReportFiles> files = ReportFiles::Open({{"--json", o.json_file}, {"--html", o.html_file}});
+  if (!files.ok()) return Fail(files.status(), kExitBadFlags);
+  if (o.seeds == 0) return RunOne(o, *std::move(scenario), &*files);
+  return RunMany(o, *scenario, &*files);
 }
 
 }  // namespace
@@ -333,6 +349,8 @@ void AddSimCommand(CLI::App& app, int* exit_code) {
   AddPath(*command, "--trace", &o->trace_file, "FILE", "Write a trace, one line per event");
   AddPath(*command, "--elle", &o->elle_file, "FILE", "With --workload append: write the history as EDN, for Elle");
   AddPath(*command, "--json", &o->json_file, "FILE", "Write the report as JSON to this file; -: to standard output");
+  AddPath(*command, "--html", &o->html_file, "FILE",
+          "Write the report as one HTML page with plots to this file; -: to standard output");
   command->callback([options, exit_code] { *exit_code = Execute(*options); });
 }
 

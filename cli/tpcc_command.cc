@@ -20,6 +20,7 @@
 #include "cli/machine_memory.h"
 #include "cli/progress.h"
 #include "cli/report_files.h"
+#include "cli/time_series.h"
 #include "cli/tpcc_cluster.h"
 #include "cli/tpcc_directory.h"
 #include "cli/tpcc_flags.h"
@@ -240,6 +241,16 @@ std::string WhatIsLeft(const TpccOptions& options) {
                          directory, found->nodes == 0 ? " --create" : "");
 }
 
+Status WriteFiles(const TpccResult& result, ReportFiles* files) {
+  GANNET_RETURN_IF_ERROR(files->Write("--json", [&result] { return ToJson(result); }));
+  if (!result.run.has_value()) return absl::OkStatus();
+  const std::vector<tpcc::IntervalReport>& timeline = result.run->timeline;
+  GANNET_RETURN_IF_ERROR(files->Write("--csv", [&timeline] {
+    return TimeSeriesCsv({timeline.begin(), timeline.end()}, ProcedureNames());
+  }));
+  return files->Write("--html", [&result] { return ToHtml(result); });
+}
+
 int Execute(TpccOptions options, const std::string& name) {
   const InterruptGuard interrupts;
   const auto fail = [&name](const Status& status, int exit_code) {
@@ -258,8 +269,7 @@ int Execute(TpccOptions options, const std::string& name) {
   }
   if (!done.ok()) return fail(NameMemoryFlag(done), kExitFailed);
   absl::FPrintF(files->text_stream(), "%s", ToText(result, files->text_style(result.options.report.histogram)));
-  const Status written = files->Write("--json", [&result] { return ToJson(result); });
-  if (!written.ok()) return fail(written, kExitFailed);
+  if (const Status written = WriteFiles(result, &*files); !written.ok()) return fail(written, kExitFailed);
   if (result.options.verb == TpccVerb::kCheck && !result.not_checked.empty()) {
     return fail(absl::FailedPreconditionError("not checked: " + result.not_checked), kExitFailed);
   }

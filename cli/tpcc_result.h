@@ -79,6 +79,8 @@ log::LogStatistics Difference(const log::LogStatistics& later, const log::LogSta
 
 std::string ToText(const TpccResult& result, const TextStyle& style);
 std::string ToJson(const TpccResult& result);
+// A page with plots. There must have been a run.
+std::string ToHtml(const TpccResult& result);
 
 // The options in effect, as in the JSON report.
 nlohmann::ordered_json ConfigurationJson(const TpccResult& result);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
@@ -13,12 +14,23 @@
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/report_files.h"
+#include "cli/time_series.h"
 #include "cli/ycsb_flags.h"
+#include "cli/ycsb_html.h"
 #include "cli/ycsb_options.h"
 #include "cli/ycsb_text.h"
 
 namespace gannet::cli {
 namespace {
+
+Status WriteFiles(const bench::YcsbResult& result, bool histogram, ReportFiles* files) {
+  GANNET_RETURN_IF_ERROR(files->Write("--json", [&] { return bench::ToJson(result, histogram); }));
+  const std::vector<ycsb::IntervalReport>& timeline = result.run.timeline;
+  GANNET_RETURN_IF_ERROR(files->Write("--csv", [&timeline] {
+    return TimeSeriesCsv({timeline.begin(), timeline.end()}, bench::KindNames());
+  }));
+  return files->Write("--html", [&result] { return ToHtml(result); });
+}
 
 int Execute(const YcsbFlags& flags, const std::string& flag_of_servers, bench::YcsbOptions options) {
   const auto fail = [](const Status& status, int exit_code) {
@@ -42,7 +54,7 @@ int Execute(const YcsbFlags& flags, const std::string& flag_of_servers, bench::Y
   }
   if (!done.ok()) return fail(done, kExitFailed);
   absl::FPrintF(files->text_stream(), "%s", ToText(result, files->text_style(flags.report.histogram)));
-  const Status written = files->Write("--json", [&result] { return bench::ToJson(result); });
+  const Status written = WriteFiles(result, flags.report.histogram, &*files);
   if (!written.ok()) return fail(written, kExitFailed);
   return result.interrupted ? InterruptGuard::exit_code() : kExitOk;
 }

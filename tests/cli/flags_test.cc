@@ -2,12 +2,15 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/cli/html_text.h"
 #include "tests/cli/program.h"
 
 namespace gannet::cli {
@@ -68,6 +71,13 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{"JsonNowhere",
                  Run({"--json", "/no/such/directory/report.json"}),
                  {"--json /no/such/directory/report.json"}},
+        BadFlags{"CsvNowhere", Run({"--csv", "/no/such/x.csv"}), {"--csv /no/such/x.csv", "may write"}},
+        BadFlags{"HtmlIsADirectory", Run({"--html", "/tmp"}), {"--html /tmp"}},
+        BadFlags{"TwoReportsInOneFile", Run({"--json", "-", "--html", "-"}), {"--html -", "--json goes there"}},
+        BadFlags{"CsvOfPrepare", {"tpcc", "prepare", "--csv", "x.csv"}, {"--csv: there is no such flag"}},
+        BadFlags{"YcsbCsvNowhere", {"ycsb", "--csv", "/no/such/x.csv"}, {"--csv /no/such/x.csv"}},
+        BadFlags{"SimHtmlNowhere", {"sim", "--html", "/no/such/x.html"}, {"--html /no/such/x.html"}},
+        BadFlags{"CrashTestHtmlNowhere", {"crashtest", "--html", "/no/such/x.html"}, {"--html /no/such/x.html"}},
         BadFlags{"JsonIsADirectory", Run({"--json", "/tmp"}), {"--json /tmp"}},
         BadFlags{"StoreExists", Run({"--store", "/etc/passwd"}), {"--store /etc/passwd", "exists"}},
         BadFlags{"StoreNowhere", Run({"--store", "/no/such/store"}), {"--store /no/such/store", "/dev/shm"}},
@@ -199,8 +209,9 @@ TEST(Help, OfEveryVerbNamesItsFlags) {
     for (const std::string& flag : load) EXPECT_THAT(outcome.out, HasSubstr(flag)) << verb;
   }
   const Outcome run = RunProgram({"tpcc", "run", "--help"});
-  for (const char* flag : {"--threads", "--duration", "--warmup", "--mix", "--think-time", "--interval", "--coroutines",
-                           "--in-flight", "--read-path", "--durability", "--group-commit", "--checkpoint-every"}) {
+  for (const char* flag :
+       {"--threads", "--duration", "--warmup", "--mix", "--think-time", "--interval", "--coroutines", "--in-flight",
+        "--read-path", "--durability", "--group-commit", "--checkpoint-every", "--csv", "--html", "--histogram"}) {
     EXPECT_THAT(run.out, HasSubstr(flag));
   }
 }
@@ -208,12 +219,22 @@ TEST(Help, OfEveryVerbNamesItsFlags) {
 TEST(Help, OfYcsbNamesItsFlags) {
   const Outcome outcome = RunProgram({"ycsb", "--help"});
   EXPECT_EQ(outcome.exit_code, 0);
-  for (const char* flag :
-       {"--workload", "--mix",         "--distribution", "--insert-rate",    "--path",       "--updates",
-        "--duration", "--writes",      "--inserts",      "--warmup",         "--seed",       "--index",
-        "--keys",     "--keyspace",    "--value-bytes",  "--fill",           "--sub-models", "--fabric",
-        "--clients",  "--coroutines",  "--servers",      "--server-threads", "--nic",        "--no-spread",
-        "--cache",    "--cache-bytes", "--json",         "Examples"}) {
+  for (const char* flag : {"--workload",     "--mix",
+                           "--distribution", "--insert-rate",
+                           "--path",         "--updates",
+                           "--duration",     "--writes",
+                           "--inserts",      "--warmup",
+                           "--seed",         "--index",
+                           "--keys",         "--keyspace",
+                           "--value-bytes",  "--fill",
+                           "--sub-models",   "--fabric",
+                           "--clients",      "--coroutines",
+                           "--servers",      "--server-threads",
+                           "--nic",          "--no-spread",
+                           "--cache",        "--cache-bytes",
+                           "--json",         "--csv",
+                           "--html",         "--histogram",
+                           "Examples"}) {
     EXPECT_THAT(outcome.out, HasSubstr(flag));
   }
 }
@@ -247,6 +268,27 @@ TEST(StandardOutput, GetsTheJsonOfADash) {
   EXPECT_EQ(nlohmann::json::parse(outcome.out).at("passed"), true);
   EXPECT_THAT(outcome.err, HasSubstr("seed 1: ")) << "the report for people";
   EXPECT_FALSE(std::filesystem::exists("-"));
+}
+
+TEST(Html, OfASimulationAndOfACrashTestIsOnePage) {
+  const std::string path = ::testing::TempDir() + "/gannet_page.html";
+  const std::vector<std::vector<std::string>> commands = {
+      {"sim", "--seed", "1", "--until", "1ms"},
+      {"sim", "--seeds", "3", "--until", "1ms"},
+      {"crashtest", "--cycles", "3", "--cycle-time", "20ms", "--kill-point", "none"},
+  };
+  for (std::vector<std::string> command : commands) {
+    SCOPED_TRACE(command[0] + command[1]);
+    command.insert(command.end(), {"--html", path});
+    const Outcome outcome = RunProgram(command);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err << outcome.out;
+    std::ifstream file(path);
+    const std::string html(std::istreambuf_iterator<char>(file), {});
+    ExpectSelfContained(html);
+    EXPECT_EQ(PlotsOf(html).size(), command[1] == "--seed" ? 0u : 2u);
+    EXPECT_THAT(html, HasSubstr("Machine"));
+    std::filesystem::remove(path);
+  }
 }
 
 TEST(Limits, OfTheFileSizeAreAnErrorOfTheWrite) {

@@ -1,16 +1,19 @@
 // Short real runs of `gannet tpcc`, judged by their exit codes and reports.
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/cli/html_text.h"
 #include "tests/cli/program.h"
 
 namespace gannet::cli {
@@ -121,6 +124,18 @@ void ExpectTimelineOfTheMeasuredPhase(const Json& report) {
     EXPECT_GT(moment.at("at_seconds").get<double>(), before);
     before = moment.at("at_seconds").get<double>();
     most = std::max(most, moment.at("transactions_per_second").get<double>());
+    double finished = 0;
+    for (const auto& [name, kind] : moment.at("transactions").items()) {
+      EXPECT_NE(std::ranges::find(kProcedures, name), std::end(kProcedures)) << name;
+      finished += kind.at("finished").get<double>();
+      const Json& latency = kind.at("latency_us");
+      EXPECT_LE(latency.at("p50"), latency.at("p95"));
+      EXPECT_LE(latency.at("p95"), latency.at("p99"));
+      EXPECT_LE(latency.at("p99"), latency.at("max"));
+    }
+    EXPECT_NEAR(finished / moment.at("seconds").get<double>(), moment.at("transactions_per_second").get<double>(),
+                0.02 * moment.at("transactions_per_second").get<double>() + 100)
+        << "both are read while the workers continue";
     EXPECT_GE(moment.at("new_orders_per_minute").get<double>(), 0);
     EXPECT_LE(moment.at("new_orders_per_minute").get<double>(),
               60 * moment.at("transactions_per_second").get<double>() + 0.01);
@@ -247,6 +262,57 @@ TEST_F(TpccTest, EveryIntervalHasALineAlsoInAPipe) {
   EXPECT_GE(std::ranges::count(outcome.err, '%'), static_cast<int64_t>(timeline.size()) + 1) << outcome.err;
   EXPECT_THAT(outcome.err, ContainsRegex("[0-9.]+ s +[0-9,]+ +[0-9,]+ +[0-9.]+% +[0-9.]+/[0-9.]+/[0-9.]+ "));
   for (const char control : {'\r', '\x1b'}) EXPECT_EQ(std::ranges::count(outcome.err, control), 0);
+}
+
+std::string ContentsOf(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST_F(TpccTest, TheReportComesInEveryForm) {
+  const std::string csv_path = json_path_ + ".csv";
+  const std::string html_path = json_path_ + ".html";
+  const Outcome outcome =
+      RunProgram(With("run", {"--duration", "300ms", "--warmup", "0s", "--interval", "100ms", "--mix", "45,43,4,4,4",
+                              "--histogram", "--csv", csv_path, "--html", html_path}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json report = Report();
+  EXPECT_THAT(outcome.out, HasSubstr("latency of new_order"));
+  EXPECT_THAT(outcome.out, HasSubstr("latency of all"));
+  uint64_t in_histogram = 0;
+  for (const Json& range : report.at("all").at("histogram")) {
+    EXPECT_LT(range[0], range[1]);
+    in_histogram += range[2].get<uint64_t>();
+  }
+  EXPECT_EQ(in_histogram, Finished(report.at("all")));
+  const std::string csv = ContentsOf(csv_path);
+  EXPECT_THAT(csv, HasSubstr("at_seconds,seconds,type,finished,"));
+  EXPECT_EQ(static_cast<size_t>(std::ranges::count(csv, '\n')), 1 + 6 * report.at("timeline").size())
+      << "five types and all of them";
+  const std::string html = ContentsOf(html_path);
+  ExpectSelfContained(html);
+  EXPECT_GE(PlotsOf(html).size(), 3u);
+  EXPECT_THAT(html, HasSubstr("conditions"));
+  EXPECT_THAT(html, HasSubstr("gannet tpcc run --json"));
+  for (const std::string& path : {csv_path, html_path}) std::filesystem::remove(path);
+}
+
+TEST_F(TpccTest, ANarrowTerminalGetsANarrowReport) {
+  setenv("COLUMNS", "60", 1);
+  const Outcome outcome =
+      RunProgram(With("run", {"--duration", "200ms", "--warmup", "0s", "--nodes", "2", "--histogram"}));
+  unsetenv("COLUMNS");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  std::istringstream lines(outcome.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 60u) << line;
+}
+
+TEST_F(TpccTest, AMixWithoutSomeTransactionsHasNoRowsOfThem) {
+  const Outcome outcome = RunProgram(With("run", {"--duration", "100ms", "--warmup", "0s", "--mix", "0,100,0,0,0"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, Not(HasSubstr("\norder_status ")));
+  EXPECT_THAT(outcome.out, HasSubstr("\npayment "));
+  EXPECT_EQ(Report().at("transactions").at("new_order").at("committed"), 0) << "JSON has all";
 }
 
 TEST_F(TpccTest, AFixedPathIsReportedAsSuch) {

@@ -1,18 +1,21 @@
 // Short real runs of `gannet ycsb`, judged by their exit codes and reports.
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/cli/html_text.h"
 #include "tests/cli/program.h"
 
 namespace gannet::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Json = nlohmann::json;
 
 class YcsbTest : public ::testing::Test {
@@ -40,7 +43,7 @@ void ExpectComplete(const Json& report) {
   for (const char* kind : {"read", "update", "insert", "scan", "read_modify_write"}) {
     const Json& k = report.at("operations").at(kind);
     EXPECT_TRUE(k.at("operations").is_number_unsigned());
-    for (const char* p : {"mean", "p50", "p90", "p99", "max"}) EXPECT_TRUE(k.at("latency_us").at(p).is_number());
+    for (const char* p : {"mean", "p50", "p90", "p95", "p99", "max"}) EXPECT_TRUE(k.at("latency_us").at(p).is_number());
     for (const char* verb : {"read", "write", "cas", "faa", "call", "bytes", "round_trips", "retries"}) {
       EXPECT_TRUE(k.at("verbs").at(verb).is_number()) << verb;
     }
@@ -81,6 +84,32 @@ TEST_F(YcsbTest, SimulatedIsTheSameEveryTimeAndTellsWhatIsBusy) {
     EXPECT_THAT(help, HasSubstr(field.back()));
   }
   EXPECT_EQ(report, again);
+}
+
+TEST_F(YcsbTest, TheReportComesInEveryForm) {
+  const std::string csv_path = json_path_ + ".csv";
+  const std::string html_path = json_path_ + ".html";
+  const Json report = Report({"--fabric", "sim", "--clients", "2x2", "--duration", "500us", "--warmup", "0us",
+                              "--workload", "a", "--histogram", "--csv", csv_path, "--html", html_path});
+  EXPECT_THAT(text_, HasSubstr("latency of update"));
+  EXPECT_THAT(text_, Not(HasSubstr("latency of scan")));
+  ASSERT_EQ(report.at("timeline").size(), 5u) << "a fifth of the duration each";
+  double operations = 0;
+  for (const Json& moment : report.at("timeline")) {
+    for (const Json& kind : moment.at("operations")) operations += kind.at("finished").get<double>();
+    EXPECT_GT(moment.at("latency_us").at("p99").get<double>(), 0);
+  }
+  EXPECT_NEAR(operations, report.at("all").at("operations").get<double>(), 64) << "but for those in flight at the ends";
+  std::ifstream csv(csv_path);
+  int lines = 0;
+  for (std::string line; std::getline(csv, line);) ++lines;
+  EXPECT_EQ(lines, 1 + 5 * 3) << "read, update and all";
+  std::ifstream file(html_path);
+  const std::string html(std::istreambuf_iterator<char>(file), {});
+  ExpectSelfContained(html);
+  EXPECT_GE(PlotsOf(html).size(), 3u);
+  EXPECT_THAT(html, HasSubstr("simulated rack"));
+  for (const std::string& path : {csv_path, html_path}) std::filesystem::remove(path);
 }
 
 TEST_F(YcsbTest, SimulatedCallsKeepTheServersBusyAndReadsDoNot) {
