@@ -26,6 +26,7 @@ while IFS= read -r command; do
       if [[ " $command " == *" run "* ]]; then words+=(--duration 200ms --warmup 0s); fi
       if [[ " $command " == *" reproduce xstore "* ]]; then words+=(--keys 2K --clients 2x2 --scale 0.05); fi
       if [[ " $command " == *" reproduce catfish "* ]]; then words+=(--keys 5K --clients 2x2 --only fig11 --scale 0.02); fi
+      if [[ " $command " == *" reproduce rolex "* ]]; then words+=(--keys 2K --clients 2x2 --only fig7 --scale 0.05); fi
       if [[ " $command " == *" reproduce paths "* ]]; then words+=(--only load-step --scale 0.02); fi
       "$build/cli/gannet" "${words[@]:1}" >/dev/null
       ;;
