@@ -92,6 +92,73 @@ std::string BashCompletion(const CLI::App& app) {
       "complete -o default -F _gannet gannet\n");
 }
 
+namespace {
+
+// Text for a description in a zsh array: its first sentence. (Of colons only the first one in a word means something.)
+std::string ForZsh(const std::string& text) {
+  std::string first = text.substr(0, text.find('\n'));
+  if (const size_t end = first.find(". "); end != std::string::npos) first.resize(end);
+  while (!first.empty() && (first.back() == '.' || first.back() == ':')) first.pop_back();
+  return absl::StrReplaceAll(first, {{"'", "'\\''"}});
+}
+
+std::string ZshArray(const char* name, const std::vector<std::pair<std::string, std::string>>& words) {
+  std::string text = absl::StrCat("      ", name, "=(");
+  for (const auto& [word, description] : words) {
+    absl::StrAppend(&text, "\n        '", word, description.empty() ? "" : ":", ForZsh(description), "'");
+  }
+  return text + ")\n";
+}
+
+}  // namespace
+
+std::string ZshCompletion(const CLI::App& app) {
+  std::string cases;
+  std::vector<std::string> commands;
+  Visit(app, "", [&](const CLI::App& command, const std::string& words) {
+    if (!words.empty()) commands.push_back("'" + words + "'");
+    std::vector<std::pair<std::string, std::string>> next;
+    for (const CLI::App* each : CommandsOf(command)) next.emplace_back(each->get_name(), each->get_description());
+    std::vector<std::pair<std::string, std::string>> flags;
+    std::vector<std::string> with_value;
+    for (const CLI::Option* flag : FlagsOf(command)) {
+      flags.emplace_back("--" + flag->get_lnames().front(), flag->get_description());
+      if (flag->get_expected_min() > 0) with_value.push_back("--" + flag->get_lnames().front());
+    }
+    absl::StrAppend(&cases, "    '", words, "')\n", ZshArray("commands", next), ZshArray("flags", flags),
+                    "      valued=(", absl::StrJoin(with_value, " "), ") ;;\n");
+  });
+  return absl::StrCat(
+      "#compdef gannet\n"
+      "# zsh completion of gannet; made by gannet completion zsh\n"
+      "_gannet() {\n"
+      "  local command='' next i\n"
+      "  local -a commands flags valued\n"
+      "  for (( i = 2; i < CURRENT; ++i )); do\n"
+      "    next=${command:+$command }${words[i]}\n"
+      "    case $next in\n"
+      "      ",
+      absl::StrJoin(commands, "|"),
+      ") command=$next ;;\n"
+      "    esac\n"
+      "  done\n"
+      "  case $command in\n",
+      cases,
+      "  esac\n"
+      "  if (( ${valued[(Ie)${words[CURRENT-1]}]} )); then\n"
+      "    _files\n"
+      "  elif [[ ${words[CURRENT]} == -* ]]; then\n"
+      "    _describe -o flag flags\n"
+      "  elif (( ${#commands} )); then\n"
+      "    _describe command commands\n"
+      "  else\n"
+      "    _files\n"
+      "  fi\n"
+      "}\n"
+      "# As a file of $fpath this is the body of _gannet; sourced, it only registers the function.\n"
+      "if [[ $funcstack[1] == _gannet ]]; then _gannet \"$@\"; else compdef _gannet gannet; fi\n");
+}
+
 std::string ManPage(const CLI::App& app, const std::string& version) {
   std::string text = absl::StrCat(".TH GANNET 1 \"\" \"gannet ", ForMan(version), "\" \"User Commands\"\n.SH NAME\n",
                                   "gannet \\- a transactional OLTP engine on memory that other machines can reach\n",

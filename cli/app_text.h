@@ -17,6 +17,8 @@ std::string HelpText(const CLI::App& command, const std::string& before);
 
 // A script for bash: after a command's words it offers its commands and flags, and files for everything else.
 std::string BashCompletion(const CLI::App& app);
+// The same for zsh, with descriptions: to source, or as the file _gannet in a directory of $fpath.
+std::string ZshCompletion(const CLI::App& app);
 // gannet(1), in man's macros.
 std::string ManPage(const CLI::App& app, const std::string& version);
 

@@ -42,10 +42,10 @@ int Help(const CLI::App& app, const std::vector<std::string>& words) {
   return kExitOk;
 }
 
-enum class Text : uint8_t { kBash, kMan };
+enum class Text : uint8_t { kBash, kZsh, kMan };
 
 StatusOr<Text> ParseKind(const std::string& text) {
-  static constexpr std::array<std::string_view, 2> kNames = {"bash", "man"};
+  static constexpr std::array<std::string_view, 3> kNames = {"bash", "zsh", "man"};
   const StatusOr<size_t> choice = ParseChoice(text, kNames);
   if (!choice.ok()) return choice.status();
   return static_cast<Text>(*choice);
@@ -60,11 +60,16 @@ void AddHelpCommand(CLI::App& app, int* exit_code) {
   help->callback([&app, words, exit_code] { *exit_code = Help(app, *words); });
 
   const auto text = std::make_shared<Text>();
-  CLI::App* completion = app.add_subcommand("completion", "Print a completion script for bash, or the man page.");
-  completion->footer("Example: source <(gannet completion bash)");
-  Add(*completion, "KIND", text.get(), ParseKind, "KIND", "bash or man")->required();
+  CLI::App* completion =
+      app.add_subcommand("completion", "Print a completion script for bash or zsh, or the man page.");
+  completion->footer(
+      "`cmake --install` puts all three where bash, zsh and man look for them.\n\n"
+      "Example: source <(gannet completion bash)");
+  Add(*completion, "KIND", text.get(), ParseKind, "KIND", "bash, zsh or man")->required();
   completion->callback([&app, text, exit_code] {
-    absl::PrintF("%s", *text == Text::kBash ? BashCompletion(app) : ManPage(app, GANNET_VERSION));
+    absl::PrintF("%s", *text == Text::kBash  ? BashCompletion(app)
+                       : *text == Text::kZsh ? ZshCompletion(app)
+                                             : ManPage(app, GANNET_VERSION));
     *exit_code = kExitOk;
   });
 }

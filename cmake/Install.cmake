@@ -1,6 +1,6 @@
 # The files that `cmake --install` installs: the libraries, their headers under include/gannet, the shared library of the C
-# interface with its header, the program, and the files by which another project finds them: for find_package(gannet) and
-# for pkg-config.
+# interface with its header, the program with its completions and its man page, and the files by which another project
+# finds them: for find_package(gannet) and for pkg-config.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -14,6 +14,23 @@ install(TARGETS ${library_targets} EXPORT gannet_targets ARCHIVE DESTINATION ${C
 install(TARGETS gannet_shared EXPORT gannet_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES capi/gannet.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS gannet RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# The program itself prints them, from the same descriptions of its flags as --help. (A sanitizer's program is not
+# installed.)
+if(NOT GANNET_SANITIZE)
+  set(texts ${CMAKE_CURRENT_BINARY_DIR}/texts)
+  file(MAKE_DIRECTORY ${texts})
+  add_custom_command(
+    OUTPUT ${texts}/gannet.bash ${texts}/_gannet ${texts}/gannet.1
+    COMMAND gannet completion bash > ${texts}/gannet.bash
+    COMMAND gannet completion zsh > ${texts}/_gannet
+    COMMAND gannet completion man > ${texts}/gannet.1
+    DEPENDS gannet
+    COMMENT "Printing the completions and the man page")
+  add_custom_target(gannet_texts ALL DEPENDS ${texts}/gannet.bash ${texts}/_gannet ${texts}/gannet.1)
+  install(FILES ${texts}/gannet.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME gannet)
+  install(FILES ${texts}/_gannet DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${texts}/gannet.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endif()
 install(EXPORT gannet_targets NAMESPACE gannet:: FILE gannet-targets.cmake DESTINATION ${package_dir})
 get_property(folders GLOBAL PROPERTY GANNET_FOLDERS)
 foreach(folder ${folders})

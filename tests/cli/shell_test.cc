@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -186,6 +187,30 @@ TEST(HelpTest, CompletionAndManPageHaveEveryCommand) {
   EXPECT_EQ(complete("cr"), "create-table crashtest");
   EXPECT_EQ(complete("tpcc r"), "run");
   EXPECT_EQ(complete("scan data cities --p"), "--prefix --payloads");
+  fs::remove(script);
+  fs::remove(result);
+}
+
+// zsh runs the function; in the place of its completion system stand functions that print what they are given.
+TEST(HelpTest, ZshCompletesCommandsAndFlags) {
+  if (std::system("command -v zsh >/dev/null") != 0) GTEST_SKIP() << "there is no zsh";
+  const fs::path script = fs::path(::testing::TempDir()) / "gannet_completion.zsh";
+  std::ofstream(script) << RunProgram({"completion", "zsh"}).out;
+  const fs::path result = fs::path(::testing::TempDir()) / "gannet_completion.zsh.txt";
+  const auto complete = [&](const std::string& words) {
+    const std::string command =
+        "zsh -f -c 'compdef() { [[ $2 == gannet ]] }; "
+        "_describe() { print -rl -- ${(P)@[-1]} }; _files() { print files }; source " +
+        script.string() + " || exit 1; words=(gannet " + words + "); CURRENT=$#words; _gannet' > " + result.string();
+    EXPECT_EQ(std::system(command.c_str()), 0);
+    std::ifstream file(result);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  EXPECT_THAT(complete("cr"), AllOf(StartsWith("tpcc:The TPC-C benchmark: nine"), HasSubstr("\ncreate-table:")));
+  EXPECT_THAT(complete("tpcc r"), AllOf(HasSubstr("run:Load the tables"), Not(HasSubstr("ycsb"))));
+  EXPECT_THAT(complete("tpcc run --d"), AllOf(HasSubstr("\n--duration:How long to measure"), HasSubstr("--dir:")));
+  EXPECT_EQ(complete("tpcc run --json r"), "files\n");
+  EXPECT_EQ(complete("scan data cit"), "files\n");
   fs::remove(script);
   fs::remove(result);
 }

@@ -22,6 +22,13 @@ cmake --build "$scratch/build"
 "$examples/visits_test.sh" "$scratch/build/visits"
 "$examples/cluster_bank_test.sh" "$scratch/build/cluster_bank" "$examples/cluster_bank.toml"
 
+echo "== completions and the man page"
+for file in bash-completion/completions/gannet zsh/site-functions/_gannet man/man1/gannet.1; do
+  [[ -s $prefix/share/$file ]] || { echo "share/$file is not installed"; exit 1; }
+done
+bash -n "$prefix/share/bash-completion/completions/gannet"
+if command -v zsh >/dev/null; then zsh -f -n "$prefix/share/zsh/site-functions/_gannet"; fi
+
 echo "== pkg-config"
 PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name gannet.pc)")
 export PKG_CONFIG_PATH
