@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -21,6 +22,7 @@
 #include "cli/explain.h"
 #include "cli/flags.h"
 #include "cli/interrupt.h"
+#include "cli/line_editor.h"
 #include "cli/line_input.h"
 #include "cli/machine_memory.h"
 #include "cli/row_host.h"
@@ -117,13 +119,16 @@ class Shell {
   int Run() {
     if (terminal_) absl::PrintF("Commands: help, quit, and those that help lists.\n");
     LineInput input(&InterruptGuard::requested());
+    std::optional<LineEditor> editor;
+    if (terminal_ && isatty(STDOUT_FILENO) == 1) editor.emplace(&InterruptGuard::requested(), HistoryFile());
     while (!done_) {
-      if (terminal_) {
-        absl::PrintF("%s%s> ", prompt_, host_->in_transaction() ? " (in a transaction)" : "");
+      const std::string prompt = prompt_ + (host_->in_transaction() ? " (in a transaction)> " : "> ");
+      if (terminal_ && !editor.has_value()) {
+        absl::PrintF("%s", prompt);
         std::fflush(stdout);
       }
       std::string line;
-      const StatusOr<bool> there = input.Next(&line);
+      const StatusOr<bool> there = editor.has_value() ? editor->Next(prompt, &line) : input.Next(&line);
       if (!there.ok()) return Fail(kName, WithRest(there.status(), Rest()));
       if (!*there) break;
       ++line_;
@@ -247,7 +252,9 @@ void AddShellCommand(CLI::App& app, int* exit_code) {
       "Opens the directory, which no other process may have open, and reads commands from standard input: get, put, "
       "delete,\nscan, count, import, tables, create-table, drop-table, widen-table as of gannet, without the directory; begin, commit, abort; "
       "help; quit.\nWords may be in quotes; a line that begins with # is a comment. An error does not end the shell. "
-      "From a file or a pipe,\nthe exit code is 1 if a command failed.\n\nExample: printf 'begin\\nput cities Oslo "
+      "From a file or a pipe,\nthe exit code is 1 if a command failed. At a terminal, lines are edited and kept in "
+      "~/.gannet_history;\nGANNET_HISTORY names another file, or none if it is empty.\n\nExample: printf 'begin\\nput "
+      "cities Oslo "
       "Norway\\ncommit\\n' | gannet shell data");
   AddPath(*command, "DIR", &options->directory, "PATH", "The data directory")->required();
   command->add_flag("--create", options->create, "Create the database if the directory holds none");

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "base/check.h"
 #include "gtest/gtest.h"
@@ -65,12 +66,16 @@ Program::Program(const std::vector<std::string>& arguments, const Surroundings& 
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   const Ends out = MakePipe();
-  const Ends err = surroundings.err_is_terminal ? MakeTerminal() : MakePipe();
+  const Ends err = surroundings.err_is_terminal || surroundings.all_is_terminal ? MakeTerminal() : MakePipe();
   pid_ = fork();
   GANNET_CHECK(pid_ >= 0, "errno %d", errno);
   if (pid_ == 0) {
     dup2(surroundings.out.empty() ? out.write : open(surroundings.out.c_str(), O_WRONLY), STDOUT_FILENO);
     dup2(err.write, STDERR_FILENO);
+    if (surroundings.all_is_terminal) {
+      dup2(err.write, STDIN_FILENO);
+      dup2(err.write, STDOUT_FILENO);
+    }
     if (!surroundings.in.empty()) dup2(open(surroundings.in.c_str(), O_RDONLY), STDIN_FILENO);
     if (!surroundings.temporary_directory.empty()) setenv("TMPDIR", surroundings.temporary_directory.c_str(), 1);
     Limit(RLIMIT_FSIZE, surroundings.most_file_bytes);
@@ -82,6 +87,10 @@ Program::Program(const std::vector<std::string>& arguments, const Surroundings& 
   close(err.write);
   out_ = out.read;
   err_ = err.read;
+  if (surroundings.all_is_terminal) {
+    close(out.read);
+    out_ = std::exchange(err_, -1);
+  }
 }
 
 Program::~Program() {
@@ -117,6 +126,11 @@ bool Program::WaitFor(const std::string& said, const std::string& text) {
     if (!ReadMore()) return false;
   }
   return true;
+}
+
+void Program::Type(const std::string& text) {
+  const ssize_t written = write(out_, text.data(), text.size());
+  GANNET_CHECK(written == static_cast<ssize_t>(text.size()), "errno %d", errno);
 }
 
 void Program::Signal(int signal) {

@@ -18,6 +18,7 @@ struct Outcome {
 // The program's environment.
 struct Surroundings {
   bool err_is_terminal = false;           // otherwise a pipe
+  bool all_is_terminal = false;           // input, output and errors; what it shows is Outcome::out
   std::string out = {};                   // file for standard output; empty: a pipe
   std::string in = {};                    // file for standard input; empty: inherited
   std::string temporary_directory = {};   // $TMPDIR; empty: inherited
@@ -38,6 +39,8 @@ class Program {
   bool WaitForStdout(const std::string& text) { return WaitFor(outcome_.out, text); }
   // The part of stderr that has been read by calls that waited for it.
   const std::string& heard_on_stderr() const { return outcome_.err; }
+  // With all_is_terminal: what a person types.
+  void Type(const std::string& text);
   // Returns when the program has received the signal, so that a second one is not merged with it.
   void Signal(int signal);
   // Waits for the end and returns the whole outcome.

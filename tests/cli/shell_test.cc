@@ -1,4 +1,5 @@
 // The shell, help, and what is said of mistyped words, by running the program.
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -70,6 +71,48 @@ TEST_F(ShellTest, CommandsAndTransactionsAreDurable) {
   const Outcome second = Shell("scan cities");  // the last line needs no end
   EXPECT_EQ(second.exit_code, 0) << second.err;
   EXPECT_EQ(second.out, "Oslo\tNorway\nRome\tItaly\nSan Juan\tPuerto Rico\n");
+}
+
+TEST_F(ShellTest, ATerminalHasAHistoryThatOutlivesTheShell) {
+  setenv("GANNET_HISTORY", Path("history").c_str(), 1);
+  setenv("TERM", "vt100", 1);
+  const auto type = [this](const std::vector<std::string>& lines, const std::vector<std::string>& flags) {
+    std::vector<std::string> arguments = {"shell", Path("data"), "--memory-per-node", "1G"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    Program program(arguments, {.all_is_terminal = true});
+    EXPECT_TRUE(program.WaitForStdout("> "));
+    for (const std::string& line : lines) program.Type(line);
+    return program.Wait();
+  };
+  const Outcome first = type(
+      {"create-table t --key bytes --payload 20\n", "put t Oslo Norway\n", "get t Oslo\n", "quit\n"}, {"--create"});
+  EXPECT_EQ(first.exit_code, 0) << first.out;
+  EXPECT_EQ(fs::status(Path("history")).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  // Ctrl-P twice is the line before `quit`. Nothing that is typed here says Norway.
+  const std::string up = "\x10";
+  const Outcome second = type({up + up + "\n", "quit\n"}, {});
+  EXPECT_EQ(second.exit_code, 0) << second.out;
+  EXPECT_THAT(second.out, AllOf(HasSubstr("get t Oslo"), HasSubstr("Norway")));
+  // None is kept if the file has no name; one that cannot be written is told.
+  fs::remove(Path("history"));
+  setenv("GANNET_HISTORY", "", 1);
+  EXPECT_EQ(type({"quit\n"}, {}).exit_code, 0);
+  setenv("GANNET_HISTORY", Path("no/such/history").c_str(), 1);
+  EXPECT_THAT(type({"quit\n"}, {}).out, HasSubstr("the history is not kept"));
+  EXPECT_FALSE(fs::exists(Path("history")));
+  unsetenv("GANNET_HISTORY");
+}
+
+// Also while a person has typed half a line.
+TEST_F(ShellTest, CtrlCEndsItAtATerminal) {
+  setenv("GANNET_HISTORY", "", 1);
+  Program program({"shell", Path("data"), "--memory-per-node", "1G", "--create"}, {.all_is_terminal = true});
+  ASSERT_TRUE(program.WaitForStdout("> "));
+  program.Type("get t");
+  program.Signal(SIGINT);
+  const Outcome outcome = program.Wait();
+  EXPECT_EQ(outcome.exit_code, 130) << outcome.out;
+  unsetenv("GANNET_HISTORY");
 }
 
 TEST_F(ShellTest, AnErrorNamesItsLineAndDoesNotEndTheShell) {

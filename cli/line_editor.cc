@@ -1,0 +1,127 @@
+#include "cli/line_editor.h"
+
+#include <histedit.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <clocale>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cwchar>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/stop.h"
+
+namespace gannet::cli {
+
+struct LineEditor::State {
+  const std::atomic<bool>* stop = nullptr;
+  std::string history_file;
+  std::string prompt;
+  std::mbstate_t bytes{};  // of a character that has not come whole
+  EditLine* editor = nullptr;
+  History* history = nullptr;
+};
+
+namespace {
+
+// Another thread may take the signal; then nothing interrupts this one.
+constexpr int kLookForStopMillis = 100;
+constexpr int kMostLines = 1000;
+
+LineEditor::State* StateOf(EditLine* editor) {
+  void* data = nullptr;
+  el_get(editor, EL_CLIENTDATA, &data);
+  return static_cast<LineEditor::State*>(data);
+}
+
+char* Prompt(EditLine* editor) {
+  return StateOf(editor)->prompt.data();
+}
+
+// Reads one character: 1, or 0 at the end of the input and when the program is to stop, or -1.
+int ReadCharacter(EditLine* editor, wchar_t* character) {
+  LineEditor::State* const state = StateOf(editor);
+  for (;;) {
+    if (IsStopRequested(state->stop)) return 0;
+    pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    if (poll(&input, 1, kLookForStopMillis) <= 0) continue;
+    char byte = 0;
+    const ssize_t got = read(STDIN_FILENO, &byte, 1);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return static_cast<int>(got);
+    const size_t used = std::mbrtowc(character, &byte, 1, &state->bytes);
+    if (used == static_cast<size_t>(-2)) continue;
+    if (used == static_cast<size_t>(-1)) {  // no UTF-8: the character is dropped, the line goes on
+      state->bytes = {};
+      continue;
+    }
+    return 1;
+  }
+}
+
+}  // namespace
+
+LineEditor::LineEditor(const std::atomic<bool>* stop, std::string history) : state_(std::make_unique<State>()) {
+  std::setlocale(LC_CTYPE, "C.UTF-8");
+  state_->stop = stop;
+  state_->history_file = std::move(history);
+  state_->editor = el_init("gannet", stdin, stdout, stderr);
+  state_->history = history_init();
+  GANNET_CHECK(state_->editor != nullptr && state_->history != nullptr, "no memory for the editor of lines");
+  EditLine* const editor = state_->editor;
+  el_set(editor, EL_CLIENTDATA, state_.get());
+  el_set(editor, EL_PROMPT, &Prompt);
+  el_set(editor, EL_GETCFN, &ReadCharacter);
+  el_set(editor, EL_EDITOR, "emacs");
+  HistEvent event;
+  ::history(state_->history, &event, H_SETSIZE, kMostLines);
+  ::history(state_->history, &event, H_SETUNIQUE, 1);
+  el_set(editor, EL_HIST, &::history, state_->history);
+  el_source(editor, nullptr);  // the user's own ~/.editrc
+  if (state_->history_file.empty()) return;
+  // A file that is not there is an empty history.
+  ::history(state_->history, &event, H_LOAD, state_->history_file.c_str());
+}
+
+LineEditor::~LineEditor() {
+  HistEvent event;
+  if (!state_->history_file.empty() && ::history(state_->history, &event, H_SAVE, state_->history_file.c_str()) < 0) {
+    absl::FPrintF(stderr, "gannet shell: the history is not kept: cannot write %s; GANNET_HISTORY names another file\n",
+                  state_->history_file);
+  }
+  el_end(state_->editor);
+  history_end(state_->history);
+}
+
+StatusOr<bool> LineEditor::Next(const std::string& prompt, std::string* line) {
+  state_->prompt = prompt;
+  int length = 0;
+  const char* const typed = el_gets(state_->editor, &length);
+  GANNET_RETURN_IF_ERROR(CheckStop(state_->stop, "it waited for a command"));
+  if (typed == nullptr || length <= 0) {
+    if (length < 0)
+      return absl::UnavailableError(absl::StrFormat("cannot read the terminal: %s", std::strerror(errno)));
+    std::fputc('\n', stdout);  // the shell's next words begin a line
+    return false;
+  }
+  line->assign(typed, static_cast<size_t>(length));
+  while (!line->empty() && (line->back() == '\n' || line->back() == '\r')) line->pop_back();
+  if (line->find_first_not_of(' ') != std::string::npos) {
+    HistEvent event;
+    ::history(state_->history, &event, H_ENTER, line->c_str());
+  }
+  return true;
+}
+
+std::string HistoryFile() {
+  if (const char* const file = std::getenv("GANNET_HISTORY"); file != nullptr) return file;
+  const char* const home = std::getenv("HOME");
+  return home == nullptr || *home == '\0' ? "" : std::string(home) + "/.gannet_history";
+}
+
+}  // namespace gannet::cli
