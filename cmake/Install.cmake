@@ -36,7 +36,7 @@ get_property(folders GLOBAL PROPERTY GANNET_FOLDERS)
 foreach(folder ${folders})
   install(DIRECTORY ${folder}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gannet/${folder} FILES_MATCHING PATTERN "*.h")
 endforeach()
-install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 configure_package_config_file(cmake/gannet-config.cmake.in gannet-config.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(gannet-config-version.cmake COMPATIBILITY SameMinorVersion)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# usage: install_test.sh <build directory> <consumer project> <examples> <C++ compiler>
+# usage: install_test.sh <build directory> <consumer project> <examples> <C++ compiler> <README.md>
 set -euo pipefail
-build=$1 consumer=$2 examples=$3 compiler=$4
+build=$1 consumer=$2 examples=$3 compiler=$4 readme=$5
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -21,6 +21,21 @@ cmake --build "$scratch/build"
 "$scratch/build/consumer"
 "$examples/visits_test.sh" "$scratch/build/visits"
 "$examples/cluster_bank_test.sh" "$scratch/build/cluster_bank" "$examples/cluster_bank.toml"
+
+echo "== README.md"
+# block LANGUAGE: the first block of this language.
+block() {
+  awk -v begin="\`\`\`$1" '$0 == begin && !done { on = 1; next } on && /^```/ { done = 1; on = 0 } on' "$readme"
+}
+mkdir "$scratch/readme"
+block cpp >"$scratch/readme/my_program.cc"
+block cmake >"$scratch/readme/CMakeLists.txt"
+cmake -S "$scratch/readme" -B "$scratch/readme/build" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" \
+  -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
+cmake --build "$scratch/readme/build"
+said=$("$scratch/readme/build/my_program")
+[[ -n $said ]] || { echo "the program of README.md says nothing"; exit 1; }
+grep -qF "The program prints \`$said\`" "$readme" || { echo "README.md does not say that it prints '$said'"; exit 1; }
 
 echo "== completions and the man page"
 for file in bash-completion/completions/gannet zsh/site-functions/_gannet man/man1/gannet.1; do
