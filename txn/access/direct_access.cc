@@ -310,15 +310,29 @@ Status Access::ScanDirect(const Table& table, const index::ScanRange& range, Sca
 
 Status Access::AppendFound(const Table& table, absl::FunctionRef<Status(index::ScanResult*)> find, ScanRows* rows,
                            ScanOptions options) {
+  // Rows whose records are on their way while one is copied: more than the cache misses that a core can have in flight.
+  // A scan of thousands of rows would push the first out of the nearest cache again if it asked for all at once.
+  constexpr size_t kRowsAhead = 32;
+  const size_t key_bytes = table.options().key_kind == index::KeyKind::kInteger ? index::kIntegerKeyBytes : 0;
+  const bool second_line =
+      !options.keys_only && PayloadDataOffset(key_bytes) + table.options().payload_bytes > rdma::kLineDataBytes;
   const size_t first_row = rows->rows_.size();
   const size_t first_byte = rows->bytes_.size();
   for (int looks = 0; looks < kLookAgain; ++looks) {
     scan_.Clear();
     GANNET_RETURN_IF_ERROR(find(&scan_));
     const size_t reads = reads_.records().size();
-    for (const index::Entry& entry : scan_.entries) Prefetch(session_->Direct(entry.record));
+    const std::vector<index::Entry>& entries = scan_.entries;
+    const auto prefetch = [&](size_t i) {
+      const std::byte* const record = session_->Direct(entries[i].record);
+      Prefetch(record);
+      if (second_line) Prefetch(record + kLineBytes);
+    };
+    for (size_t i = 0; i < std::min(entries.size(), kRowsAhead); ++i) prefetch(i);
     Look look = Look::kDone;
-    for (const index::Entry& entry : scan_.entries) {
+    for (size_t i = 0; i < entries.size(); ++i) {
+      if (i + kRowsAhead < entries.size()) prefetch(i + kRowsAhead);
+      const index::Entry& entry = entries[i];
       if (AppendRow(table, entry, rows, options, &look)) continue;
       if (look == Look::kDamaged || (look == Look::kGone && IsGoneForGood(table, entry))) {
         return IndexDamaged(table, entry.key.view());
