@@ -45,7 +45,8 @@ BulkMemory::BulkMemory(size_t bytes, size_t alignment) {
 void BulkMemory::Grow(size_t bytes) {
   GANNET_CHECK(bytes > bytes_, "%d bytes are to grow to %d", bytes_, bytes);
   BulkMemory larger(bytes);
-  if (bytes_ >= kMappedFrom) {
+  // Less than a huge page is copied: its small pages would stay small, and keep their neighbours small.
+  if (bytes_ >= kHugePageBytes || (bytes_ >= kMappedFrom && larger.bytes_ < kHugePageBytes)) {
     // Moved to the new memory's address, because that is aligned.
     void* moved = mremap(data_, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, larger.data_);
     GANNET_CHECK(moved == larger.data_, "no memory for %d bytes", bytes);
@@ -54,6 +55,7 @@ void BulkMemory::Grow(size_t bytes) {
     bytes_ = 0;
   } else if (bytes_ != 0) {
     std::memcpy(larger.data_, data_, bytes_);
+    if (larger.bytes_ >= kHugePageBytes) (void)madvise(larger.data_, larger.bytes_, MADV_POPULATE_WRITE);
   }
   *this = std::move(larger);
 }
