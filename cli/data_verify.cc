@@ -137,8 +137,7 @@ class NodeVerifier {
     const bool ordered = kind != nullptr && kind->traits.keeps_order;
     std::optional<std::string> last;
     uint64_t record_number = 0;
-    const auto visit = [&](const log::CheckpointRecord& record) -> Status {
-      GANNET_RETURN_IF_ERROR(CheckStop(stop_, kLooking));
+    const auto check = [&](const log::CheckpointRecord& record) {
       ++record_number;
       std::string wrong = record.table == file.table ? Misfit(table, record.table, record.key, &record.payload)
                                                      : absl::StrFormat("it is of table %d", record.table);
@@ -148,7 +147,10 @@ class NodeVerifier {
       }
       if (!wrong.empty()) Add(path, 0, absl::StrFormat("record %d: %s", record_number, wrong));
       last = std::move(key);
-      return absl::OkStatus();
+    };
+    const auto visit = [&](std::span<const log::CheckpointRecord> records) {
+      for (const log::CheckpointRecord& record : records) check(record);
+      return CheckStop(stop_, kLooking);
     };
     return log::ReadCheckpointFile(*files_, node_->path, checkpoint.id, file, visit,
                                    [&](uint64_t offset, const std::string& what) { Add(path, offset, what); });

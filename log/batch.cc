@@ -21,6 +21,7 @@ void CheckBatch(const BatchHeader& header, std::span<const std::byte> bytes, uin
                 Batch* batch) {
   batch->header = header;
   batch->transactions.clear();
+  batch->changes.clear();
   batch->status = absl::OkStatus();
   const uint64_t end = kBatchHeaderBytes + uint64_t{header.body_bytes};
   if (bytes.size() < BatchBytesOnDisk(header.body_bytes)) {
@@ -30,10 +31,15 @@ void CheckBatch(const BatchHeader& header, std::span<const std::byte> bytes, uin
   const size_t body_bytes = std::min<uint64_t>(end, bytes.size()) - kBatchHeaderBytes;
   TransactionDecoder decoder(bytes.subspan(kBatchHeaderBytes, body_bytes), version);
   while (true) {
-    const StatusOr<bool> more = decoder.Next();
+    const size_t first = batch->changes.size();
+    const StatusOr<bool> more = decoder.Next(&batch->changes);
     if (more.ok()) {
       if (!*more) break;
-      batch->transactions.push_back(decoder);
+      batch->transactions.push_back({.epoch = decoder.epoch(),
+                                     .id = decoder.id(),
+                                     .part = decoder.part(),
+                                     .first_change = first,
+                                     .changes = batch->changes.size() - first});
       continue;
     }
     SetDamage(batch, kBatchHeaderBytes + decoder.consumed(), more.status());

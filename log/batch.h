@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,9 +13,18 @@
 
 namespace gannet::log {
 
+struct BatchTransaction {
+  uint64_t epoch = 0;
+  uint64_t id = 0;
+  TransactionPart part = TransactionPart::kWhole;
+  size_t first_change = 0;  // in the batch
+  size_t changes = 0;
+};
+
 struct Batch {
   BatchHeader header;
-  std::vector<TransactionDecoder> transactions;  // each at one valid transaction, before its first change
+  std::vector<BatchTransaction> transactions;  // the valid ones
+  std::vector<ChangeView> changes;             // theirs
   // Offset of the first invalid part, from the batch's begin; `status` says why it is invalid.
   size_t damaged_at = 0;
   Status status;

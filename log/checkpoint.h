@@ -156,11 +156,14 @@ class CheckpointWriter {
   std::vector<CheckpointFile> done_;
 };
 
-// Calls `visit`, which may be null, with the records of one file in the order written; the views are valid during the
-// call. Several threads may read several files at once. DataLoss names file and offset; discard the records visited
-// until then. If `damaged` is not null, damaged blocks are left out, and it is called with them at the end.
+// Takes some records at a time, so that their lookups can overlap. The views are valid during the call.
+using CheckpointVisitor = std::function<Status(std::span<const CheckpointRecord>)>;
+
+// Calls `visit`, which may be null, with the records of one file in the order written. Several threads may read several
+// files at once. DataLoss names file and offset; discard the records visited until then. If `damaged` is not null,
+// damaged blocks are left out, and it is called with them at the end.
 Status ReadCheckpointFile(FileSystem& files, const std::string& directory, uint64_t id, const CheckpointFile& file,
-                          const std::function<Status(const CheckpointRecord&)>& visit,
+                          const CheckpointVisitor& visit,
                           const std::function<void(uint64_t offset, const std::string& what)>& damaged);
 
 // Removes checkpoint directories that the manifest does not name, and a manifest that was never finished.

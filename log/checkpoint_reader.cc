@@ -13,12 +13,13 @@ namespace gannet::log {
 
 namespace {
 
-using RecordVisitor = std::function<Status(const CheckpointRecord&)>;
+// Records that are visited together.
+constexpr size_t kAtOnce = 64;
 
 class FileReader {
  public:
   FileReader(uint64_t checkpoint, const CheckpointFile* expected, File* file, uint64_t size, DamageList* damages,
-             const RecordVisitor* visit)
+             const CheckpointVisitor* visit)
       : checkpoint_(checkpoint), expected_(expected), damages_(damages), visit_(visit), input_(file, size, damages) {}
 
   Status Read() {
@@ -87,14 +88,19 @@ class FileReader {
 
   Status Visit(BlockDecoder* block) {
     if (!*visit_) return absl::OkStatus();
-    for (CheckpointRecord record; block->Next(&record);) GANNET_RETURN_IF_ERROR((*visit_)(record));
+    std::array<CheckpointRecord, kAtOnce> records;
+    for (size_t n = kAtOnce; n == kAtOnce;) {
+      n = 0;
+      while (n < kAtOnce && block->Next(&records[n])) ++n;
+      if (n > 0) GANNET_RETURN_IF_ERROR((*visit_)(std::span(records).first(n)));
+    }
     return absl::OkStatus();
   }
 
   const uint64_t checkpoint_;
   const CheckpointFile* const expected_;
   DamageList* const damages_;
-  const RecordVisitor* const visit_;
+  const CheckpointVisitor* const visit_;
   SegmentInput input_;
   uint64_t offset_ = 0;
   uint64_t blocks_ = 0;
@@ -106,7 +112,7 @@ class FileReader {
 }  // namespace
 
 Status ReadCheckpointFile(FileSystem& files, const std::string& directory, uint64_t id, const CheckpointFile& file,
-                          const RecordVisitor& visit,
+                          const CheckpointVisitor& visit,
                           const std::function<void(uint64_t offset, const std::string& what)>& damaged) {
   DamageList damages(damaged != nullptr);
   const std::string path = CheckpointDirectory(directory, id) + "/" + file.name;

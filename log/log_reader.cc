@@ -96,6 +96,7 @@ class ParallelScan {
         make_durable_(options.make_durable),
         damages_(damages),
         visit_(visit),
+        batch_end_(&options.batch_end),
         results_(chain->plans.size()) {}
 
   StatusOr<std::vector<SegmentResult>> Run(int threads) {
@@ -127,7 +128,7 @@ class ParallelScan {
   StatusOr<SegmentResult> Scan(const SegmentPlan& plan, int thread) {
     StatusOr<std::unique_ptr<File>> file = files_->Open(plan.path, OpenMode::kRead);
     if (!file.ok()) return file.status();
-    SegmentScanner scanner(&plan, file->get(), damages_, thread, visit_);
+    SegmentScanner scanner(&plan, file->get(), damages_, thread, visit_, batch_end_);
     StatusOr<SegmentResult> result = scanner.Scan();
     if (result.ok() && note_ != nullptr) GANNET_RETURN_IF_ERROR(CheckEnd(*note_, plan, *result, damages_));
     if (result.ok() && plan.last && make_durable_) {
@@ -143,6 +144,7 @@ class ParallelScan {
   const bool make_durable_;
   DamageList* const damages_;
   const TransactionVisitor* const visit_;
+  const std::function<Status(int thread)>* const batch_end_;
   std::vector<SegmentResult> results_;
   std::atomic<size_t> next_{0};
   std::atomic<bool> stop_{false};

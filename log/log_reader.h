@@ -79,12 +79,15 @@ struct ReadOptions {
   // For a caller that continues the log. Syncs the last segment and writes its last batch again, so that all that was
   // read is durable when ReadLog returns.
   bool make_durable = false;
+  // Called after the visits of a batch's transactions, by the thread that made them. May be empty.
+  std::function<Status(int thread)> batch_end = {};
 };
 
-// A transaction that was read. Views are valid during the call.
+// A transaction that was read. The views are valid until ReadOptions::batch_end returns; without one, during the call.
 struct TransactionView {
   BatchPlace batch;
-  uint64_t closed_epoch = 0;
+  uint64_t closed_epoch = 0;  // by its batch
+  uint64_t closed_later = 0;  // at least closed_epoch: the log is already known to have closed this epoch in the end
   uint64_t epoch = 0;
   TransactionPart part = TransactionPart::kWhole;  // the visitor matches parts with decisions of other logs
   uint64_t id = 0;

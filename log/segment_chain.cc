@@ -163,6 +163,8 @@ void LimitEpochs(std::vector<SegmentPlan>* plans) {
       limit = std::min(limit, (*plans)[i + 1].header.recovered_epoch);
     (*plans)[i].last_valid_epoch = limit;
   }
+  if (plans->empty() || !plans->back().header_valid) return;
+  for (SegmentPlan& plan : *plans) plan.closed_later = plans->back().header.closed_epoch;
 }
 
 // Segments that never got a header are empty. (Those before a segment with a header are known to hold nothing that

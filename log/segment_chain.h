@@ -31,6 +31,8 @@ struct SegmentPlan {
   uint64_t end_offset = kUnknown;
   // Transactions of later epochs are void: a later run recovered only up to this epoch.
   uint64_t last_valid_epoch = kUnknown;
+  // The last segment's header says that the log has closed this epoch.
+  uint64_t closed_later = 0;
   bool last = false;          // the log's last segment with a header: its tail may be torn
   bool next_missing = false;  // in salvage: its end is unknown
 };

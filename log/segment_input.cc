@@ -22,6 +22,7 @@ Status SegmentInput::MoveWindow(uint64_t offset, size_t bytes) {
   const std::span<std::byte> missing(buffer_.get() + length_, wanted - length_);
   Status read = Fill(begin_ + length_, missing);
   length_ = read.ok() ? wanted : 0;
+  if (read.ok() && begin_ + length_ < size_) file_->WillRead(begin_ + length_, kReadBytes);
   return read;
 }
 

@@ -31,6 +31,7 @@ Status SegmentScanner::ReadBatch() {
   if (!front.ok()) return front.status();
   begin_ = Begin::kInvalid;
   batch_.transactions.clear();
+  batch_.changes.clear();
   batch_.damaged_at = 0;
   if (front->size() < kBatchHeaderBytes) {
     batch_.status = absl::DataLossError("no batch fits in here");
@@ -161,21 +162,21 @@ Status SegmentScanner::Deliver() {
   TransactionView view;
   view.batch = {plan_->segment, offset_};
   view.closed_epoch = batch_.header.closed_epoch;
-  for (TransactionDecoder& transaction : batch_.transactions) {
-    result_.last_epoch = std::max(result_.last_epoch, transaction.epoch());
-    if (transaction.epoch() > plan_->last_valid_epoch) continue;
+  view.closed_later = std::max(view.closed_epoch, plan_->closed_later);
+  const std::span<const ChangeView> changes(batch_.changes);
+  for (const BatchTransaction& transaction : batch_.transactions) {
+    result_.last_epoch = std::max(result_.last_epoch, transaction.epoch);
+    if (transaction.epoch > plan_->last_valid_epoch) continue;
     ++result_.transactions;
-    result_.changes += transaction.changes();
+    result_.changes += transaction.changes;
     if (!*visit_) continue;
-    changes_.clear();
-    for (ChangeView change; transaction.NextChange(&change);) changes_.push_back(change);
-    view.epoch = transaction.epoch();
-    view.part = transaction.part();
-    view.id = transaction.id();
-    view.changes = changes_;
+    view.epoch = transaction.epoch;
+    view.part = transaction.part;
+    view.id = transaction.id;
+    view.changes = changes.subspan(transaction.first_change, transaction.changes);
     GANNET_RETURN_IF_ERROR((*visit_)(thread_, view));
   }
-  return absl::OkStatus();
+  return *batch_end_ ? (*batch_end_)(thread_) : absl::OkStatus();
 }
 
 }  // namespace gannet::log

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
-#include <vector>
 
 #include "base/status.h"
 #include "log/batch.h"
@@ -31,9 +31,15 @@ struct SegmentResult {
 
 class SegmentScanner {
  public:
-  // All must outlive it. `visit` may be null. `thread` is for `visit`.
-  SegmentScanner(const SegmentPlan* plan, File* file, DamageList* damages, int thread, const TransactionVisitor* visit)
-      : plan_(plan), damages_(damages), thread_(thread), visit_(visit), input_(file, plan->size, damages) {}
+  // All must outlive it. `visit` and `batch_end` (ReadOptions) may be empty. `thread` is for them.
+  SegmentScanner(const SegmentPlan* plan, File* file, DamageList* damages, int thread, const TransactionVisitor* visit,
+                 const std::function<Status(int thread)>* batch_end)
+      : plan_(plan),
+        damages_(damages),
+        thread_(thread),
+        visit_(visit),
+        batch_end_(batch_end),
+        input_(file, plan->size, damages) {}
 
   StatusOr<SegmentResult> Scan();
 
@@ -61,6 +67,7 @@ class SegmentScanner {
   DamageList* const damages_;
   const int thread_;
   const TransactionVisitor* const visit_;
+  const std::function<Status(int thread)>* const batch_end_;
   SegmentInput input_;
 
   uint64_t offset_ = kSegmentHeaderBytes;
@@ -68,7 +75,6 @@ class SegmentScanner {
   bool gap_known_ = false;  // in salvage: the possible loss of batches from expected_ on has been reported
   Begin begin_ = Begin::kInvalid;
   Batch batch_;
-  std::vector<ChangeView> changes_;
   SegmentResult result_;
 };
 

@@ -1,5 +1,7 @@
 #include "log/transaction_format.h"
 
+#include <array>
+
 #include "absl/strings/str_cat.h"
 #include "log/crc32c.h"
 
@@ -90,7 +92,58 @@ bool TakeKey(Bytes* from, size_t code, ChangeView* change) {
   return key_bytes > kShortKeyBytes && key_bytes <= kMaxKeyBytes && TakeBytes(from, key_bytes, &change->long_key);
 }
 
+// The lowest `bytes` bytes of a word, for each number of bytes that fits into four bits. More than 8 are not valid.
+constexpr std::array<uint64_t, 16> kLowBytes = [] {
+  std::array<uint64_t, 16> masks{};
+  for (size_t bytes = 1; bytes <= sizeof(uint64_t); ++bytes) masks[bytes] = ~uint64_t{0} >> (64 - 8 * bytes);
+  return masks;
+}();
+// The least number whose length takes as many bytes as the code says.
+constexpr std::array<uint32_t, 4> kLeastLength = {0, 1, 0x100, 0x10000};
+// All that TakeCompact may read before it knows how long the numbers of a change are.
+constexpr size_t kMostNumberBytes = 2 + 2 + 4 + 8 + 8;
+
+// True if a number that was read as `bytes` bytes needs all of them.
+bool NeedsAll(uint64_t number, size_t bytes) {
+  return bytes == 0 || number >> (8 * (bytes - 1)) != 0;
+}
+
+// The same as TakeCompactAtEnd where kMostNumberBytes follow, so that each number is one load and a mask.
 bool TakeCompact(Bytes* from, ChangeView* change) {
+  const std::byte* at = from->data();
+  const size_t control = LoadLittle<uint16_t>(at);
+  const size_t version_bytes = control & 15;
+  const size_t key_code = control >> 4 & 15;
+  const size_t length_code = control >> 8 & 3;
+  const bool wide_table = (control >> 10 & 1) != 0;
+  const bool removed = (control >> 11 & 1) != 0;
+  if (control >> 12 != 0 || version_bytes > sizeof(uint64_t) || (removed && length_code != 0)) return false;
+  change->kind = removed ? ChangeKind::kRemove : ChangeKind::kPut;
+  at += sizeof(uint16_t);
+  change->table = static_cast<uint16_t>(LoadLittle<uint16_t>(at) & (wide_table ? 0xffff : 0xff));
+  if (wide_table != (change->table >= 0x100)) return false;
+  at += size_t{1} + wide_table;
+  const size_t length_bytes = internal::kLengthBytes[length_code];
+  const auto payload_bytes = static_cast<uint32_t>(LoadLittle<uint32_t>(at) & kLowBytes[length_bytes]);
+  if (payload_bytes < kLeastLength[length_code]) return false;
+  at += length_bytes;
+  change->version = LoadLittle<uint64_t>(at) & kLowBytes[version_bytes];
+  if (!NeedsAll(change->version, version_bytes)) return false;
+  at += version_bytes;
+  if (key_code < internal::kByteKey) {
+    const uint64_t key = LoadLittle<uint64_t>(at) & kLowBytes[key_code];
+    if (!NeedsAll(key, key_code)) return false;
+    change->key_is_short = true;
+    StoreLittle(change->short_key.data(), __builtin_bswap64(key));
+    *from = from->subspan(static_cast<size_t>(at - from->data()) + key_code);
+  } else {
+    *from = from->subspan(static_cast<size_t>(at - from->data()));
+    if (!TakeKey(from, key_code, change)) return false;
+  }
+  return TakeBytes(from, payload_bytes, &change->payload);
+}
+
+bool TakeCompactAtEnd(Bytes* from, ChangeView* change) {
   Bytes control_bytes;
   Bytes number;
   if (!TakeBytes(from, sizeof(uint16_t), &control_bytes)) return false;
@@ -139,7 +192,7 @@ size_t TransactionEncoder::Finish(uint64_t epoch, TransactionPart part, uint64_t
   return bytes;
 }
 
-StatusOr<bool> TransactionDecoder::Next() {
+StatusOr<bool> TransactionDecoder::Decode(std::vector<ChangeView>* decoded) {
   namespace at = transaction_at;
   current_ = {};
   changes_left_ = 0;
@@ -157,13 +210,11 @@ StatusOr<bool> TransactionDecoder::Next() {
 
   const Bytes all = rest_.subspan(kTransactionHeaderBytes, bytes - kTransactionHeaderBytes);
   const uint32_t changes = LoadLittle<uint32_t>(&rest_[at::kChanges]);
-  Bytes left = all;
-  ChangeView change;
-  for (uint32_t i = 0; i < changes; ++i) {
-    if (!Take(&left, &change)) return absl::DataLossError("a change within a transaction is not valid");
+  const size_t before = decoded == nullptr ? 0 : decoded->size();
+  if (Status taken = TakeAll(all, changes, decoded); !taken.ok()) {
+    if (decoded != nullptr) decoded->resize(before);
+    return taken;
   }
-  if (left.size() >= 8 || !AllZero(left))
-    return absl::DataLossError("a transaction holds more than the changes that it announces");
   epoch_ = LoadLittle<uint64_t>(&rest_[at::kEpoch]);
   id_ = id;
   part_ = static_cast<TransactionPart>(part);
@@ -172,6 +223,19 @@ StatusOr<bool> TransactionDecoder::Next() {
   rest_ = rest_.subspan(bytes);
   consumed_ += bytes;
   return true;
+}
+
+// Checks the changes that lie in `all`, and appends them to *decoded, which may be null.
+Status TransactionDecoder::TakeAll(Bytes all, uint32_t changes, std::vector<ChangeView>* decoded) const {
+  Bytes left = all;
+  ChangeView change;
+  for (uint32_t i = 0; i < changes; ++i) {
+    if (!Take(&left, &change)) return absl::DataLossError("a change within a transaction is not valid");
+    if (decoded != nullptr) decoded->push_back(change);
+  }
+  if (left.size() >= 8 || !AllZero(left))
+    return absl::DataLossError("a transaction holds more than the changes that it announces");
+  return absl::OkStatus();
 }
 
 bool TransactionDecoder::SkipDamaged() {
@@ -193,7 +257,9 @@ bool TransactionDecoder::NextChange(ChangeView* change) {
 }
 
 bool TransactionDecoder::Take(Bytes* from, ChangeView* change) const {
-  return compact_ ? TakeCompact(from, change) : TakePadded(from, change);
+  if (!compact_) [[unlikely]]
+    return TakePadded(from, change);
+  return from->size() >= kMostNumberBytes ? TakeCompact(from, change) : TakeCompactAtEnd(from, change);
 }
 
 }  // namespace gannet::log

@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <vector>
 
 #include "base/check.h"
 #include "base/status.h"
@@ -175,7 +176,10 @@ class TransactionDecoder {
   TransactionDecoder(std::span<const std::byte> body, uint32_t version) : rest_(body), compact_(version >= 3) {}
   // Moves to the next transaction. False at the end. DataLoss: it is damaged; consumed() is then its offset. Otherwise
   // consumed() is the offset after it.
-  StatusOr<bool> Next();
+  StatusOr<bool> Next() { return Decode(nullptr); }
+  // The same, and appends the transaction's changes to *changes, so that each is decoded only once. NextChange gives
+  // them, too.
+  StatusOr<bool> Next(std::vector<ChangeView>* changes) { return Decode(changes); }
   // After DataLoss: skips to the end that the damaged transaction's header gives. False if that end is impossible.
   bool SkipDamaged();
   uint64_t epoch() const { return epoch_; }
@@ -187,6 +191,8 @@ class TransactionDecoder {
   bool NextChange(ChangeView* change);
 
  private:
+  StatusOr<bool> Decode(std::vector<ChangeView>* decoded);
+  Status TakeAll(std::span<const std::byte> all, uint32_t changes, std::vector<ChangeView>* decoded) const;
   // Takes one change off the front of `from`; false if there is no valid change.
   bool Take(std::span<const std::byte>* from, ChangeView* change) const;
 

@@ -43,6 +43,8 @@ class File {
   // Fills `out` from `offset`, which need not be aligned. Returns the number of bytes read (fewer only at the end of
   // the file).
   virtual StatusOr<size_t> Read(uint64_t offset, std::span<std::byte> out) = 0;
+  // Tells that these bytes are read soon, so that the disk works while the caller does. May do nothing.
+  virtual void WillRead(uint64_t /*offset*/, uint64_t /*bytes*/) {}
   // Makes the file `bytes` long, with zeros where nothing was written, and allocates its space on disk, so that later
   // writes within it do not run out of space. `bytes` is a multiple of kDiskBlockBytes and at least Size().
   virtual Status Allocate(uint64_t bytes) = 0;

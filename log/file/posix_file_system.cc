@@ -62,6 +62,9 @@ class PosixFile final : public File {
   StatusOr<size_t> Read(uint64_t offset, std::span<std::byte> out) override {
     return internal::ReadFully(cached_.get(), path_, offset, out);
   }
+  void WillRead(uint64_t offset, uint64_t bytes) override {
+    (void)posix_fadvise(cached_.get(), static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);
+  }
 
   Status Allocate(uint64_t bytes) override {
     GANNET_RETURN_IF_ERROR(internal::AllocateSpace(cached_.get(), path_, size_, bytes));

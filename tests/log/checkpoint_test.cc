@@ -54,8 +54,9 @@ class CheckpointTest : public testing::Test {
   static StatusOr<std::vector<TestRecord>> Read(FileSystem& files, uint64_t id, const CheckpointFile& file,
                                                 std::vector<uint64_t>* damaged = nullptr) {
     std::vector<TestRecord> records;
-    const auto visit = [&](const CheckpointRecord& record) {
-      records.push_back({record.table, record.epoch, record.version, TextOf(record.key), TextOf(record.payload)});
+    const auto visit = [&](std::span<const CheckpointRecord> some) {
+      for (const CheckpointRecord& record : some)
+        records.push_back({record.table, record.epoch, record.version, TextOf(record.key), TextOf(record.payload)});
       return absl::OkStatus();
     };
     std::function<void(uint64_t, const std::string&)> tell;

@@ -1,11 +1,8 @@
 #include "txn/durable/change_map.h"
 
-#include <array>
 #include <cstdint>
 #include <cstring>
-#include <deque>
 #include <functional>
-#include <string_view>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -19,45 +16,40 @@ const KeyedHash hash_of_keys({1, 2, 3, 4});
 class Keys {
  public:
   // The next key whose hash satisfies `wanted`.
-  RedoKeyView Next(const std::function<bool(uint64_t)>& wanted) {
-    for (;; ++number_) {
-      std::array<char, sizeof number_>& bytes = bytes_.emplace_back();
-      std::memcpy(bytes.data(), &number_, sizeof number_);
-      const RedoKeyView key(std::string_view(bytes.data(), bytes.size()));
-      if (wanted(key.Hash(hash_of_keys))) {
-        ++number_;
-        return key;
-      }
-      bytes_.pop_back();
+  HashedKey Next(const std::function<bool(uint64_t)>& wanted) {
+    for (;;) {
+      const HashedKey key(index::Key(number_++), hash_of_keys);
+      if (wanted(key.hash)) return key;
     }
   }
 
  private:
   uint64_t number_ = 0;
-  std::deque<std::array<char, sizeof(uint64_t)>> bytes_;
 };
 
 // Fills a map and looks up all keys each time that it has grown.
 void ExpectAllFound(size_t count, const std::function<bool(uint64_t)>& wanted) {
   Keys keys;
-  ChangeMap map;
-  std::vector<RedoKeyView> added;
+  ChangeMap map(index::KeyKind::kInteger, &hash_of_keys);
+  std::vector<HashedKey> added;
   while (added.size() < count) {
-    const RedoKeyView key = keys.Next(wanted);
-    const uint64_t hash = key.Hash(hash_of_keys);
-    ASSERT_EQ(map.Find(key, hash), nullptr) << added.size();
+    const HashedKey key = keys.Next(wanted);
+    ASSERT_EQ(map.Find(key), nullptr) << added.size();
     const uint64_t hint = map.hint();
-    ChangeMap::Entry* entry = map.FindOrMakeRoom(key, hash);
+    ChangeMap::Entry* entry = map.FindOrMakeRoom(key);
     const ChangeMap::Entry zeros{};
     ASSERT_EQ(std::memcmp(entry, &zeros, sizeof zeros), 0) << added.size();
-    entry->change.version = added.size();
-    map.Use(entry, key, hash);
+    map.Use(entry, key);
+    entry->version = added.size();
+    entry->Set(nullptr, added.size() % 2 == 0);
     added.push_back(key);
     if (map.hint() == hint && added.size() != count) continue;
     for (size_t i = 0; i < added.size(); ++i) {
-      const ChangeMap::Entry* found = map.Find(added[i], added[i].Hash(hash_of_keys));
+      const ChangeMap::Entry* found = map.Find(added[i]);
       ASSERT_NE(found, nullptr) << i << " of " << added.size();
-      ASSERT_EQ(found->change.version, i);
+      ASSERT_EQ(found->version, i);
+      ASSERT_EQ(found->removed(), i % 2 == 0);
+      ASSERT_EQ(map.Guess(added[i].number, added[i].hash), found);
     }
     size_t met = 0;
     map.ForEach([&](const ChangeMap::Entry&) { ++met; });

@@ -1,14 +1,12 @@
-// The newest change of each key: a hash table whose entries are cache lines. A lookup costs one cache miss, whose
+// The newest change of each key of a table: a hash table of half cache lines. A lookup costs one cache miss, whose
 // address is known as soon as the hash is. (absl::flat_hash_map has two misses, one after the other, and the second
-// cannot be prefetched.)
+// cannot be prefetched.) What the change wrote lies in a record, so an entry is small.
 #pragma once
 
 #include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -16,83 +14,83 @@
 #include "base/bulk_memory.h"
 #include "base/cache_line.h"
 #include "base/keyed_hash.h"
+#include "index/key.h"
+#include "index/record_header.h"
 
 namespace gannet::txn {
 
-// A key of the log; its bytes belong to another object.
-class RedoKeyView {
- public:
-  RedoKeyView() = default;
-  explicit RedoKeyView(std::string_view bytes) : first_(0), data_(bytes.data()), size_(bytes.size()) {
-    std::memcpy(&first_, bytes.data(), std::min(bytes.size(), sizeof first_));
-    first_ = __builtin_bswap64(first_);
-  }
-  std::string_view bytes() const { return {data_, size_}; }
-  // The same key, with its bytes at `bytes`, which are a copy.
-  RedoKeyView At(const char* bytes) const {
-    RedoKeyView copy = *this;
-    copy.data_ = bytes;
-    return copy;
-  }
+// A key as a ChangeMap looks it up.
+struct HashedKey {
+  HashedKey(const index::Key& its_key, const KeyedHash& keyed)
+      : key(its_key),
+        hash(key.kind() == index::KeyKind::kInteger ? keyed(key.integer()) : keyed(key.bytes())),
+        number(key.kind() == index::KeyKind::kInteger ? key.integer() : hash) {}
+  // As it was hashed before.
+  HashedKey(const index::Key& its_key, uint64_t its_hash, uint64_t its_number)
+      : key(its_key), hash(its_hash), number(its_number) {}
 
-  friend bool operator==(const RedoKeyView& a, const RedoKeyView& b) {
-    return a.first_ == b.first_ && a.size_ == b.size_ && (a.size_ <= sizeof a.first_ || a.bytes() == b.bytes());
-  }
-  // Orders keys as their bytes compare.
-  friend bool operator<(const RedoKeyView& a, const RedoKeyView& b) {
-    return a.first_ != b.first_ ? a.first_ < b.first_ : a.bytes() < b.bytes();
-  }
-  uint64_t Hash(const KeyedHash& keyed) const {
-    return size_ <= sizeof first_ ? keyed(first_ ^ size_) : keyed(bytes());
-  }
-
- private:
-  uint64_t first_;  // the first eight bytes, as a number that compares as they do
-  const char* data_;
-  size_t size_;
-};
-
-struct LatestChange {
-  uint64_t epoch;
-  uint64_t version;
-  char* payload;
-  uint32_t payload_bytes;
-  uint32_t room : 31;  // capacity at `payload`
-  uint32_t removed : 1;
-
-  std::string_view bytes() const { return {payload, payload_bytes}; }
+  index::Key key;
+  uint64_t hash;
+  uint64_t number;  // what an entry keeps of the key: an integer key itself, or the hash of a byte key
 };
 
 // Open addressing, linear probing, at most three quarters full; nothing is removed. Not thread-safe. Whatever chose the
 // keys must not know the seed of the hash.
 class ChangeMap {
  public:
-  struct alignas(kLineBytes) Entry {
-    RedoKeyView key;
-    LatestChange change;
-    uint64_t used;  // 0: free; else the key's hash, with kUsed
+  class alignas(kLineBytes / 2) Entry {
+   public:
+    uint64_t number;  // HashedKey
+    uint64_t epoch;
+    uint64_t version;
+
+    bool used() const { return (place_ & kUsed) != 0; }
+    // The key was removed. An entry of a byte key has a record also then, which keeps the key.
+    bool removed() const { return (place_ & kRemoved) != 0; }
+    // Null if there is none.
+    std::byte* record() const { return reinterpret_cast<std::byte*>(place_ & ~kFlags); }
+    void Set(std::byte* record, bool removed) {
+      place_ = reinterpret_cast<uintptr_t>(record) | kUsed | (removed ? kRemoved : 0);
+    }
+
+   private:
+    static constexpr uint64_t kUsed = 1;
+    static constexpr uint64_t kRemoved = 2;
+    static constexpr uint64_t kFlags = kLineBytes - 1;  // records are aligned to lines
+
+    uint64_t place_;
   };
-  static constexpr uint64_t kUsed = uint64_t{1} << 63;  // no table is so large that this bit would choose a place
-  static_assert(sizeof(Entry) == kLineBytes && std::is_trivial_v<Entry>);
+  static_assert(sizeof(Entry) == kLineBytes / 2 && std::is_trivial_v<Entry>);
+
+  // `keyed`, which must outlive this, hashes the keys.
+  ChangeMap(index::KeyKind kind, const KeyedHash* keyed) : kind_(kind), keyed_(keyed) {}
 
   size_t size() const { return size_; }
 
   // Null if it is not there.
-  const Entry* Find(const RedoKeyView& key, uint64_t hash) const {
+  const Entry* Find(const HashedKey& key) const {
     if (size_ == 0) return nullptr;
-    const Entry* entry = Probe(key, hash);
-    return entry->used != 0 ? entry : nullptr;
+    const Entry* entry = Probe(key);
+    return entry->used() ? entry : nullptr;
   }
-  // Returns the key's entry or, if there is none, a free place for it, to be taken by Use (all zeros, so not `used`).
+  // An entry that is probably the one of the key with this number and hash, if there is one. Looks at entries only.
+  const Entry* Guess(uint64_t number, uint64_t hash) const {
+    if (size_ == 0) return nullptr;
+    for (size_t i = hash;; ++i) {
+      const Entry* entry = entries() + (i & (capacity_ - 1));
+      if (!entry->used()) return nullptr;
+      if (entry->number == number) return entry;
+    }
+  }
+  // Returns the key's entry or, if there is none, a free place for it (all zeros, so not `used`), to be taken by Use.
   // Valid until the next call.
-  Entry* FindOrMakeRoom(const RedoKeyView& key, uint64_t hash) {
+  Entry* FindOrMakeRoom(const HashedKey& key) {
     if (size_ >= capacity() / 4 * 3) Grow();
-    return Probe(key, hash);
+    return Probe(key);
   }
-  // The key's bytes must outlive this.
-  void Use(Entry* entry, const RedoKeyView& key, uint64_t hash) {
-    entry->key = key;
-    entry->used = hash | kUsed;
+  // Before the first Entry::Set of a free place.
+  void Use(Entry* entry, const HashedKey& key) {
+    entry->number = key.number;
     ++size_;
   }
 
@@ -100,9 +98,12 @@ class ChangeMap {
   template <class Visit>
   void ForEach(const Visit& visit) const {
     for (size_t i = 0; i < capacity(); ++i) {
-      if (entries()[i].used != 0) visit(entries()[i]);
+      if (entries()[i].used()) visit(entries()[i]);
     }
   }
+  // For walks in steps: the entry at place `i`, of capacity().
+  size_t capacity() const { return capacity_; }
+  const Entry& at(size_t i) const { return entries()[i]; }
 
   // Input of PrefetchAt: one word, so that other threads may read it while the map grows. 0: nothing to prefetch.
   uint64_t hint() const {
@@ -110,25 +111,36 @@ class ChangeMap {
                ? 0
                : reinterpret_cast<uintptr_t>(entries()) | static_cast<uint64_t>(std::countr_zero(capacity()));
   }
-  // Prefetches the line where a key of this hash most probably is, if the map has not grown since.
-  static void PrefetchAt(uint64_t hint, uint64_t hash) {
+  // Prefetches the line where a key of this hash most probably is, if the map has not grown since. (Inlined first of
+  // all: g++ takes a function that only prefetches for one without effect, and removes its calls.)
+  [[gnu::always_inline]] static void PrefetchAt(uint64_t hint, uint64_t hash) {
+    if (hint == 0) return;
     const auto* entries = reinterpret_cast<const Entry*>(hint & ~uint64_t{kLineBytes - 1});
     __builtin_prefetch(entries + (hash & ((uint64_t{1} << (hint & (kLineBytes - 1))) - 1)), 1);
   }
 
  private:
   static constexpr size_t kLeastEntries = 16;
+  static constexpr size_t kHugeFrom = BulkMemory::kHugePageBytes / sizeof(Entry) / 8;
 
-  size_t capacity() const { return capacity_; }
   Entry* entries() const { return reinterpret_cast<Entry*>(memory_.data()); }
+  bool Holds(const Entry& entry, const HashedKey& key) const {
+    return entry.number == key.number &&
+           (kind_ == index::KeyKind::kInteger || index::RecordHoldsKey(entry.record(), key.key));
+  }
+  uint64_t HashOf(const Entry& entry) const {
+    return kind_ == index::KeyKind::kInteger ? (*keyed_)(entry.number) : entry.number;
+  }
 
-  Entry* Probe(const RedoKeyView& key, uint64_t hash) const {
-    for (size_t i = hash;; ++i) {
+  Entry* Probe(const HashedKey& key) const {
+    for (size_t i = key.hash;; ++i) {
       Entry* entry = entries() + (i & (capacity_ - 1));
-      if (entry->used == 0 || entry->key == key) return entry;
+      if (!entry->used() || Holds(*entry, key)) return entry;
     }
   }
-  // Doubles in place. An entry stays in its half or moves to the new one, so both halves are filled from front to back.
+  // Doubles in place, or grows to a huge page at once when it would take several doublings more to get there: scattered
+  // accesses to small pages cost a page walk each. An entry stays in its half or moves to the new one, so both halves
+  // are filled from front to back. (The same with more than one new part of the old size.)
   //
   // Why each entry is found again: a probe must meet no gap between an entry's home and its place. Entries are moved in
   // the order of their places, from the first gap on; entries before that gap, whose homes may be at the end of the old
@@ -139,18 +151,28 @@ class ChangeMap {
   void Grow() {
     const size_t old = capacity_;
     capacity_ = std::max(kLeastEntries, 2 * old);
+    if (capacity_ >= kHugeFrom) capacity_ = std::max(capacity_, BulkMemory::kHugePageBytes / sizeof(Entry));
     memory_.Grow(capacity_ * sizeof(Entry));
     size_t first = 0;
     std::vector<Entry> last;
-    for (; first < old && entries()[first].used != 0; ++first) last.push_back(TakeOut(first));
+    for (; first < old && entries()[first].used(); ++first) last.push_back(TakeOut(first));
     for (size_t i = first; i < old; ++i) {
-      if (entries()[i].used != 0) PutBack(TakeOut(i));
+      if (entries()[i].used()) PutBack(TakeOut(i));
     }
     for (const Entry& entry : last) PutBack(entry);
   }
   Entry TakeOut(size_t i) { return std::exchange(entries()[i], Entry{}); }
-  void PutBack(const Entry& entry) { *Probe(entry.key, entry.used) = entry; }
+  void PutBack(const Entry& entry) {
+    for (size_t i = HashOf(entry);; ++i) {
+      Entry& place = entries()[i & (capacity_ - 1)];
+      if (place.used()) continue;
+      place = entry;
+      return;
+    }
+  }
 
+  index::KeyKind kind_;
+  const KeyedHash* keyed_;
   BulkMemory memory_;
   size_t capacity_ = 0;  // entries; a power of two, or 0
   size_t size_ = 0;

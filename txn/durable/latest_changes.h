@@ -1,154 +1,139 @@
 // The newest change of every key in the log. Filled by several threads at once.
 //
-// A log has tens of millions of changes, and each is a cache miss somewhere in gigabytes. So no change is a heap object
-// of its own, keys and payloads lie in arenas, and the lines that a transaction's changes need are prefetched before
-// the first of them is looked up.
+// A log has tens of millions of changes, and each is a cache miss somewhere in gigabytes. So:
+//   - What a change wrote goes into a record at once, which later enters the table's index: it is copied once, and no
+//     other memory is filled with it.
+//   - The keys are divided into parts. A thread collects changes, sorts them by part, and takes one part's lock for all
+//     of its changes. It has the lines of their entries and records fetched before it needs them.
+//   - Neighbouring integer keys are in one part, so that their records, which are made in the order of the log, lie
+//     side by side: a scan of other nodes reads such records together (txn/access/neighbour_reads.h).
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
+#include <memory>
 #include <span>
-#include <string_view>
-#include <utility>
+#include <string>
 #include <vector>
 
-#include "base/bulk_memory.h"
 #include "base/keyed_hash.h"
+#include "base/status.h"
 #include "base/thread.h"
+#include "index/key.h"
 #include "log/transaction_format.h"
 #include "txn/durable/change_map.h"
+#include "txn/durable/record_maker.h"
+#include "txn/session/local_node.h"
+#include "txn/table.h"
 
 namespace gannet::txn {
 
 class LatestChanges {
  public:
-  static constexpr size_t kParts = 64;
-  using Change = std::pair<RedoKeyView, const LatestChange*>;
+  class Adder;
 
-  // The changes of one transaction. Thread-safe.
-  void Add(uint64_t epoch, std::span<const log::ChangeView> changes) {
-    while (!changes.empty()) {
-      const size_t n = std::min(changes.size(), kAtOnce);
-      std::array<uint64_t, kAtOnce> hashes;
-      for (size_t i = 0; i < n; ++i) {
-        hashes[i] = RedoKeyView(AsText(changes[i].key())).Hash(hash_);
-        const std::atomic<uint64_t>& hint = HintOf(&parts_[PartOf(hashes[i])], changes[i].table);
-        if (const uint64_t seen = hint.load(std::memory_order_relaxed); seen != 0)
-          ChangeMap::PrefetchAt(seen, hashes[i]);
-      }
-      for (size_t i = 0; i < n; ++i) AddOne(epoch, changes[i], hashes[i]);
-      changes = changes.subspan(n);
-    }
-  }
+  // Keeps the changes of `tables`; those of others are left out. `directory`: for messages. `threads`: number of those
+  // that add. The rest must outlive this.
+  LatestChanges(const LocalNode* local, std::string directory, const std::vector<const Table*>& tables, int threads,
+                RecordCounts* counts);
 
-  // Must not run while other threads add. Null if there is none.
-  const LatestChange* Find(uint16_t table, std::string_view bytes) const {
-    const RedoKeyView key(bytes);
-    const uint64_t hash = key.Hash(hash_);
-    const ChangeMap* map = MapOf(PartOf(hash), table);
-    const ChangeMap::Entry* entry = map == nullptr ? nullptr : map->Find(key, hash);
-    return entry == nullptr ? nullptr : &entry->change;
+  // The parts are numbered from 0.
+  size_t parts() const { return parts_.size(); }
+
+  // The functions below must not run while threads add.
+  HashedKey Hashed(const index::Key& key) const { return HashedKey(key, hash_); }
+  // Null if there is none.
+  const ChangeMap::Entry* Find(const Table& table, const HashedKey& key) const {
+    const ChangeMap* map = MapOf(table, PartOf(key.number));
+    return map == nullptr ? nullptr : map->Find(key);
   }
-  // The changes of one table in the parts [from, to), by key. Must not run while other threads add.
-  std::vector<Change> Sorted(uint16_t table, size_t from, size_t to) const {
-    size_t changes = 0;
-    for (size_t part = from; part < to; ++part) {
-      if (const ChangeMap* map = MapOf(part, table); map != nullptr) changes += map->size();
-    }
-    std::vector<Change> sorted;
-    sorted.reserve(changes);
-    for (size_t part = from; part < to; ++part) {
-      const ChangeMap* map = MapOf(part, table);
-      if (map == nullptr) continue;
-      map->ForEach([&](const ChangeMap::Entry& entry) { sorted.emplace_back(entry.key, &entry.change); });
-    }
-    std::sort(sorted.begin(), sorted.end(), [](const Change& a, const Change& b) { return a.first < b.first; });
-    return sorted;
+  // Starts the cache miss of a Find.
+  void PrefetchFor(const Table& table, const HashedKey& key) const {
+    const ChangeMap* map = MapOf(table, PartOf(key.number));
+    if (map != nullptr) ChangeMap::PrefetchAt(map->hint(), key.hash);
   }
+  // Number of keys of a table, removed ones too.
+  size_t size(const Table& table) const;
+  // The changes of a part of the keys of a table. Null if there are none.
+  const ChangeMap* MapOf(const Table& table, size_t part) const {
+    const auto& maps = parts_[part].maps;
+    return table.id() < maps.size() ? maps[table.id()].get() : nullptr;
+  }
+  // Frees the memory of these changes, and the records that only keep removed keys; the others are the caller's.
+  // Different parts may be dropped at the same time.
+  void Drop(const Table& table, size_t part, RecordMaker* maker);
+  // Drops all changes of a table, and frees their records, which are in no index.
+  void Discard(const Table& table);
 
  private:
-  static constexpr size_t kAtOnce = 32;
-  static constexpr size_t kHints = 16;
+  // Parts for each thread: enough that threads seldom meet, and not so many that the maps are scattered over small
+  // pages.
+  static constexpr size_t kPartsPerThread = 4;
+  static constexpr size_t kMostParts = 256;
+  static constexpr size_t kHints = 32;
 
-  class Arena {
-   public:
-    char* Allocate(size_t bytes) {
-      if (bytes > room_) {
-        const size_t chunk = std::max(bytes, std::min(kFirstChunkBytes << chunks_.size(), BulkMemory::kHugePageBytes));
-        chunks_.emplace_back(chunk);
-        at_ = reinterpret_cast<char*>(chunks_.back().data());
-        room_ = chunk;
-      }
-      char* place = at_;
-      at_ += bytes;
-      room_ -= bytes;
-      return place;
-    }
-    const char* Copy(std::string_view bytes) {
-      char* place = Allocate(bytes.size());
-      std::copy_n(bytes.data(), bytes.size(), place);
-      return place;
-    }
-
-   private:
-    static constexpr size_t kFirstChunkBytes = size_t{16} << 10;
-    std::vector<BulkMemory> chunks_;
-    char* at_ = nullptr;
-    size_t room_ = 0;
-  };
-  struct Part {
-    Mutex mutex;  // guards tables and arena
-    std::vector<ChangeMap> tables;
-    Arena arena;
+  struct alignas(kLineBytes) Part {
+    Mutex mutex;                                   // guards `maps` while threads add
+    std::vector<std::unique_ptr<ChangeMap>> maps;  // by table
     // PrefetchAt's hint for a table's map. If there are more tables, several share a hint: that of the map that grew
     // last. Read without the mutex: an old hint, or one of another table, only makes the prefetch useless.
     std::array<std::atomic<uint64_t>, kHints> hints{};
   };
 
-  void AddOne(uint64_t epoch, const log::ChangeView& change, uint64_t hash) {
-    const RedoKeyView key(AsText(change.key()));
-    Part& part = parts_[PartOf(hash)];
-    std::lock_guard lock(part.mutex);
-    if (part.tables.size() <= change.table) part.tables.resize(change.table + size_t{1});
-    ChangeMap& map = part.tables[change.table];
-    ChangeMap::Entry* entry = map.FindOrMakeRoom(key, hash);
-    LatestChange& latest = entry->change;
-    if (entry->used == 0) {
-      map.Use(entry, key.At(part.arena.Copy(key.bytes())), hash);
-      std::atomic<uint64_t>& hint = HintOf(&part, change.table);
-      if (hint.load(std::memory_order_relaxed) != map.hint()) hint.store(map.hint(), std::memory_order_relaxed);
-    } else if (std::pair(epoch, change.version) <= std::pair(latest.epoch, latest.version)) {
-      return;
-    }
-    latest.epoch = epoch;
-    latest.version = change.version;
-    latest.removed = change.kind == log::ChangeKind::kRemove;
-    latest.payload_bytes = static_cast<uint32_t>(change.payload.size());
-    if (latest.room < latest.payload_bytes) {
-      latest.payload = part.arena.Allocate(latest.payload_bytes);
-      latest.room = latest.payload_bytes;
-    }
-    std::copy_n(AsText(change.payload).data(), latest.payload_bytes, latest.payload);
-  }
-
-  // Null if there are none.
-  const ChangeMap* MapOf(size_t part, uint16_t table) const {
-    const std::vector<ChangeMap>& tables = parts_[part].tables;
-    return table < tables.size() ? &tables[table] : nullptr;
-  }
+  // Null if the table's changes are left out.
+  const Table* Wanted(uint16_t table) const { return table < tables_.size() ? tables_[table] : nullptr; }
+  ChangeMap* MakeMap(Part* part, const Table& table);
+  // Of HashedKey::number. The maps use the hash, so this need not be hard to guess.
+  size_t PartOf(uint64_t number) const { return ((number >> 4) * 0x9e3779b97f4a7c15 >> 32) & (parts_.size() - 1); }
   static std::atomic<uint64_t>& HintOf(Part* part, uint16_t table) { return part->hints[table % kHints]; }
-  static std::string_view AsText(std::span<const std::byte> bytes) {
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-  }
-  // Uses other bits of the hash than the map does.
-  static size_t PartOf(uint64_t hash) { return hash >> 58; }
 
+  const LocalNode* local_;
+  const std::string directory_;
+  RecordCounts* counts_;
+  std::vector<const Table*> tables_;  // by id
   const KeyedHash hash_{KeyedHash::DrawSeed()};
-  std::array<Part, kParts> parts_;
+  std::vector<Part> parts_;  // a power of two
+};
+
+// Adds changes, many at a time. One thread; many adders may work at the same time.
+class LatestChanges::Adder {
+ public:
+  // `to` must outlive this. `number`: of the thread.
+  Adder(LatestChanges* to, size_t number);
+
+  // The views must stay until Flush. DataLoss: a change does not fit its table. ResourceExhausted: no memory.
+  Status Add(uint64_t epoch, std::span<const log::ChangeView> changes);
+  // After this all that was added is there.
+  Status Flush();
+
+ private:
+  // About what a core's second-level cache holds, with the changes and the bytes that they were read from.
+  static constexpr size_t kMostItems = 2048;
+
+  struct Item {
+    uint64_t hash;
+    uint64_t number;
+    uint64_t epoch;
+    const log::ChangeView* change;
+  };
+
+  // Some items of one part, for which the same step is done at once.
+  using Group = std::span<const uint16_t>;
+
+  void SortByPart();
+  void PrefetchEntries(size_t part, Group group);
+  void PrefetchRecords(const Part& part, Group group) const;
+  Status ApplyAll(size_t part, Group items, size_t next_part, Group next_items);
+  Status Apply(Part* part, const Item& item);
+
+  LatestChanges* to_;
+  RecordMaker maker_;
+  std::vector<Item> items_;
+  std::vector<uint16_t> order_;   // items by part
+  std::vector<uint32_t> begins_;  // of each part in order_
+  size_t first_part_;             // with which Flush begins: threads begin with different ones
 };
 
 }  // namespace gannet::txn

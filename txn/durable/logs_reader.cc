@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/sometimes.h"
@@ -17,10 +18,13 @@ constexpr const char* kReading = "the log was read";
 
 }  // namespace
 
-StatusOr<log::LogSummary> LogsReader::ReadOne(int node, uint64_t from_segment,
-                                              const log::TransactionVisitor& visit) const {
-  const log::ReadOptions options{
-      .threads = threads_, .salvage = salvage_, .from_segment = from_segment, .make_durable = make_durable_};
+StatusOr<log::LogSummary> LogsReader::ReadOne(int node, uint64_t from_segment, const log::TransactionVisitor& visit,
+                                              const std::function<Status(int thread)>& batch_end) const {
+  const log::ReadOptions options{.threads = threads_,
+                                 .salvage = salvage_,
+                                 .from_segment = from_segment,
+                                 .make_durable = make_durable_,
+                                 .batch_end = batch_end};
   const NodeData& data = nodes_[static_cast<size_t>(node)];
   StatusOr<log::LogSummary> summary = log::ReadLog(files_, data.path, options, visit);
   if (!absl::IsNotFound(summary.status())) return summary;
@@ -52,16 +56,21 @@ Status LogsReader::ReadOthers() {
                                               begin->closed_epoch, ", but node ", node_, " needs it from epoch ",
                                               checkpoint_.begin_epoch, " on; restore the directory from a backup"));
     }
-    StatusOr<log::LogSummary> summary = ReadOne(node, begin->segment > 1 ? begin->segment : 0,
-                                                [this](int, const log::TransactionView& transaction) -> Status {
-                                                  NoteDecision(transaction);
-                                                  return CheckStop(stop_, kReading);
-                                                });
+    const auto visit = [this](int, const log::TransactionView& transaction) -> Status {
+      NoteDecision(transaction);
+      return CheckStop(stop_, kReading);
+    };
+    StatusOr<log::LogSummary> summary = ReadOne(node, begin->segment > 1 ? begin->segment : 0, visit, {});
     if (!summary.ok()) return summary.status();
     NoteEnd(node, *summary);
     last_epoch_ = std::max(last_epoch_, summary->end.last_epoch);
   }
+  decided_elsewhere_ = std::exchange(decided_, {});
   return absl::OkStatus();
+}
+
+bool LogsReader::IsDecidedElsewhere(const log::TransactionView& transaction) const {
+  return decided_elsewhere_.contains({transaction.epoch, transaction.id});
 }
 
 void LogsReader::NoteEnd(int node, const log::LogSummary& summary) {
@@ -100,45 +109,53 @@ void LogsReader::KeepAside(const log::TransactionView& transaction) {
   aside_.push_back(std::move(aside));
 }
 
-Status LogsReader::Visit(const log::TransactionView& transaction, LatestChanges* changes) {
+Status LogsReader::Visit(int thread, const log::TransactionView& transaction) {
   GANNET_RETURN_IF_ERROR(CheckStop(stop_, kReading));
   if (transaction.epoch > recovered_) return absl::OkStatus();  // another log does not have its epoch
   if (transaction.epoch < checkpoint_.begin_epoch) return absl::OkStatus();
   NoteDecision(transaction);
-  if (transaction.part == log::TransactionPart::kPart || transaction.epoch > transaction.closed_epoch) {
+  if (transaction.epoch > transaction.closed_later ||
+      (transaction.part == log::TransactionPart::kPart && !IsDecidedElsewhere(transaction))) {
     KeepAside(transaction);
     return absl::OkStatus();
   }
-  changes->Add(transaction.epoch, transaction.changes);
-  return absl::OkStatus();
+  return adders_[static_cast<size_t>(thread)]->Add(transaction.epoch, transaction.changes);
 }
 
 Status LogsReader::TakeAside(LatestChanges* changes, RecoveryReport* report) const {
+  LatestChanges::Adder adder(changes, 0);
+  std::vector<log::ChangeView> views;
   for (const Aside& aside : aside_) {
     if (aside.id.first > recovered_) {
       Sometimes<"recovery: a transaction is undone whose epoch is not complete">();
       ++report->undone_transactions;
       continue;
     }
-    if (aside.part == log::TransactionPart::kPart && !decided_.contains(aside.id)) {
+    if (aside.part == log::TransactionPart::kPart && !decided_.contains(aside.id) &&
+        !decided_elsewhere_.contains(aside.id)) {
       Sometimes<"recovery: a part is left out that was never decided">();
       ++report->undecided_parts;
       continue;
     }
     log::TransactionDecoder decoder(std::as_bytes(std::span(aside.bytes.data(), aside.bytes.size())),
                                     log::kFormatVersion);
-    const StatusOr<bool> next = decoder.Next();
+    views.clear();
+    const StatusOr<bool> next = decoder.Next(&views);
     if (!next.ok()) return next.status();
-    for (log::ChangeView change; decoder.NextChange(&change);) changes->Add(aside.id.first, {&change, 1});
+    GANNET_RETURN_IF_ERROR(adder.Add(aside.id.first, views));
+    GANNET_RETURN_IF_ERROR(adder.Flush());
   }
   return absl::OkStatus();
 }
 
 Status LogsReader::Read(LatestChanges* changes, log::LogEnd* end, RecoveryReport* report) {
   GANNET_RETURN_IF_ERROR(ReadOthers());
-  const StatusOr<log::LogSummary> summary =
-      ReadOne(node_, checkpoint_.first_segment,
-              [&](int, const log::TransactionView& transaction) { return Visit(transaction, changes); });
+  for (int thread = 0; thread < threads_; ++thread)
+    adders_.push_back(std::make_unique<LatestChanges::Adder>(changes, static_cast<size_t>(thread)));
+  const auto visit = [this](int thread, const log::TransactionView& transaction) { return Visit(thread, transaction); };
+  const auto batch_end = [this](int thread) { return adders_[static_cast<size_t>(thread)]->Flush(); };
+  const StatusOr<log::LogSummary> summary = ReadOne(node_, checkpoint_.first_segment, visit, batch_end);
+  adders_.clear();
   if (!summary.ok()) return summary.status();
   *end = summary->end;
   NoteEnd(node_, *summary);

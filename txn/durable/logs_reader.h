@@ -1,12 +1,13 @@
 // Step 2 of recovery (recovery.h): reads the logs of all nodes, each once.
 //
-// A change may be taken at once if its epoch is closed by its own batch and by the other nodes' logs, which are read
-// first. Other changes are kept aside until the end of this node's log is known: transactions of the last, open epoch,
-// and the parts of transactions that another node decides.
+// A change may be taken at once if this node's log is known to close its epoch, and the other nodes' logs, which are
+// read first, close it and have the decision, if another node decides. Other changes are kept aside until the end of
+// this node's log is known: transactions of the last epochs, and parts without a decision.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -53,11 +54,13 @@ class LogsReader {
     std::string bytes;  // an encoded transaction
   };
 
-  StatusOr<log::LogSummary> ReadOne(int node, uint64_t from_segment, const log::TransactionVisitor& visit) const;
+  StatusOr<log::LogSummary> ReadOne(int node, uint64_t from_segment, const log::TransactionVisitor& visit,
+                                    const std::function<Status(int thread)>& batch_end) const;
   Status ReadOthers();
   void NoteEnd(int node, const log::LogSummary& summary);
   Status CheckReach() const;
-  Status Visit(const log::TransactionView& transaction, LatestChanges* changes);
+  Status Visit(int thread, const log::TransactionView& transaction);
+  bool IsDecidedElsewhere(const log::TransactionView& transaction) const;
   void NoteDecision(const log::TransactionView& transaction);
   void KeepAside(const log::TransactionView& transaction);
   Status TakeAside(LatestChanges* changes, RecoveryReport* report) const;
@@ -75,7 +78,9 @@ class LogsReader {
   uint64_t last_epoch_ = 0;
   uint64_t run_recovered_ = 0;  // the largest epoch that the nodes had recovered together when a run began
 
-  Mutex mutex_;  // guards the members below while a log is read
+  std::set<Id> decided_elsewhere_;                             // by the other logs, once they are read
+  std::vector<std::unique_ptr<LatestChanges::Adder>> adders_;  // by thread
+  Mutex mutex_;                                                // guards the members below while a log is read
   std::set<Id> decided_;
   std::vector<Aside> aside_;
 };

@@ -64,16 +64,18 @@ class Recovery {
         nodes_(nodes),
         own_(nodes[local->id()].path),
         manifest_(nodes[local->id()].manifest),
-        newest_(manifest_.checkpoints.empty() ? log::CheckpointDescription{} : manifest_.checkpoints.front()) {}
+        newest_(manifest_.checkpoints.empty() ? log::CheckpointDescription{} : manifest_.checkpoints.front()),
+        counts_(local->tables.id_bound()) {}
 
   Status Run(log::LogEnd* end, RecoveryReport* report);
 
  private:
   Status ReadLogs(const log::CheckpointDescription& checkpoint, bool salvage, LatestChanges* changes, log::LogEnd* end,
                   RecoveryReport* report) const;
+  std::vector<const Table*> AllTables() const;
   Status MakeTables(LatestChanges* changes, const log::LogEnd& end, RecoveryReport* report);
-  Status MakeFromOlder(const log::LogEnd& end, std::vector<DamagedTable>* damaged, Status* why_not,
-                       RecoveryReport* report);
+  Status MakeFromOlder(const log::LogEnd& end, LatestChanges* newest_changes, std::vector<DamagedTable>* damaged,
+                       Status* why_not, RecoveryReport* report);
 
   const LocalNode* local_;
   log::FileSystem* files_;
@@ -82,7 +84,14 @@ class Recovery {
   const std::string& own_;
   const log::Manifest& manifest_;
   const log::CheckpointDescription newest_;
+  RecordCounts counts_;
 };
+
+std::vector<const Table*> Recovery::AllTables() const {
+  std::vector<const Table*> tables;
+  for (const Table* table : local_->tables) tables.push_back(table);
+  return tables;
+}
 
 Status Recovery::ReadLogs(const log::CheckpointDescription& checkpoint, bool salvage, LatestChanges* changes,
                           log::LogEnd* end, RecoveryReport* report) const {
@@ -95,10 +104,10 @@ Status Recovery::ReadLogs(const log::CheckpointDescription& checkpoint, bool sal
 // Makes the damaged tables from the previous checkpoint. *damaged keeps those that cannot be made, and *why_not gets
 // the reason. A table's state is a function of the recovered epoch, so the other tables may come from the newest
 // checkpoint. Nothing may be missing from what this reads, also not in salvage.
-Status Recovery::MakeFromOlder(const log::LogEnd& end, std::vector<DamagedTable>* damaged, Status* why_not,
-                               RecoveryReport* report) {
+Status Recovery::MakeFromOlder(const log::LogEnd& end, LatestChanges* newest_changes,
+                               std::vector<DamagedTable>* damaged, Status* why_not, RecoveryReport* report) {
   const log::CheckpointDescription& older = manifest_.checkpoints[1];
-  LatestChanges changes;
+  LatestChanges changes(local_, own_, TablesOf(*damaged), local_->options.recovery_threads, &counts_);
   log::LogEnd again;
   RecoveryReport unused;
   *why_not = ReadLogs(older, /*salvage=*/false, &changes, &again, &unused);
@@ -109,12 +118,13 @@ Status Recovery::MakeFromOlder(const log::LogEnd& end, std::vector<DamagedTable>
                                             again.recovered_epoch, ": does another program write to ", directory_,
                                             "?"));
   }
-  TableRebuilder rebuilder(local_, files_, own_, older, &changes);
+  TableRebuilder rebuilder(local_, files_, own_, older, &changes, &counts_);
   std::vector<DamagedTable> also;
   GANNET_RETURN_IF_ERROR(rebuilder.Rebuild(TablesOf(*damaged), local_->options.recovery_threads, &also));
-  rebuilder.Count(report);
+  for (const DamagedTable& each : also) changes.Discard(*each.table);
   for (const DamagedTable& each : *damaged) {
     if (std::ranges::find(also, each.table, &DamagedTable::table) != also.end()) continue;
+    newest_changes->Discard(*each.table);
     report->older_checkpoint_id = older.id;
     report->replaced.push_back(absl::StrCat("table '", each.table->name(), "': ", WithoutAdvice(each.damage)));
   }
@@ -127,18 +137,16 @@ Status Recovery::MakeFromOlder(const log::LogEnd& end, std::vector<DamagedTable>
 
 Status Recovery::MakeTables(LatestChanges* changes, const log::LogEnd& end, RecoveryReport* report) {
   const int threads = local_->options.recovery_threads;
-  TableRebuilder rebuilder(local_, files_, own_, newest_, changes);
-  std::vector<const Table*> tables;
-  for (const Table* table : local_->tables) tables.push_back(table);
+  TableRebuilder rebuilder(local_, files_, own_, newest_, changes, &counts_);
   std::vector<DamagedTable> damaged;
-  GANNET_RETURN_IF_ERROR(rebuilder.Rebuild(tables, threads, &damaged));
+  GANNET_RETURN_IF_ERROR(rebuilder.Rebuild(AllTables(), threads, &damaged));
   Status why_not;
   if (manifest_.checkpoints.size() < 2) {
     why_not = absl::NotFoundError("there is none");
   } else if (!newest_.all_logged) {
     why_not = absl::FailedPreconditionError("the log does not have all that changed between the two");
   } else if (!damaged.empty()) {
-    GANNET_RETURN_IF_ERROR(MakeFromOlder(end, &damaged, &why_not, report));
+    GANNET_RETURN_IF_ERROR(MakeFromOlder(end, changes, &damaged, &why_not, report));
   }
   if (!damaged.empty() && !local_->options.salvage) {
     return absl::DataLossError(absl::StrCat(WithoutAdvice(damaged.front().damage),
@@ -146,13 +154,13 @@ Status Recovery::MakeTables(LatestChanges* changes, const log::LogEnd& end, Reco
                                             log::kDamageAdvice));
   }
   GANNET_RETURN_IF_ERROR(rebuilder.Salvage(TablesOf(damaged), threads));
-  rebuilder.Count(report);
+  rebuilder.Report(report);
   return absl::OkStatus();
 }
 
 Status Recovery::Run(log::LogEnd* end, RecoveryReport* report) {
   const uint64_t start = NowNanos();
-  LatestChanges changes;
+  LatestChanges changes(local_, own_, AllTables(), local_->options.recovery_threads, &counts_);
   GANNET_RETURN_IF_ERROR(ReadLogs(newest_, local_->options.salvage, &changes, end, report));
   if (newest_.end_epoch > end->recovered_epoch) {
     return absl::DataLossError(absl::StrCat(own_, ": the checkpoint ", newest_.id, " goes up to epoch ",
@@ -166,6 +174,9 @@ Status Recovery::Run(log::LogEnd* end, RecoveryReport* report) {
   GANNET_RETURN_IF_ERROR(MakeTables(&changes, *end, report));
   report->checkpoint_id = newest_.id;
   report->checkpoint_bytes = newest_.bytes();
+  report->records = static_cast<uint64_t>(counts_.records.load());
+  for (size_t i = 0; i < counts_.bytes.size(); ++i)
+    local_->record_bytes.Settle(static_cast<TableId>(i), counts_.bytes[i].load());
   report->load_seconds = SecondsSince(load_start);
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

@@ -2,15 +2,17 @@
 //
 //   1. the manifest: tables, checkpoints
 //   2. the logs of all nodes, in parallel: the epoch that all of them recover, the decisions of transactions of several
-//      nodes, and the newest change of every key of this node
-//   3. per table: newest checkpoint and changes merged; records made, the index filled in bulk (ordered kinds) or in
-//      parallel (hash kinds). XStore models are trained when the first client asks, as always.
+//      nodes, and the newest change of every key of this node, in a record (latest_changes.h)
+//   3. newest checkpoint and changes merged; records made of the checkpoint's rows, the indexes filled, in bulk
+//   (ordered
+//      kinds) or in parallel (hash kinds; table_rebuilder.h). XStore models are trained when the first client asks, as
+//      always.
 //   4. if files of the newest checkpoint are damaged: 2 and 3 for their tables, with the previous checkpoint. Nothing
 //      is lost then, because the log is kept back to where that one began. Impossible if something between the two
 //      changed without being logged.
 //
-// Memory that it needs in addition to the tables: the newest change of every key in the log that the checkpoint does
-// not have.
+// Memory that it needs in addition to the tables: about 60 bytes for every key in the log, and 24 to 48 for every key
+// of an ordered table.
 #pragma once
 
 #include <cstdint>

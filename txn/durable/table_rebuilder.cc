@@ -1,11 +1,17 @@
 #include "txn/durable/table_rebuilder.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
 #include <functional>
-#include <optional>
+#include <memory>
+#include <span>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/bulk_memory.h"
 #include "base/stop.h"
 #include "base/thread.h"
 #include "txn/access/arena.h"
@@ -17,16 +23,14 @@ namespace gannet::txn {
 namespace {
 
 constexpr double kFill = 0.9;  // as BulkLoader
-constexpr size_t kRecordsPerLease = 4096;
-
-std::string_view AsText(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
+constexpr const char* kMaking = "records were made";
+// Keys whose lookups are in progress at the same time.
+constexpr size_t kAtOnce = 32;
 
 // Runs all of `work` on `threads` threads, until one fails.
 Status RunAll(const std::vector<std::function<Status()>>& work, int threads) {
   std::atomic<size_t> next{0};
-  std::vector<Status> statuses(static_cast<size_t>(std::max(threads, 1)));
+  std::vector<Status> statuses(std::clamp<size_t>(work.size(), 1, static_cast<size_t>(std::max(threads, 1))));
   std::atomic<bool> failed{false};
   const auto run = [&](Status* status) {
     for (size_t i = next++; i < work.size() && !failed.load(); i = next++) {
@@ -46,29 +50,29 @@ Status RunAll(const std::vector<std::function<Status()>>& work, int threads) {
   return absl::OkStatus();
 }
 
-// Takes one lease of a context after another, so that a long load does not hold back the grace period.
-class Leases {
- public:
-  explicit Leases(index::IndexService* service) : service_(service) {}
-  // The context for one record.
-  index::Context& context() {
-    if (used_++ % kRecordsPerLease == 0) {
-      lease_.reset();
-      lease_.emplace(service_);
+// Calls take(key, entry) for the entries [begin, end) of a map. The key is valid during the call.
+template <class Take>
+Status ForKeys(const ChangeMap& map, size_t begin, size_t end, index::KeyKind kind, const Take& take) {
+  constexpr size_t kAhead = 16;
+  for (size_t i = begin; i < end; ++i) {
+    if (kind == index::KeyKind::kBytes && i + kAhead < end && map.at(i + kAhead).used())
+      Prefetch(map.at(i + kAhead).record());
+    const ChangeMap::Entry& entry = map.at(i);
+    if (!entry.used()) continue;
+    if (kind == index::KeyKind::kInteger) {
+      GANNET_RETURN_IF_ERROR(take(Key(entry.number), entry));
+    } else {
+      const index::OwnedKey key = index::LoadKey(entry.record(), kind);
+      GANNET_RETURN_IF_ERROR(take(key.view(), entry));
     }
-    return lease_->context();
   }
-
- private:
-  index::IndexService* service_;
-  size_t used_ = 0;
-  std::optional<index::IndexService::Lease> lease_;
-};
+  return absl::OkStatus();
+}
 
 }  // namespace
 
-bool TableRebuilder::IsSuperseded(const log::CheckpointRecord& record) {
-  const LatestChange* latest = changes_->Find(record.table, AsText(record.key));
+bool TableRebuilder::IsSuperseded(const Table& table, const HashedKey& key, const log::CheckpointRecord& record) const {
+  const ChangeMap::Entry* latest = changes_->Find(table, key);
   if (latest == nullptr) return false;
   // In epochs that the checkpoint may have seen, the version decides. Changes of later epochs are newer, those of
   // earlier ones are in it.
@@ -76,31 +80,22 @@ bool TableRebuilder::IsSuperseded(const log::CheckpointRecord& record) {
   return latest->epoch >= checkpoint_.begin_epoch && latest->version >= record.version;
 }
 
-StatusOr<rdma::GlobalAddress> TableRebuilder::MakeRecord(index::Context& context, const Table& table,
-                                                         std::string_view key_bytes, std::string_view payload) {
-  GANNET_RETURN_IF_ERROR(CheckStop(local_->options.stop, "records were made"));
-  const TableOptions& options = table.options();
-  const bool key_fits = options.key_kind == index::KeyKind::kInteger ? key_bytes.size() == index::kIntegerKeyBytes
-                                                                     : key_bytes.size() <= options.max_key_bytes;
-  if (!key_fits || !table.MayHaveHad(payload.size())) {
-    return absl::DataLossError(absl::StrCat(directory_, " has a record of table '", table.name(), "' with a key of ",
-                                            key_bytes.size(), " and a payload of ", payload.size(),
-                                            " bytes, which do not fit the table"));
+template <class Take>
+Status TableRebuilder::TakeUnchanged(const Table& table, std::span<const log::CheckpointRecord> records,
+                                     const Take& take) {
+  GANNET_RETURN_IF_ERROR(CheckStop(local_->options.stop, kMaking));
+  std::vector<HashedKey> keys;
+  keys.reserve(records.size());
+  for (const log::CheckpointRecord& record : records) {
+    GANNET_RETURN_IF_ERROR(CheckFits(table, directory_, record.key.size(), record.payload.size()));
+    keys.push_back(changes_->Hashed(KeyFromRedo(table.options().key_kind, record.key)));
+    changes_->PrefetchFor(table, keys.back());
+    table.local_index().PrefetchFor(keys.back().key);
   }
-  std::string widened;
-  if (!options.variable_length && payload.size() < table.payload_bytes()) [[unlikely]] {
-    widened.assign(payload);
-    widened.resize(table.payload_bytes(), '\0');
-    payload = widened;
+  for (size_t i = 0; i < records.size(); ++i) {
+    if (!IsSuperseded(table, keys[i], records[i])) GANNET_RETURN_IF_ERROR(take(keys[i].key, records[i]));
   }
-  const Key key = KeyFromRedo(options.key_kind, std::as_bytes(std::span(key_bytes)));
-  StatusOr<NewRecord> made =
-      MakeLockedRecord(*context.slab, table.id(), key, std::as_bytes(std::span(payload)), OwnerBits(0, 0));
-  if (!made.ok()) return made.status();
-  StoreWord(made->block, NextState(made->state, false));
-  records_.fetch_add(1, std::memory_order_relaxed);
-  bytes_[table.id()].fetch_add(BlockBytesOf(key, payload.size()), std::memory_order_relaxed);
-  return local_->node.AddressOf(made->block);
+  return absl::OkStatus();
 }
 
 // Null if damage is not to be left out: then the first damage ends the reading.
@@ -125,140 +120,275 @@ bool TableRebuilder::IsGivenUp(const Table& table) {
   return !damages_[table.id()].ok();
 }
 
-void TableRebuilder::Discard(index::Context& context, const Table& table, rdma::GlobalAddress record) {
-  std::byte* block = local_->Direct(record);
-  const index::RecordMeta meta = index::LoadMeta(block);
-  const index::OwnedKey key = index::LoadKey(block, table.options().key_kind);
-  MarkAbsent(block, RecordLines(key.view(), meta.payload_bytes), LoadWord(block));
-  context.slab->Free(block, index::RecordBytes(key.view().size(), meta.payload_bytes));
-  bytes_[table.id()].fetch_sub(BlockBytesOf(key.view(), meta.payload_bytes), std::memory_order_relaxed);
-  records_.fetch_sub(1, std::memory_order_relaxed);
-}
-
 // ---------------------------------------------------------------------------------------------------------------------
-// Ordered tables: the checkpoint's records come in key order, and so do the sorted changes. Merged, they are the input
-// of LocalIndex::BulkLoad.
+// Ordered tables: the checkpoint's records come in key order. The changes are sorted and merged with them, and are the
+// input of LocalIndex::BulkLoad.
 
-class TableRebuilder::OrderedRebuild {
+class TableRebuilder::OrderedTable {
  public:
-  OrderedRebuild(TableRebuilder* owner, const Table& table)
-      : owner_(owner),
-        table_(table),
-        changes_(owner->changes_->Sorted(table.id(), 0, LatestChanges::kParts)),
-        leases_(&owner->local_->indexes) {
-    size_t records = changes_.size();
+  OrderedTable(TableRebuilder* owner, const Table* table)
+      : owner_(owner), table_(table), size_(owner->changes_->size(*table)), parts_(owner->changes_->parts()) {
     for (const log::CheckpointFile& file : owner->checkpoint_.files) {
-      if (file.table == table.id()) records += std::min(file.records, file.bytes);  // whatever a damaged file says
+      if (file.table == table->id()) files_.emplace_back().file = &file;
     }
-    entries_.reserve(records);
+    ChooseRanges();
   }
 
-  Status AddCheckpointed(const log::CheckpointRecord& record) {
-    const RedoKeyView key(AsText(record.key));
-    GANNET_RETURN_IF_ERROR(AddChangesBelow(&key));
-    if (next_ < changes_.size() && changes_[next_].first == key) {
-      if (owner_->IsSuperseded(record)) return absl::OkStatus();  // the change comes with the next call
-      ++next_;
-    }
-    return Add(key.bytes(), AsText(record.payload));
-  }
-  // Adds all that are left if `limit` is null.
-  Status AddChangesBelow(const RedoKeyView* limit) {
-    constexpr size_t kAhead = 8;
-    for (; next_ < changes_.size() && (limit == nullptr || changes_[next_].first < *limit); ++next_) {
-      if (next_ + 2 * kAhead < changes_.size()) __builtin_prefetch(changes_[next_ + 2 * kAhead].second);
-      if (next_ + kAhead < changes_.size()) __builtin_prefetch(changes_[next_ + kAhead].second->payload);
-      const auto& [key, change] = changes_[next_];
-      if (!change->removed) GANNET_RETURN_IF_ERROR(Add(key.bytes(), change->bytes()));
-    }
-    return absl::OkStatus();
-  }
-  Status Finish() {
-    GANNET_RETURN_IF_ERROR(AddChangesBelow(nullptr));
-    return table_.local_index().BulkLoad(leases_.context(), entries_, kFill);
-  }
-  // Called instead of Finish.
-  void GiveUp() {
-    for (const index::LoadEntry& entry : entries_) owner_->Discard(leases_.context(), table_, entry.record);
-  }
+  const Table& table() const { return *table_; }
+  size_t size() const { return size_; }  // of the changes
+  size_t files() const { return files_.size(); }
+  size_t ranges() const { return splitters_.size() + 1; }
+
+  // Round 1, in any order: each file, each part.
+  Status LoadFile(size_t i);
+  Status CountPart(size_t part);
+  // After round 1: if the table was given up, or else.
+  void GiveUp();
+  void PlaceRanges();
+  // Round 2, in any order: each part. Drops its changes.
+  Status TakePart(size_t part);
+  // Round 3, in any order: each range.
+  Status SortRange(size_t range);
+  // Round 4.
+  Status Build();
 
  private:
-  Status Add(std::string_view key, std::string_view payload) {
-    const StatusOr<rdma::GlobalAddress> record = owner_->MakeRecord(leases_.context(), table_, key, payload);
-    if (!record.ok()) return record.status();
-    entries_.push_back({arena_.Keep(KeyFromRedo(table_.options().key_kind, std::as_bytes(std::span(key)))), *record});
-    return absl::OkStatus();
+  static constexpr size_t kKeysPerRange = size_t{16} << 10;  // a core's second-level cache holds them
+  static constexpr size_t kMostRanges = 1024;
+  static constexpr size_t kSamplesPerRange = 16;
+
+  struct FileLoad {
+    const log::CheckpointFile* file = nullptr;
+    std::vector<index::LoadEntry> entries{};
+    Arena arena{};  // the bytes of their keys
+  };
+  struct PartRanges {
+    std::vector<uint16_t> of_keys{};  // the range of each key that is not removed, in the order of the map
+    std::vector<size_t> places{};     // of each range: how many keys; from PlaceRanges on where they begin in changes()
+    Arena arena{};                    // the bytes of keys
+  };
+
+  void ChooseRanges();
+  // The number of splitters that are not above the key.
+  size_t RangeOf(const Key& key) const {
+    if (key.kind() == index::KeyKind::kInteger) {
+      size_t range = 0;
+      for (size_t step = std::bit_floor(numbers_.size()); step != 0; step /= 2) {
+        const bool above = range + step > numbers_.size() || numbers_[range + step - 1] > key.integer();
+        range += above ? 0 : step;
+      }
+      return range;
+    }
+    const auto below = [](const Key& a, const index::OwnedKey& splitter) { return a < splitter.view(); };
+    return static_cast<size_t>(std::upper_bound(splitters_.begin(), splitters_.end(), key, below) - splitters_.begin());
   }
+  // The entries of all changes; sorted after round 3.
+  std::span<index::LoadEntry> changes() const {
+    return {reinterpret_cast<index::LoadEntry*>(memory_.data()), range_begins_.back()};
+  }
+  std::vector<index::LoadEntry> Merged(RecordMaker* maker);
 
   TableRebuilder* owner_;
-  const Table& table_;
-  const std::vector<LatestChanges::Change> changes_;
-  size_t next_ = 0;
-  std::vector<index::LoadEntry> entries_;
-  Arena arena_;  // the bytes of their keys
-  Leases leases_;
+  const Table* table_;
+  size_t size_;
+  std::vector<FileLoad> files_;
+  std::vector<index::OwnedKey> splitters_;  // least keys of the ranges after the first
+  std::vector<uint64_t> numbers_;           // the same, if they are integers
+  std::vector<PartRanges> parts_;
+  std::vector<size_t> range_begins_{0};  // in changes()
+  BulkMemory memory_;                    // of changes(); not a vector, which would fill it first
+  static_assert(std::is_trivially_copyable_v<index::LoadEntry>);
 };
 
-Status TableRebuilder::RebuildOrdered(const Table& table) {
-  OrderedRebuild rebuild(this, table);
-  for (const log::CheckpointFile& file : checkpoint_.files) {
-    if (file.table != table.id()) continue;
-    const Status read = log::ReadCheckpointFile(
-        *files_, directory_, checkpoint_.id, file,
-        [&](const log::CheckpointRecord& record) { return rebuild.AddCheckpointed(record); }, DamageNoter(file));
-    if (read.ok()) continue;
-    if (!absl::IsCancelled(read)) rebuild.GiveUp();
-    return GiveUpIfDamaged(table, read);
+// Takes a few keys of each part for the splitters.
+void TableRebuilder::OrderedTable::ChooseRanges() {
+  const size_t ranges = std::min(size_ / kKeysPerRange, kMostRanges);
+  if (ranges < 2) return;
+  const size_t step = std::max<size_t>(1, size_ / (ranges * kSamplesPerRange));
+  std::vector<index::OwnedKey> samples;
+  for (size_t part = 0; part < parts_.size(); ++part) {
+    const ChangeMap* map = owner_->changes_->MapOf(*table_, part);
+    if (map == nullptr) continue;
+    for (size_t i = 0; i < map->capacity(); i += step) {
+      const ChangeMap::Entry& entry = map->at(i);
+      if (!entry.used()) continue;
+      if (table_->options().key_kind == index::KeyKind::kInteger) {
+        samples.emplace_back(Key(entry.number));
+      } else {
+        samples.push_back(index::LoadKey(entry.record(), index::KeyKind::kBytes));
+      }
+    }
   }
-  return rebuild.Finish();
+  if (samples.size() < ranges) return;
+  std::sort(samples.begin(), samples.end(),
+            [](const index::OwnedKey& a, const index::OwnedKey& b) { return a.view() < b.view(); });
+  for (size_t i = 1; i < ranges; ++i) {
+    splitters_.push_back(samples[i * samples.size() / ranges]);
+    if (table_->options().key_kind == index::KeyKind::kInteger) numbers_.push_back(splitters_.back().integer());
+  }
+}
+
+Status TableRebuilder::OrderedTable::LoadFile(size_t i) {
+  if (owner_->IsGivenUp(*table_)) return absl::OkStatus();
+  FileLoad& load = files_[i];
+  RecordMaker maker(owner_->local_, owner_->counts_);
+  load.entries.reserve(std::min(load.file->records, load.file->bytes));  // whatever a damaged file says
+  const auto take = [&](const Key& key, const log::CheckpointRecord& record) -> Status {
+    const StatusOr<std::byte*> made = maker.Make(*table_, key, record.payload);
+    if (!made.ok()) return made.status();
+    load.entries.push_back({load.arena.Keep(key), maker.AddressOf(*made)});
+    return absl::OkStatus();
+  };
+  const Status read = log::ReadCheckpointFile(
+      *owner_->files_, owner_->directory_, owner_->checkpoint_.id, *load.file,
+      [&](std::span<const log::CheckpointRecord> records) { return owner_->TakeUnchanged(*table_, records, take); },
+      owner_->DamageNoter(*load.file));
+  return owner_->GiveUpIfDamaged(*table_, read);
+}
+
+Status TableRebuilder::OrderedTable::CountPart(size_t part) {
+  GANNET_RETURN_IF_ERROR(CheckStop(owner_->local_->options.stop, kMaking));
+  PartRanges& result = parts_[part];
+  result.places.resize(ranges());
+  const ChangeMap* map = owner_->changes_->MapOf(*table_, part);
+  if (map == nullptr) return absl::OkStatus();
+  result.of_keys.reserve(map->size());
+  const auto count = [&](const Key& key, const ChangeMap::Entry& entry) {
+    if (entry.removed()) return absl::OkStatus();
+    result.of_keys.push_back(static_cast<uint16_t>(RangeOf(key)));
+    ++result.places[result.of_keys.back()];
+    return absl::OkStatus();
+  };
+  return ForKeys(*map, 0, map->capacity(), table_->options().key_kind, count);
+}
+
+void TableRebuilder::OrderedTable::GiveUp() {
+  RecordMaker maker(owner_->local_, owner_->counts_);
+  for (const FileLoad& load : files_) {
+    for (const index::LoadEntry& entry : load.entries) maker.Discard(*table_, owner_->local_->Direct(entry.record));
+  }
+}
+
+// Of each range, the parts' keys lie one after the other.
+void TableRebuilder::OrderedTable::PlaceRanges() {
+  size_t place = 0;
+  for (size_t range = 0; range < ranges(); ++range) {
+    for (PartRanges& part : parts_) place += std::exchange(part.places[range], place);
+    range_begins_.push_back(place);
+  }
+  if (place > 0) memory_ = BulkMemory(place * sizeof(index::LoadEntry));
+}
+
+Status TableRebuilder::OrderedTable::TakePart(size_t part) {
+  GANNET_RETURN_IF_ERROR(CheckStop(owner_->local_->options.stop, kMaking));
+  const ChangeMap* map = owner_->changes_->MapOf(*table_, part);
+  if (map == nullptr) return absl::OkStatus();
+  PartRanges& its = parts_[part];
+  const std::span<index::LoadEntry> to = changes();
+  size_t i = 0;
+  const auto take = [&](const Key& key, const ChangeMap::Entry& entry) {
+    if (entry.removed()) return absl::OkStatus();
+    const size_t range = its.of_keys[i++];
+    to[its.places[range]++] = {its.arena.Keep(key), owner_->local_->node.AddressOf(entry.record())};
+    return absl::OkStatus();
+  };
+  GANNET_RETURN_IF_ERROR(ForKeys(*map, 0, map->capacity(), table_->options().key_kind, take));
+  its.of_keys = {};
+  RecordMaker maker(owner_->local_, owner_->counts_);
+  owner_->changes_->Drop(*table_, part, &maker);
+  return absl::OkStatus();
+}
+
+Status TableRebuilder::OrderedTable::SortRange(size_t range) {
+  GANNET_RETURN_IF_ERROR(CheckStop(owner_->local_->options.stop, kMaking));
+  const std::span<index::LoadEntry> entries =
+      changes().subspan(range_begins_[range], range_begins_[range + 1] - range_begins_[range]);
+  if (table_->options().key_kind == index::KeyKind::kInteger) {
+    std::sort(entries.begin(), entries.end(),
+              [](const index::LoadEntry& a, const index::LoadEntry& b) { return a.key.integer() < b.key.integer(); });
+  } else {
+    std::sort(entries.begin(), entries.end(),
+              [](const index::LoadEntry& a, const index::LoadEntry& b) { return a.key < b.key; });
+  }
+  return absl::OkStatus();
+}
+
+// If both have a key, the log's change of it does not supersede the checkpoint's.
+std::vector<index::LoadEntry> TableRebuilder::OrderedTable::Merged(RecordMaker* maker) {
+  size_t loaded = 0;
+  for (const FileLoad& load : files_) loaded += load.entries.size();
+  std::vector<index::LoadEntry> merged;
+  merged.reserve(loaded + changes().size());
+  auto change = changes().begin();
+  const auto end = changes().end();
+  for (FileLoad& load : files_) {
+    for (const index::LoadEntry& entry : load.entries) {
+      for (; change != end && change->key < entry.key; ++change) merged.push_back(*change);
+      if (change != end && change->key == entry.key) {
+        maker->Discard(*table_, owner_->local_->Direct(change->record));
+        ++change;
+      }
+      merged.push_back(entry);
+    }
+    load.entries = {};
+  }
+  merged.insert(merged.end(), change, end);
+  memory_ = {};
+  range_begins_ = {0};
+  return merged;
+}
+
+Status TableRebuilder::OrderedTable::Build() {
+  RecordMaker maker(owner_->local_, owner_->counts_);
+  if (files_.empty()) return table_->local_index().BulkLoad(maker.context(), changes(), kFill);
+  const std::vector<index::LoadEntry> entries = Merged(&maker);
+  return table_->local_index().BulkLoad(maker.context(), entries, kFill);
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Tables without order: any order, by several threads. A checkpoint may have a record twice (because its bucket split
 // during the walk). Then both have the same version, or the log has a newer one.
 
-Status TableRebuilder::AddToUnordered(index::Context& context, const Table& table, std::string_view key,
-                                      std::string_view payload) {
-  const Key view = KeyFromRedo(table.options().key_kind, std::as_bytes(std::span(key)));
-  if (!table.local_index().Find(view).record.is_null()) return absl::OkStatus();
-  const StatusOr<rdma::GlobalAddress> record = MakeRecord(context, table, key, payload);
-  if (!record.ok()) return record.status();
-  const StatusOr<index::Change> change = table.local_index().Insert(context, view, *record, nullptr);
+Status TableRebuilder::AddToUnordered(RecordMaker* maker, const Table& table, const Key& key, std::byte* record) {
+  const StatusOr<index::Change> change =
+      table.local_index().Insert(maker->context(), key, maker->AddressOf(record), nullptr);
   if (!absl::IsAlreadyExists(change.status())) return change.status();
-  Discard(context, table, *record);  // another thread was faster
+  maker->Discard(table, record);
   return absl::OkStatus();
 }
 
 Status TableRebuilder::LoadUnorderedFile(const Table& table, const log::CheckpointFile& file) {
   if (IsGivenUp(table)) return absl::OkStatus();
-  Leases leases(&local_->indexes);
+  RecordMaker maker(local_, counts_);
+  const auto take = [&](const Key& key, const log::CheckpointRecord& record) -> Status {
+    const StatusOr<std::byte*> made = maker.Make(table, key, record.payload);
+    return made.ok() ? AddToUnordered(&maker, table, key, *made) : made.status();
+  };
   const Status read = log::ReadCheckpointFile(
       *files_, directory_, checkpoint_.id, file,
-      [&](const log::CheckpointRecord& record) -> Status {
-        if (IsSuperseded(record)) return absl::OkStatus();
-        return AddToUnordered(leases.context(), table, AsText(record.key), AsText(record.payload));
-      },
+      [&](std::span<const log::CheckpointRecord> records) { return TakeUnchanged(table, records, take); },
       DamageNoter(file));
   return GiveUpIfDamaged(table, read);
 }
 
 // A walk may miss entries if buckets split or merge during it, so this repeats it until nothing is left.
 Status TableRebuilder::Empty(const Table& table) {
+  RecordMaker maker(local_, counts_);
   std::vector<rdma::GlobalAddress> records;
   for (bool empty = false; !empty;) {
     empty = true;
     index::WalkPosition position;
     for (bool more = true; more;) {
       records.clear();
-      index::IndexService::Lease lease(&local_->indexes);
+      maker.context();  // stays inside the epoch
       more = table.local_index().Walk(&position, &records);
       for (const rdma::GlobalAddress record : records) {
-        const std::byte* block = local_->Direct(record);
+        std::byte* block = local_->Direct(record);
         const index::OwnedKey key = index::LoadKey(block, table.options().key_kind);
-        const StatusOr<index::Change> removed = table.local_index().Remove(lease.context(), key.view(), record);
+        const StatusOr<index::Change> removed = table.local_index().Remove(maker.context(), key.view(), record);
         if (absl::IsNotFound(removed.status())) continue;  // found twice
         if (!removed.ok()) return removed.status();
-        Discard(lease.context(), table, record);
+        maker.Discard(table, block);
         empty = false;
       }
     }
@@ -268,19 +398,32 @@ Status TableRebuilder::Empty(const Table& table) {
 
 // Called after the checkpoint's files: their content is at least as new as a change that does not supersede it.
 Status TableRebuilder::AddUnorderedChanges(const Table& table, size_t part) {
-  Leases leases(&local_->indexes);
-  // In key order: the map's own order depends on which thread was faster, and so would the layout of the table.
-  for (const auto& [key, change] : changes_->Sorted(table.id(), part, part + 1)) {
-    if (!change->removed) GANNET_RETURN_IF_ERROR(AddToUnordered(leases.context(), table, key.bytes(), change->bytes()));
+  const ChangeMap* map = changes_->MapOf(table, part);
+  if (map == nullptr) return absl::OkStatus();
+  const index::KeyKind kind = table.options().key_kind;
+  RecordMaker maker(local_, counts_);
+  for (size_t begin = 0; begin < map->capacity(); begin += kAtOnce) {
+    GANNET_RETURN_IF_ERROR(CheckStop(local_->options.stop, kMaking));
+    const size_t end = std::min(begin + kAtOnce, map->capacity());
+    const auto prefetch = [&](const Key& key, const ChangeMap::Entry& entry) {
+      if (!entry.removed()) table.local_index().PrefetchFor(key);
+      return absl::OkStatus();
+    };
+    const auto add = [&](const Key& key, const ChangeMap::Entry& entry) {
+      return entry.removed() ? absl::OkStatus() : AddToUnordered(&maker, table, key, entry.record());
+    };
+    GANNET_RETURN_IF_ERROR(ForKeys(*map, begin, end, kind, prefetch));
+    GANNET_RETURN_IF_ERROR(ForKeys(*map, begin, end, kind, add));
   }
+  changes_->Drop(table, part, &maker);
   return absl::OkStatus();
 }
 
-Status TableRebuilder::LoadFiles(const std::vector<const Table*>& tables, int threads) {
-  std::vector<std::function<Status()>> work;
-  for (const Table* table : tables) {
-    if (table->index_traits().keeps_order) work.emplace_back([this, table] { return RebuildOrdered(*table); });
-  }
+// ---------------------------------------------------------------------------------------------------------------------
+
+// Adds the pieces of work that read the checkpoint's files.
+Status TableRebuilder::AddFiles(const std::vector<const Table*>& tables, std::vector<OrderedTable>* ordered,
+                                Work* work) {
   for (const log::CheckpointFile& file : checkpoint_.files) {
     const Table* table = local_->TableById(file.table);
     if (table == nullptr) {
@@ -288,27 +431,55 @@ Status TableRebuilder::LoadFiles(const std::vector<const Table*>& tables, int th
           absl::StrCat(directory_, ": the checkpoint has a table ", file.table, " that the manifest does not name"));
     }
     if (!table->index_traits().keeps_order && std::ranges::find(tables, table) != tables.end()) {
-      work.emplace_back([this, table, &file] { return LoadUnorderedFile(*table, file); });
+      work->emplace_back([this, table, &file] { return LoadUnorderedFile(*table, file); });
     }
   }
-  return RunAll(work, threads);
-}
-
-Status TableRebuilder::AddChanges(const std::vector<const Table*>& tables, int threads) {
-  std::vector<std::function<Status()>> work;
-  for (const Table* table : tables) {
-    if (table->index_traits().keeps_order || IsGivenUp(*table)) continue;
-    for (size_t part = 0; part < LatestChanges::kParts; ++part) {
-      work.emplace_back([this, table, part] { return AddUnorderedChanges(*table, part); });
-    }
+  for (OrderedTable& table : *ordered) {
+    for (size_t i = 0; i < table.files(); ++i) work->emplace_back([&table, i] { return table.LoadFile(i); });
   }
-  return RunAll(work, threads);
+  return absl::OkStatus();
 }
 
 Status TableRebuilder::Rebuild(const std::vector<const Table*>& tables, int threads,
                                std::vector<DamagedTable>* damaged) {
-  GANNET_RETURN_IF_ERROR(LoadFiles(tables, threads));
-  GANNET_RETURN_IF_ERROR(AddChanges(tables, threads));
+  std::vector<OrderedTable> ordered;
+  for (const Table* table : tables) {
+    if (table->index_traits().keeps_order) ordered.emplace_back(this, table);
+  }
+  std::ranges::sort(ordered, std::ranges::greater(), &OrderedTable::size);
+  const size_t parts = changes_->parts();
+  Work work;
+  const auto for_each = [&work](std::vector<OrderedTable>* all, size_t n, Status (OrderedTable::*piece)(size_t)) {
+    for (OrderedTable& table : *all) {
+      for (size_t i = 0; i < n; ++i) work.emplace_back([&table, i, piece] { return (table.*piece)(i); });
+    }
+  };
+  GANNET_RETURN_IF_ERROR(AddFiles(tables, &ordered, &work));
+  for_each(&ordered, parts, &OrderedTable::CountPart);
+  GANNET_RETURN_IF_ERROR(RunAll(std::exchange(work, {}), threads));
+
+  std::erase_if(ordered, [this](OrderedTable& table) {
+    if (!IsGivenUp(table.table())) return false;
+    table.GiveUp();
+    return true;
+  });
+  for (OrderedTable& table : ordered) table.PlaceRanges();
+  for_each(&ordered, parts, &OrderedTable::TakePart);
+  GANNET_RETURN_IF_ERROR(RunAll(std::exchange(work, {}), threads));
+
+  for (OrderedTable& table : ordered) {
+    for (size_t range = 0; range < table.ranges(); ++range)
+      work.emplace_back([&table, range] { return table.SortRange(range); });
+  }
+  GANNET_RETURN_IF_ERROR(RunAll(std::exchange(work, {}), threads));
+
+  for (OrderedTable& table : ordered) work.emplace_back([&table] { return table.Build(); });
+  for (const Table* table : tables) {
+    if (table->index_traits().keeps_order || IsGivenUp(*table)) continue;
+    for (size_t part = 0; part < parts; ++part)
+      work.emplace_back([this, table, part] { return AddUnorderedChanges(*table, part); });
+  }
+  GANNET_RETURN_IF_ERROR(RunAll(work, threads));
   for (const Table* table : tables) {
     if (!IsGivenUp(*table)) continue;
     if (!table->index_traits().keeps_order) GANNET_RETURN_IF_ERROR(Empty(*table));
@@ -324,10 +495,8 @@ Status TableRebuilder::Salvage(const std::vector<const Table*>& tables, int thre
   return damaged.empty() ? absl::OkStatus() : damaged.front().damage;  // not covered by a checksum: it does not fit
 }
 
-void TableRebuilder::Count(RecoveryReport* report) {
-  report->records += records_.load();
+void TableRebuilder::Report(RecoveryReport* report) const {
   report->damages.insert(report->damages.end(), left_out_.begin(), left_out_.end());
-  for (size_t i = 0; i < bytes_.size(); ++i) local_->record_bytes.Settle(static_cast<TableId>(i), bytes_[i].load());
 }
 
 }  // namespace gannet::txn

@@ -1,7 +1,15 @@
 // Step 3 of recovery (recovery.h): the tables of one node from its checkpoint and the newest changes of its log.
+//
+// All threads work on all tables at once, in four rounds:
+//
+//   1. the files of the checkpoint: records are made of what the log has not changed; and the parts of the changes of
+//      ordered tables: how many keys are in which of some ranges of about the same size
+//   2. the parts again: their keys are put into these ranges
+//   3. the ranges: each is sorted
+//   4. the ordered tables, largest first: the index of each is built from the sorted keys by one thread, while the
+//      others put the parts of the changes of the other tables into their indexes
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -15,6 +23,7 @@
 #include "log/file/file_system.h"
 #include "txn/database.h"
 #include "txn/durable/latest_changes.h"
+#include "txn/durable/record_maker.h"
 #include "txn/session/local_node.h"
 
 namespace gannet::txn {
@@ -27,61 +36,57 @@ struct DamagedTable {
 
 class TableRebuilder {
  public:
-  // All must outlive this.
+  // All must outlive this. `changes` has those of the tables that are rebuilt.
   TableRebuilder(const LocalNode* local, log::FileSystem* files, const std::string& directory,
-                 const log::CheckpointDescription& checkpoint, LatestChanges* changes)
+                 const log::CheckpointDescription& checkpoint, LatestChanges* changes, RecordCounts* counts)
       : local_(local),
         files_(files),
         directory_(directory),
         checkpoint_(checkpoint),
         changes_(changes),
-        damages_(local->tables.id_bound()),
-        bytes_(local->tables.id_bound()) {}
+        counts_(counts),
+        damages_(local->tables.id_bound()) {}
 
-  // Fills `tables`, which are empty, with `threads` threads. The pieces of work are ordered tables, and files and parts
-  // of hash tables. Tables with a damaged file are empty afterwards, and listed in *damaged.
+  // Fills `tables`, which are empty, with `threads` threads. Tables with a damaged file are empty afterwards, and
+  // listed in *damaged; only their changes are still there.
   Status Rebuild(const std::vector<const Table*>& tables, int threads, std::vector<DamagedTable>* damaged);
-  // The same, but leaves out damaged blocks, which Count reports.
+  // The same, but leaves out damaged blocks, which Report lists.
   Status Salvage(const std::vector<const Table*>& tables, int threads);
-  // Adds the results to the report and the database's counters. Call it once, at the end.
-  void Count(RecoveryReport* report);
+  // Adds the damages that were left out.
+  void Report(RecoveryReport* report) const;
 
  private:
-  class OrderedRebuild;
+  class OrderedTable;
   using OnDamage = std::function<void(uint64_t offset, const std::string& what)>;
+  using Work = std::vector<std::function<Status()>>;
 
-  Status LoadFiles(const std::vector<const Table*>& tables, int threads);
-  Status AddChanges(const std::vector<const Table*>& tables, int threads);
   // Ok if `status` says that a file is damaged: the table is then given up, and the others continue.
   Status GiveUpIfDamaged(const Table& table, const Status& status);
   bool IsGivenUp(const Table& table);
-  // Frees a record that no other thread has seen and that is in no index.
-  void Discard(index::Context& context, const Table& table, rdma::GlobalAddress record);
-  // Removes everything from a hash table.
+  // Removes everything from a table without order.
   Status Empty(const Table& table);
   OnDamage DamageNoter(const log::CheckpointFile& file);
 
-  Status RebuildOrdered(const Table& table);
+  Status AddFiles(const std::vector<const Table*>& tables, std::vector<OrderedTable>* ordered, Work* work);
   Status LoadUnorderedFile(const Table& table, const log::CheckpointFile& file);
   Status AddUnorderedChanges(const Table& table, size_t part);
-  // Makes a committed record in this node's memory; InvalidArgument if it does not fit the table.
-  StatusOr<rdma::GlobalAddress> MakeRecord(index::Context& context, const Table& table, std::string_view key,
-                                           std::string_view payload);
-  Status AddToUnordered(index::Context& context, const Table& table, std::string_view key, std::string_view payload);
+  Status AddToUnordered(RecordMaker* maker, const Table& table, const index::Key& key, std::byte* record);
   // True if the log has a newer change of the key than the checkpoint.
-  bool IsSuperseded(const log::CheckpointRecord& record);
+  bool IsSuperseded(const Table& table, const HashedKey& key, const log::CheckpointRecord& record) const;
+  // Calls take(key, record) for those of the records of a table that are not superseded.
+  template <class Take>
+  Status TakeUnchanged(const Table& table, std::span<const log::CheckpointRecord> records, const Take& take);
 
   const LocalNode* local_;
   log::FileSystem* files_;
   std::string directory_;
   const log::CheckpointDescription& checkpoint_;
   LatestChanges* changes_;
+  RecordCounts* counts_;
   bool salvage_ = false;
-  std::atomic<uint64_t> records_{0};
   Mutex mutex_;                  // guards the next two
   std::vector<Status> damages_;  // by table: why it was given up
   std::vector<std::string> left_out_;
-  std::vector<std::atomic<int64_t>> bytes_;  // of records, by table
 };
 
 }  // namespace gannet::txn

@@ -28,6 +28,20 @@ StatusOr<NewRecord> MakeLockedRecord(rdma::SlabCache& slab, TableId table, const
   return NewRecord{*block, state};
 }
 
+void RewriteRecord(std::byte* record, const Key& key, std::span<const std::byte> payload) {
+  const uint64_t state = LoadWord(record);
+  StoreWord(record, Locked(state, OwnerBits(0, 0)));
+  const size_t lines = RecordLines(key, payload.size());
+  rdma::BeginWrite(record, lines);
+  index::RecordMeta meta = index::LoadMeta(record);
+  if (meta.payload_bytes != payload.size()) {
+    meta.payload_bytes = static_cast<uint32_t>(payload.size());
+    index::StoreHeader(record, meta, key);
+  }
+  rdma::CopyIn(record, index::PayloadDataOffset(key.size()), payload);
+  rdma::EndWrite(record, lines, NextState(state, false));
+}
+
 void MakeLockedImage(std::span<std::byte> image, TableId table, const Key& key, std::span<const std::byte> payload,
                      uint16_t incarnation, uint64_t state, uint64_t owner_bits) {
   index::StoreHeader(image.data(),

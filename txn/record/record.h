@@ -50,8 +50,11 @@ StatusOr<NewRecord> MakeLockedRecord(rdma::SlabCache& slab, TableId table, const
                                      std::span<const std::byte> payload, uint64_t owner_bits,
                                      uint64_t above_version = 0);
 
-// Makes such a record in an image, for a block whose first word is `state`, which is absent. image.size(): the lines of
-// the record.
+// Gives a record that no index and no other node leads to another payload, which needs a block of the same size.
+void RewriteRecord(std::byte* record, const Key& key, std::span<const std::byte> payload);
+
+// Makes a record as MakeLockedRecord does, but in an image, for a block whose first word is `state`, which is absent.
+// image.size(): the lines of the record.
 void MakeLockedImage(std::span<std::byte> image, TableId table, const Key& key, std::span<const std::byte> payload,
                      uint16_t incarnation, uint64_t state, uint64_t owner_bits);
 

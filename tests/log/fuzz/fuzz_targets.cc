@@ -65,8 +65,12 @@ void RepairCheckpoint(Bytes file) {
 
 void ReadTransactions(std::span<const std::byte> body, uint32_t version) {
   TransactionDecoder decoder(body, version);
+  std::vector<ChangeView> decoded;
   while (true) {
-    const StatusOr<bool> more = decoder.Next();
+    const size_t before = decoded.size();
+    const StatusOr<bool> more = decoder.Next(&decoded);
+    GANNET_CHECK(decoded.size() == before + (more.ok() && *more ? decoder.changes() : 0), "%d after %d", decoded.size(),
+                 before);
     GANNET_CHECK(decoder.consumed() <= body.size(), "%d of %d", decoder.consumed(), body.size());
     if (!more.ok()) {
       GANNET_CHECK(absl::IsDataLoss(more.status()), "%s", more.status().ToString());
@@ -105,10 +109,12 @@ void ReadCheckpoint(std::span<const std::byte> bytes) {
   const CheckpointFile file{.name = "file", .table = 1, .bytes = bytes.size(), .records = 1, .crc = 0};
   uint64_t records = 0;
   uint64_t damages = 0;
-  const auto visit = [&](const CheckpointRecord& record) {
-    Touch(record.key);
-    Touch(record.payload);
-    ++records;
+  const auto visit = [&](std::span<const CheckpointRecord> some) {
+    for (const CheckpointRecord& record : some) {
+      Touch(record.key);
+      Touch(record.payload);
+    }
+    records += some.size();
     return absl::OkStatus();
   };
   const auto damaged = [&](uint64_t, const std::string&) { ++damages; };

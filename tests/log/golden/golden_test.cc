@@ -83,11 +83,12 @@ TEST_P(GoldenTest, ManifestAndCheckpoint) {
   EXPECT_EQ(checkpoint.files.size(), 2u);
 
   std::vector<GoldenRecord> records;
-  const auto visit = [&](const CheckpointRecord& record) {
+  const auto visit = [&](std::span<const CheckpointRecord> some) {
     const auto text = [](std::span<const std::byte> bytes) {
       return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     };
-    records.push_back({record.table, record.epoch, record.version, text(record.key), text(record.payload)});
+    for (const CheckpointRecord& record : some)
+      records.push_back({record.table, record.epoch, record.version, text(record.key), text(record.payload)});
     return absl::OkStatus();
   };
   for (const CheckpointFile& file : checkpoint.files) {
