@@ -315,7 +315,7 @@ Status Access::AppendFound(const Table& table, absl::FunctionRef<Status(index::S
   constexpr size_t kRowsAhead = 32;
   const size_t key_bytes = table.options().key_kind == index::KeyKind::kInteger ? index::kIntegerKeyBytes : 0;
   const bool second_line =
-      !options.keys_only && PayloadDataOffset(key_bytes) + table.options().payload_bytes > rdma::kLineDataBytes;
+      !options.keys_only && PayloadDataOffset(key_bytes) + table.payload_bytes() > rdma::kLineDataBytes;
   const size_t first_row = rows->rows_.size();
   const size_t first_byte = rows->bytes_.size();
   for (int looks = 0; looks < kLookAgain; ++looks) {

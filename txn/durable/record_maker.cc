@@ -46,10 +46,11 @@ void RecordMaker::NextLease() {
 }
 
 std::span<const std::byte> RecordMaker::Widened(const Table& table, std::span<const std::byte> payload) {
-  if (table.options().variable_length || payload.size() >= table.payload_bytes()) [[likely]]
+  const size_t wanted = table.payload_bytes();
+  if (table.options().variable_length || payload.size() >= wanted || table.least_payload_bytes() == wanted) [[likely]]
     return payload;
   widened_.assign(payload.begin(), payload.end());
-  widened_.resize(table.payload_bytes());
+  widened_.resize(wanted);
   return widened_;
 }
 
