@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,23 @@
 #include "log/file/file_system.h"
 
 namespace gannet::log {
+
+// A table may have the entries of a secondary index of another table (txn/secondary_index.h, which gives the texts).
+struct IndexFieldDescription {
+  std::string source;
+  std::string type;
+  uint32_t offset = 0;
+  uint32_t bytes = 0;
+  bool operator==(const IndexFieldDescription&) const = default;
+};
+struct IndexDescription {
+  uint16_t table = 0;  // whose rows are indexed
+  bool unique = false;
+  bool complete = false;     // false: some rows may have no entry yet
+  bool by_function = false;  // keys are made by a function of the program; there are no fields
+  std::vector<IndexFieldDescription> fields{};
+  bool operator==(const IndexDescription&) const = default;
+};
 
 // Description of a table in the log layer, so that a directory can be read without the program that made it.
 struct TableDescription {
@@ -47,6 +65,7 @@ struct TableDescription {
   // 0x.
   std::vector<std::string> range_starts{};
   std::string application{};  // note of the table's user, free text
+  std::optional<IndexDescription> secondary{};
   bool operator==(const TableDescription&) const = default;
 };
 
@@ -82,7 +101,11 @@ inline constexpr uint32_t kManifestVersion = 2;
 // next_table has no table, because early programs of version 2 do not keep next_table, and would give the number of a
 // dropped table to another one, while the log still has changes of the first; or if a table was widened. Such programs
 // refuse the directory.
-inline constexpr uint32_t kNewestManifestVersion = 3;
+inline constexpr uint32_t kChangedTablesManifestVersion = 3;
+// A manifest with a secondary index is written as this version: a program that does not know it would change rows
+// without their entries.
+inline constexpr uint32_t kSecondaryIndexManifestVersion = 4;
+inline constexpr uint32_t kNewestManifestVersion = kSecondaryIndexManifestVersion;
 
 struct Manifest {
   uint32_t version = kManifestVersion;

@@ -19,6 +19,19 @@ bool IsWidened(const TableDescription& table) {
   return !table.variable_length && table.least_payload_bytes < table.payload_bytes;
 }
 
+Json IndexToJson(const IndexDescription& index) {
+  Json fields = Json::array();
+  for (const IndexFieldDescription& field : index.fields) {
+    fields.push_back(
+        Json{{"source", field.source}, {"type", field.type}, {"offset", field.offset}, {"bytes", field.bytes}});
+  }
+  return Json{{"table", index.table},
+              {"unique", index.unique},
+              {"complete", index.complete},
+              {"by_function", index.by_function},
+              {"fields", std::move(fields)}};
+}
+
 Json TableToJson(const TableDescription& table) {
   Json json{{"id", table.id},
             {"name", table.name},
@@ -35,6 +48,7 @@ Json TableToJson(const TableDescription& table) {
   if (!table.index_rights.empty()) json["index_rights"] = table.index_rights;
   if (!table.placement.empty()) json["placement"] = table.placement;
   if (!table.application.empty()) json["application"] = table.application;
+  if (table.secondary.has_value()) json["secondary"] = IndexToJson(*table.secondary);
   return json;
 }
 
@@ -129,6 +143,25 @@ Status ReadText(const Json& json, std::string* text) {
   return absl::OkStatus();
 }
 
+Status ReadIndexField(const Json& json, IndexFieldDescription* field) {
+  Fields fields(json, "a field of a secondary index in the manifest");
+  fields.Take("source", &field->source);
+  fields.Take("type", &field->type);
+  fields.Take("offset", &field->offset);
+  fields.Take("bytes", &field->bytes);
+  return fields.status();
+}
+
+Status ReadIndex(const Json& json, IndexDescription* index) {
+  Fields fields(json, "a secondary index in the manifest");
+  fields.Take("table", &index->table);
+  fields.Take("unique", &index->unique);
+  fields.Take("complete", &index->complete);
+  fields.Take("by_function", &index->by_function);
+  fields.TakeList("fields", ReadIndexField, &index->fields);
+  return fields.status();
+}
+
 Status ReadTable(const Json& json, TableDescription* table) {
   Fields fields(json, "a table in the manifest");
   fields.Take("id", &table->id);
@@ -147,7 +180,8 @@ Status ReadTable(const Json& json, TableDescription* table) {
   if (fields.Has("index_rights")) fields.Take("index_rights", &table->index_rights);
   if (fields.Has("placement")) fields.Take("placement", &table->placement);
   if (fields.Has("application")) fields.Take("application", &table->application);
-  return fields.status();
+  GANNET_RETURN_IF_ERROR(fields.status());
+  return json.contains("secondary") ? ReadIndex(json["secondary"], &table->secondary.emplace()) : absl::OkStatus();
 }
 
 Status ReadFile(const Json& json, CheckpointFile* file) {
@@ -185,9 +219,11 @@ std::string ManifestToJson(const Manifest& manifest) {
   const bool has_long_keys = std::ranges::any_of(
       manifest.tables, [](const TableDescription& table) { return table.max_key_bytes > kShortKeyBytes; });
   const bool has_gaps = manifest.next_table > manifest.tables.size();
-  const uint32_t version = has_long_keys || has_gaps || std::ranges::any_of(manifest.tables, IsWidened)
-                               ? std::max(manifest.version, kNewestManifestVersion)
-                               : manifest.version;
+  const bool is_changed = has_long_keys || has_gaps || std::ranges::any_of(manifest.tables, IsWidened);
+  const bool has_index =
+      std::ranges::any_of(manifest.tables, [](const TableDescription& table) { return table.secondary.has_value(); });
+  const uint32_t version = std::max({manifest.version, is_changed ? kChangedTablesManifestVersion : 0,
+                                     has_index ? kSecondaryIndexManifestVersion : 0});
   Json json{{"gannet_manifest", version},  {"database", manifest.database},   {"started", manifest.started},
             {"node", manifest.node},       {"num_nodes", manifest.num_nodes}, {"application", manifest.application},
             {"log_end", manifest.log_end}, {"tables", std::move(tables)},     {"checkpoints", std::move(checkpoints)}};

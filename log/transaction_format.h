@@ -35,7 +35,7 @@ namespace gannet::log {
 inline constexpr size_t kTransactionHeaderBytes = 32;
 inline constexpr size_t kMaxKeyBytes = 1024;
 // Longest key that every program of Gannet which knows version 3 reads. Longer ones are only in directories whose
-// manifest says so (kNewestManifestVersion), which an older program refuses.
+// manifest says so (kChangedTablesManifestVersion), which an older program refuses.
 inline constexpr size_t kShortKeyBytes = 64;
 inline constexpr size_t kIntegerKeyBytes = 8;
 

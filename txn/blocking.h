@@ -8,6 +8,7 @@
 //   });
 #pragma once
 
+#include <concepts>
 #include <iterator>
 #include <span>
 #include <string>
@@ -18,16 +19,19 @@
 #include "base/coro/worker.h"
 #include "base/status.h"
 #include "txn/cursor.h"
+#include "txn/index_cursor.h"
 #include "txn/key_range.h"
 #include "txn/transaction.h"
 
 namespace gannet::txn {
 
-// A cursor (txn/cursor.h) whose moves return when they are done. For loops it is a range: of the rows that it comes to.
-class BlockingCursor {
+// A cursor (txn/cursor.h, txn/index_cursor.h) whose moves return when they are done. For loops it is a range: of the
+// rows that it comes to.
+template <class Steps, class Over>
+class BlockingCursorOf {
  public:
-  BlockingCursor(Transaction& transaction, coro::Worker* worker, const Table& table, CursorOptions options)
-      : cursor_(transaction, table, std::move(options)), worker_(worker) {}
+  BlockingCursorOf(Transaction& transaction, coro::Worker* worker, const Over& over, CursorOptions options)
+      : cursor_(transaction, over, std::move(options)), worker_(worker) {}
 
   Status First() { return Wait(cursor_.First()); }
   Status Last() { return Wait(cursor_.Last()); }
@@ -40,17 +44,18 @@ class BlockingCursor {
   std::span<const std::byte> payload() const { return cursor_.payload(); }
   template <PayloadType Row>
   Row As() const {
-    return cursor_.As<Row>();
+    return cursor_.template As<Row>();
   }
   RecordHandle handle() const { return cursor_.handle(); }
+  StatusOr<index::OwnedKey> index_key() const requires std::same_as<Steps, IndexCursor> { return cursor_.index_key(); }
   // The result of the last move. A loop over the rows ends at the first error; the transaction has failed then, and
   // cannot commit.
   const Status& status() const { return status_; }
 
   class Iterator {
    public:
-    explicit Iterator(BlockingCursor* cursor) : cursor_(cursor) {}
-    const Cursor& operator*() const { return cursor_->cursor_; }
+    explicit Iterator(BlockingCursorOf* cursor) : cursor_(cursor) {}
+    const Steps& operator*() const { return cursor_->cursor_; }
     Iterator& operator++() {
       cursor_->Next().IgnoreError();  // status() has it
       return *this;
@@ -58,7 +63,7 @@ class BlockingCursor {
     bool operator!=(std::default_sentinel_t) const { return cursor_->valid(); }
 
    private:
-    BlockingCursor* cursor_;
+    BlockingCursorOf* cursor_;
   };
   Iterator begin() {
     First().IgnoreError();  // status() has it
@@ -72,10 +77,13 @@ class BlockingCursor {
     return status_;
   }
 
-  Cursor cursor_;
+  Steps cursor_;
   coro::Worker* worker_;
   Status status_;
 };
+
+using BlockingCursor = BlockingCursorOf<Cursor, Table>;
+using BlockingIndexCursor = BlockingCursorOf<IndexCursor, SecondaryIndex>;
 
 // transaction.h has the contracts of these calls.
 class BlockingTransaction {
@@ -155,6 +163,17 @@ class BlockingTransaction {
   }
   BlockingCursor OpenCursor(const Table& table, CursorOptions options = {}) {
     return {*transaction_, worker_, table, std::move(options)};
+  }
+
+  StatusOr<RowBy> GetBy(const SecondaryIndex& index, const Key& key, bool for_update = false) {
+    return Wait(transaction_->GetBy(index, key, for_update));
+  }
+  // The rows of a range in the order of an index, one after the other.
+  BlockingIndexCursor RowsBy(const SecondaryIndex& index, KeyRange range = KeyRange::All()) {
+    return OpenCursor(index, {.range = std::move(range)});
+  }
+  BlockingIndexCursor OpenCursor(const SecondaryIndex& index, CursorOptions options = {}) {
+    return {*transaction_, worker_, index, std::move(options)};
   }
 
   Status Validate() { return Wait(transaction_->Validate()); }

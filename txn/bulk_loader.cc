@@ -24,6 +24,18 @@ Status CheckStopOfLoad(const SessionState& session) {
   return CheckStop(session.local->options.stop, "rows were loaded");
 }
 
+// A load makes no entries of secondary indexes.
+Status CheckNoIndex(const Table& table) {
+  if (table.secondary() != nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(NameOf(table), " has the entries of a secondary index: it is not loaded"));
+  }
+  const SecondaryIndexes* const indexes = table.secondary_indexes();
+  if (indexes == nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(indexes->front()->Describe(), " is kept by transactions: load ",
+                                                    NameOf(table), " first, then create the index"));
+}
+
 }  // namespace
 
 struct BulkLoader::State {
@@ -45,6 +57,7 @@ struct BulkLoader::State {
 Status BulkLoader::State::Add(const Key& key, std::span<const std::byte> payload) {
   const TableOptions& options = table->options();
   GANNET_RETURN_IF_ERROR(CheckStopOfLoad(*session));
+  GANNET_RETURN_IF_ERROR(CheckNoIndex(*table));
   GANNET_RETURN_IF_ERROR(CheckKey(*table, key));
   if (options.variable_length ? payload.size() > table->payload_bytes() : payload.size() != table->payload_bytes()) {
     return absl::InvalidArgumentError(absl::StrCat("loading ", NameOfRow(*table, key), ": its payload of ",
@@ -122,10 +135,13 @@ Status BulkLoader::Finish() {
   const bool counts = durability.has_directory() && !state_->entries.empty();
   if (counts) durability.loads().Begin(state_->table->id());
   const uint64_t entered = participant.Enter();
-  // A table that is usable now stays until this has left the epoch (Database::DropTable).
-  const Status usable = CheckUsable(*state_->table);
-  Status status = usable.ok() ? state_->table->local_index().BulkLoad(context, state_->entries, kFill) : usable;
-  const size_t seen = status.ok() ? state_->entries.size() : state_->TakeBack(context, /*indexed=*/usable.ok());
+  // A table that is usable now stays until this has left the epoch (Database::DropTable), and an index that is published
+  // later is built after that.
+  Status status = CheckUsable(*state_->table);
+  if (status.ok()) status = CheckNoIndex(*state_->table);
+  const bool indexed = status.ok();
+  if (indexed) status = state_->table->local_index().BulkLoad(context, state_->entries, kFill);
+  const size_t seen = status.ok() ? state_->entries.size() : state_->TakeBack(context, indexed);
   participant.Leave(entered);
   // A transaction that saw a row of a failed load also depends on data that a crash removes.
   if (counts) durability.loads().End(state_->table->id(), /*seen=*/seen > 0);

@@ -39,8 +39,8 @@ class BulkLoader {
     return Add(key, std::as_bytes(std::span(&row, 1)));
   }
   // Builds the index. Nothing is visible before. After an error nothing of the load is there, and a new one may begin:
-  // FailedPrecondition if the table is not empty, InvalidArgument if a key was added twice, ResourceExhausted if the
-  // index does not fit into the memory.
+  // FailedPrecondition if the table is not empty, or has a secondary index (create it after the load); InvalidArgument
+  // if a key was added twice, ResourceExhausted if the index does not fit into the memory.
   Status Finish();
 
  private:

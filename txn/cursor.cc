@@ -80,6 +80,7 @@ coro::Task<Status> Cursor::SeekElsewhere(coro::Task<Status> scan, KeyRange::End 
 
 Status Cursor::TakeBatch(const Status& scanned, const KeyRange::End& first, const KeyRange::End& last) {
   GANNET_RETURN_IF_ERROR(scanned);
+  ++batches_;
   changes_ = transaction_.changes();
   begin_ = 0;
   end_ = rows_.size();

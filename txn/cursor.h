@@ -67,6 +67,7 @@ class Cursor {
   RecordHandle handle() const { return rows_.handle(at_); }
 
  private:
+  friend class IndexCursor;
   enum class Towards : uint8_t { kGreater, kSmaller };
 
   coro::Async<Status> Move(Towards towards);
@@ -87,6 +88,7 @@ class Cursor {
   size_t begin_ = 0;                     // of the batch in rows_
   size_t at_ = 0;
   size_t end_ = 0;
+  uint64_t batches_ = 0;   // number of them up to now
   uint64_t changes_ = 0;   // of the transaction, when the batch was read
   size_t batch_rows_ = 0;  // at most, in the batch
 };

@@ -320,9 +320,17 @@ StatusOr<const Table*> Database::CreateTable(const TableOptions& options) {
   if (table == nullptr && state_->started) GANNET_RETURN_IF_ERROR(CheckChangeable("create every new table before it"));
   StatusOr<TableOptions> complete = Complete(options);
   if (!complete.ok()) return complete.status();
-  if (table == nullptr) return MakeTable(*std::move(complete));
+  if (table == nullptr) {
+    StatusOr<Table*> made = MakeTable(*std::move(complete));
+    if (!made.ok()) return made.status();
+    return *made;
+  }
   GANNET_RETURN_IF_ERROR(TakeOver(table, options, *std::move(complete)));
   return table;
+}
+
+Status Database::CheckTable(const TableOptions& options, int data_nodes) {
+  return CheckOptions(options, data_nodes);
 }
 
 StatusOr<TableOptions> Database::Complete(TableOptions options) {
@@ -338,7 +346,7 @@ StatusOr<TableOptions> Database::Complete(TableOptions options) {
   return options;
 }
 
-StatusOr<const Table*> Database::MakeTable(TableOptions complete) {
+StatusOr<Table*> Database::MakeTable(TableOptions complete, const std::function<void(Table*)>& prepare) {
   if (state_->next_table > std::numeric_limits<TableId>::max()) {
     return absl::ResourceExhaustedError(absl::StrCat("table '", complete.name, "': all ",
                                                      std::numeric_limits<TableId>::max() + 1,
@@ -347,6 +355,7 @@ StatusOr<const Table*> Database::MakeTable(TableOptions complete) {
   std::unique_ptr<Table> table(
       new Table(static_cast<TableId>(state_->next_table), std::move(complete), data_nodes(), node_id()));
   table->created_ = true;
+  if (prepare != nullptr) prepare(table.get());
   GANNET_RETURN_IF_ERROR(MakeIndex(table.get()));
   if (!state_->started) return AddTable(std::move(table));
   ++state_->next_table;  // also after an error: the manifest may have the table
@@ -461,7 +470,8 @@ Status Database::AdoptTables(const Catalog& catalog) {
     AddTable(std::move(table));
   }
   state_->next_table = std::max(state_->next_table, catalog.next_table);
-  return absl::OkStatus();
+  state_->first_new_table = state_->next_table;
+  return AdoptSecondary(catalog);
 }
 
 // Their size follows from TableOptions::expected_rows, which the program may change until Start.

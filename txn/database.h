@@ -38,6 +38,7 @@
 #include "txn/checkpoint_statistics.h"
 #include "txn/precedence_statistics.h"
 #include "txn/read_path.h"
+#include "txn/secondary_index.h"
 #include "txn/table.h"
 
 namespace gannet::txn {
@@ -224,7 +225,27 @@ class Database {
   // others: as RenameTable. Thread-safe.
   Status WidenTable(std::string_view name, size_t payload_bytes);
   // Null if there is none. Thread-safe. Tables of the directory are there from Open on, and may be used from Start on.
+  // The entries of a secondary index are a table, too, which only the engine writes.
   const Table* FindTable(std::string_view name) const;
+
+  // Makes a secondary index of a table (txn/secondary_index.h), or returns the one of this name that the directory has,
+  // for which a function is to be given each time. InvalidArgument names the wrong option, or the one that differs from
+  // the index in the directory. NotFound: there is no such table. AlreadyExists: this object has created the index
+  // before; or two rows have one key of a unique index, both of which it names. Thread-safe.
+  //
+  // A new index may be made while transactions run, by a database of one node, over the rows that there are. From its
+  // beginning transactions keep it, so writes may already return AlreadyExists for a unique index that is not complete.
+  // It returns when the index is complete and durable. Until then, and for good after an error or a crash, nobody can
+  // read by it: FailedPrecondition. After that nobody keeps it either; another CreateIndex builds it. It waits for
+  // transactions that were open when it began: DeadlineExceeded if that takes longer than
+  // SecondaryIndexOptions::wait_for_transactions. Cancelled by DatabaseOptions::stop. It takes a checkpoint if there
+  // are rows of BulkLoader that are in none, and, with DurabilityMode::kNone, at the end: then nothing else may run.
+  //
+  // Before Start only an index of a table that is new, too, can be made; on several nodes there is no other way, and it
+  // is created with the table on every node. FailedPrecondition and Unimplemented say so.
+  StatusOr<const SecondaryIndex*> CreateIndex(const SecondaryIndexOptions& options);
+  // Null if there is none. Thread-safe.
+  const SecondaryIndex* FindIndex(std::string_view name) const;
   // In the order in which they were created first.
   std::vector<const Table*> tables() const;
 
@@ -313,12 +334,28 @@ class Database {
 
  private:
   explicit Database(std::unique_ptr<DatabaseState> state);
+  static Status CheckTable(const TableOptions& options, int data_nodes);
   // The options of a new table, with all that has a default.
   static StatusOr<TableOptions> Complete(TableOptions options);
-  StatusOr<const Table*> MakeTable(TableOptions complete);
+  // `prepare`, if not null, is called with the table before anybody knows it.
+  StatusOr<Table*> MakeTable(TableOptions complete, const std::function<void(Table*)>& prepare = nullptr);
   Table* AddTable(std::unique_ptr<Table> table);
   Status TakeOver(Table* table, const TableOptions& asked, TableOptions complete);
   Status MakeIndex(Table* table);
+  // secondary_build.cc. The caller holds create_mutex, unless it says that it takes it.
+  Status AdoptSecondary(const Catalog& catalog);
+  StatusOr<Table*> FindOrMakeEntries(const SecondaryIndexOptions& options, Table* table);
+  StatusOr<TableOptions> OptionsOfEntries(const SecondaryIndexOptions& options, const Table& table) const;
+  void SetKept(Table* table, const SecondaryIndex* index, bool kept);
+  // These take it.
+  Status BuildIndex(Table* table, Table* entries, absl::Duration wait);
+  Status BuildKept(Session* session, Table* table, Table* entries, absl::Duration wait);
+  Status AddAllEntries(Session* session, const SecondaryIndex& index);
+  Status RemoveAllEntries(Session* session, const SecondaryIndex& index);
+  Status AwaitOlderTransactions(Session* session, absl::Duration wait);
+  Status MakeIndexDurable();
+  Status NoteIndex(Table* entries, bool complete);
+  void GiveUpIndex(Session* session, Table* table, Table* entries, absl::Duration wait);
   // Ok if tables may be created, renamed or dropped now; `instead`: advice for when they may not.
   Status CheckChangeable(absl::string_view instead) const;
   // The table of this name, for a change after Start.

@@ -19,11 +19,11 @@
 #include "index/registry.h"
 #include "rdma/global_address.h"
 #include "txn/placement.h"
+#include "txn/secondary_index.h"
 
 namespace gannet::txn {
 
 using TableId = uint16_t;
-inline constexpr size_t kMaxPayloadBytes = 64 * 1024;
 
 // A payload type: plain bytes, but not a view of bytes (a span or a vector stands for the bytes it refers to).
 template <class T>
@@ -82,6 +82,13 @@ class Table {
   std::string_view placement_name() const { return placement_name_; }
   // False: only the program that made the table can say which node owns a key (Placement::Unknown).
   bool knows_owners() const { return all_here_ || !options_.placement.unknown; }
+  // The index whose entries are the rows of this table; null: it has rows of the program.
+  const SecondaryIndex* secondary() const { return secondary_.get(); }
+  // The secondary indexes of its rows that are kept, also while they are built; null: there are none. The object lives
+  // as long as the database.
+  const SecondaryIndexes* secondary_indexes() const { return secondary_indexes_.load(std::memory_order_acquire); }
+  // True if a write is looked at more closely: it is refused, or secondary indexes are kept.
+  bool checks_writes() const { return checks_writes_.load(std::memory_order_relaxed); }
   // True if a key is looked at more closely than by its kind and its size.
   bool checks_more() const { return checks_more_.load(std::memory_order_acquire); }
   // See Database::DropTable: accesses are refused in all lives but the first. From kDropped there is no way back.
@@ -132,6 +139,7 @@ class Table {
     index_traits_ = index::TraitsOf(index::EntryOf(options_.index), *options_.index_rights);
     all_here_ = options_.placement.replicated || (data_nodes_ == 1 && self_ == 0);
     SetLife(life());
+    DeriveWrites();
   }
   // Accesses look at checks_more() alone, which leads them to life(): so life() changes first when it gets worse, and
   // last when it gets better again. One thread at a time.
@@ -140,6 +148,17 @@ class Table {
     if (life == Life::kUsed) checks_more_.store(more, std::memory_order_seq_cst);
     life_.store(life, std::memory_order_seq_cst);
     if (life != Life::kUsed) checks_more_.store(true, std::memory_order_seq_cst);
+  }
+  void DeriveWrites() {
+    checks_writes_.store(options_.placement.replicated || secondary_ != nullptr || secondary_indexes() != nullptr,
+                         std::memory_order_relaxed);
+  }
+  // Replaces the set of indexes that are kept. One thread at a time.
+  void SetSecondaryIndexes(SecondaryIndexes indexes) {
+    index_sets_.push_back(std::make_unique<const SecondaryIndexes>(std::move(indexes)));
+    const SecondaryIndexes* const set = index_sets_.back().get();
+    secondary_indexes_.store(set->empty() ? nullptr : set, std::memory_order_release);
+    DeriveWrites();
   }
 
   TableId id_;
@@ -157,7 +176,11 @@ class Table {
   std::atomic<size_t> least_payload_bytes_{0};
   std::atomic<bool> checks_more_{false};
   std::atomic<Life> life_{Life::kUsed};
+  std::atomic<bool> checks_writes_{false};
   std::unique_ptr<index::LocalIndex> local_index_;
+  std::unique_ptr<SecondaryIndex> secondary_;
+  std::vector<std::unique_ptr<const SecondaryIndexes>> index_sets_;  // all that it had: readers may still have one
+  std::atomic<const SecondaryIndexes*> secondary_indexes_{nullptr};
 };
 
 }  // namespace gannet::txn

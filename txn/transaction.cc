@@ -196,6 +196,11 @@ coro::Async<Status> Transaction::Nearest(const Table& table, const index::Neares
     return *failure_;
   return impl_->access().Nearest(table, query, rows, options);
 }
+coro::Async<StatusOr<RowBy>> Transaction::GetBy(const SecondaryIndex& index, const Key& key, bool for_update) {
+  if (!failure_->ok()) [[unlikely]]
+    return StatusOr<RowBy>(*failure_);
+  return impl_->GetBy(index, key, for_update);
+}
 uint64_t Transaction::changes() const {
   return impl_ == nullptr ? 0 : impl_->writes().changes();
 }

@@ -119,6 +119,19 @@ class ScanRows {
   RowBytes bytes_;
 };
 
+// A row that was found by a secondary index. Its views are valid until the transaction ends.
+struct RowBy {
+  Key key;  // primary
+  std::span<const std::byte> payload;
+  RecordHandle handle = {};  // if it was read for update
+  template <PayloadType Row>
+  Row As() const {
+    Row row;
+    std::memcpy(&row, payload.data(), sizeof(Row));
+    return row;
+  }
+};
+
 struct ScanOptions {
   bool keys_only = false;  // payloads are not read (and rows not validated beyond their existence)
   bool for_update = false;
@@ -232,12 +245,20 @@ class Transaction {
   coro::Async<Status> Nearest(const Table& table, const index::NearestQuery& query, ScanRows* rows,
                               ScanOptions options = {});
 
-  // Makes the buffered writes visible, all or none. Returns Ok; Aborted (conflict: run it again); AlreadyExists;
-  // another error from before the commit point (nothing happened), first of all the failure of an operation; or Unknown
-  // (a node died or could not be reached at the commit point, or the log did not become durable in time). With
-  // DurabilityMode::kSync the await returns when the commit is durable; after AlreadyExists, or if nothing was written,
-  // when what was read is durable. The transaction is over then. In a body of Session::Run, which commits it, Commit
-  // returns FailedPrecondition, and nothing is committed.
+  // The row with this key of a unique index (txn/secondary_index.h): a tuple of its fields, or what its function
+  // returned; of one field that is not negative, also the number. Ranges of any index: txn/index_cursor.h. Reads by an
+  // index see all writes of the transaction. If one of these gave a row the key that another row has in a unique index,
+  // the read returns AlreadyExists, which names the key, as the commit would. FailedPrecondition: the index is not
+  // unique, or still being built.
+  coro::Async<StatusOr<RowBy>> GetBy(const SecondaryIndex& index, const Key& key, bool for_update = false);
+
+  // Makes the buffered writes visible, all or none. Returns Ok; Aborted (conflict: run it again); AlreadyExists
+  // (a row with the key of an Insert, or with a row's key in a unique index); another error from before the commit
+  // point (nothing happened), first of all the failure of an operation; or Unknown (a node died or could not be reached
+  // at the commit point, or the log did not become durable in time). With DurabilityMode::kSync the await returns when
+  // the commit is durable; after AlreadyExists, or if nothing was written, when what was read is durable. The
+  // transaction is over then. In a body of Session::Run, which commits it, Commit returns FailedPrecondition, and
+  // nothing is committed.
   coro::Async<Status> Commit();
   // Drops the buffered writes and forgets the reads and a failure: the transaction is as if it had just begun.
   // Destroying an uncommitted transaction drops its writes, too. A body of Session::Run returns an error instead.
@@ -250,7 +271,9 @@ class Transaction {
 
  private:
   friend class Session;
+  friend class Database;
   friend class Cursor;
+  friend class IndexCursor;
   // Adds the number `delta` to the one at `number`, of the same type; false if the sum does not fit.
   using Adder = bool (*)(std::byte* number, const std::byte* delta);
   coro::Async<Status> AddTo(const Table& table, Key key, uint32_t offset, std::span<const std::byte> delta,

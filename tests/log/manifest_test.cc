@@ -81,10 +81,10 @@ TEST(Manifest, TextThatIsNoUtf8IsNoCrash) {
 
 TEST(Manifest, NewerVersionIsRefusedBySayingSo) {
   Manifest manifest = SomeManifest();
-  manifest.version = 4;
+  manifest.version = kNewestManifestVersion + 1;
   const Status status = ManifestFromJson(ManifestToJson(manifest)).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_NE(status.message().find("version 4"), std::string::npos) << status;
+  EXPECT_NE(status.message().find("version 5"), std::string::npos) << status;
   // Independent of other changes in a newer version.
   EXPECT_TRUE(absl::IsInvalidArgument(ManifestFromJson(R"({"gannet_manifest": 7, "nodes": []})").status()));
 }
@@ -100,7 +100,7 @@ TEST(Manifest, LongKeysMakeItAVersionThatOlderProgramsRefuse) {
   manifest.tables.back().max_key_bytes = kShortKeyBytes + 1;
   const StatusOr<Manifest> read = ManifestFromJson(ManifestToJson(manifest));
   ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->version, kNewestManifestVersion);
+  EXPECT_EQ(read->version, kChangedTablesManifestVersion);
   EXPECT_EQ(read->tables, manifest.tables);
 }
 
@@ -110,8 +110,37 @@ TEST(Manifest, ADroppedTableMakesItAVersionThatOlderProgramsRefuse) {
   manifest.next_table = static_cast<uint32_t>(manifest.tables.size()) + 1;
   const StatusOr<Manifest> read = ManifestFromJson(ManifestToJson(manifest));
   ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->version, kNewestManifestVersion);
+  EXPECT_EQ(read->version, kChangedTablesManifestVersion);
   EXPECT_EQ(read->next_table, manifest.next_table);
+}
+
+// A program that does not keep secondary indexes would change rows without their entries.
+TEST(Manifest, SecondaryIndexesMakeItAVersionThatOlderProgramsRefuse) {
+  Manifest manifest = SomeManifest();
+  manifest.tables.back().secondary = {.table = 3,
+                                      .unique = true,
+                                      .complete = true,
+                                      .by_function = false,
+                                      .fields = {{.source = "payload", .type = "text", .offset = 8, .bytes = 16},
+                                                 {.source = "key", .type = "signed", .offset = 0, .bytes = 8}}};
+  StatusOr<Manifest> read = ManifestFromJson(ManifestToJson(manifest));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->version, kSecondaryIndexManifestVersion);
+  EXPECT_EQ(read->tables, manifest.tables);
+  manifest.tables.back().secondary = {.by_function = true};
+  read = ManifestFromJson(ManifestToJson(manifest));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->tables, manifest.tables);
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{R"("unique": false)", R"("unique": 1)"},
+                                 {R"("by_function": true)", R"("by_a_function": true)"},
+                                 {R"("fields": [])", R"("fields": [{"source": "key"}])"},
+                                 {R"("fields": [])", R"("fields": 3)"}}) {
+    std::string text = ManifestToJson(manifest);
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+    EXPECT_TRUE(absl::IsDataLoss(ManifestFromJson(text).status())) << to;
+  }
 }
 
 TEST(Manifest, UnknownNamesAreIgnored) {

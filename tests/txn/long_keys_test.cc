@@ -438,7 +438,7 @@ TEST(LongKeyTablesTest, TheManifestSaysThatThereAreSome) {
     ASSERT_TRUE((*cluster)->Close().ok());
     const auto manifest = log::ReadManifest(*disk, "/data");
     ASSERT_TRUE(manifest.ok()) << manifest.status();
-    EXPECT_EQ(manifest->version, most == 64 ? log::kManifestVersion : log::kNewestManifestVersion);
+    EXPECT_EQ(manifest->version, most == 64 ? log::kManifestVersion : log::kChangedTablesManifestVersion);
   }
 }
 

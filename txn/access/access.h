@@ -10,6 +10,7 @@
 //   composed.cc        operations that read and then write, or that return what they read
 //   search.cc          rectangles of a window, or near a point
 //   remote_scan.cc     scans and searches of other nodes
+//   secondary.cc       secondary indexes: what a commit changes in them, and reads by them
 //   several_owners.cc  scans and searches of several nodes at once
 //
 // One for each transaction; reused for the next one after Clear.
@@ -20,6 +21,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -68,6 +71,29 @@ class Access {
   coro::Async<Status> Nearest(const Table& table, const index::NearestQuery& query, ScanRows* rows,
                               ScanOptions options);
 
+  // secondary.cc
+  // True if it writes rows of a table with secondary indexes.
+  bool HasIndexedWrites() const;
+  // Adds the changes of secondary indexes to the write set that the writes up to now make. AlreadyExists: a row has
+  // the key of a unique index already; with `last`, when the commit follows, the commit finds most of these. DataLoss
+  // without a failure: an index is wrong, if the transaction validates. After an error, call it again.
+  coro::Task<Status> KeepIndexes(bool last);
+  // The row to which an entry leads; `entry_key` lies in the arena. NotFound: there is no such entry. Errors as those
+  // of KeepIndexes, which it calls if there is something to keep.
+  coro::Task<StatusOr<RowBy>> GetBy(const SecondaryIndex& index, std::string_view entry_key, bool for_update);
+  // Replaces *rows by the rows of the entries with these numbers. `entries` must not change meanwhile.
+  struct EntrySpan {
+    size_t from = 0;
+    size_t to = 0;
+  };
+  coro::Task<Status> RowsOfEntries(const SecondaryIndex& index, const ScanRows& entries, EntrySpan span,
+                                   ScanOptions options, ScanRows* rows);
+  // For the build of an index: adds the entry of a row, if there is such a row and it has none. AlreadyExists names two
+  // rows with one key of a unique index. `row` must outlive the await.
+  coro::Task<Status> AddEntry(const SecondaryIndex& index, Key row);
+  // Removes an entry, if it is there.
+  coro::Task<Status> RemoveEntryByKey(const SecondaryIndex& index, Key entry_key);
+
   ReadSet& reads() { return reads_; }
   const ReadSet& reads() const { return reads_; }
   WriteBuffer& writes() { return writes_; }
@@ -79,6 +105,7 @@ class Access {
     reads_.Clear();
     writes_.Clear();
     failure_.Clear();
+    index_notes_.clear();
   }
 
  private:
@@ -144,6 +171,33 @@ class Access {
   GetRequest RequestForView(const Table& table, Key key);
   // False: the payload is longer than the request's room, which is larger now; serve it again.
   bool HasWholeView(GetRequest* request);
+
+  // secondary.cc
+  // What the write set leaves of a row in an index.
+  struct IndexNote {
+    const SecondaryIndex* index = nullptr;
+    std::optional<std::string_view> entry;  // its key, in the arena
+    uint32_t next = UINT32_MAX;             // number of the next note about the same row
+  };
+  struct IndexInsertion {
+    uint32_t note;
+    Key row;
+    std::string_view entry;
+  };
+  struct IndexChanges {
+    std::vector<uint32_t> removals;  // numbers of notes
+    std::vector<IndexInsertion> insertions;
+  };
+  std::string_view KeepText(std::string_view text);
+  Status CopyBase(const WriteEntry& entry, std::span<std::byte> out) const;
+  // Valid until the next call.
+  StatusOr<std::optional<std::string_view>> EntryKeyOf(const SecondaryIndex& index, const Key& key,
+                                                       std::span<const std::byte> payload);
+  StatusOr<uint32_t> NoteOf(WriteEntry& entry, const SecondaryIndex& index);
+  Status CollectIndexChanges(std::span<const uint32_t> written, IndexChanges* changes);
+  coro::Task<Status> ChangeIndexes(const IndexChanges* changes, bool last);
+  Status RemoveEntry(RecordHandle handle);
+  Status InsertEntry(const SecondaryIndex& index, std::string_view entry_key, const Key& row);
 
   // search.cc
   // The range of all keys of a spatial table.
@@ -273,6 +327,10 @@ class Access {
   std::vector<index::FindResult> results_;  // by key of one group
   std::vector<uint32_t> pending_;           // requests of ordered tables not looked up yet
   std::vector<uint32_t> group_;             // requests of one table
+  std::vector<IndexNote> index_notes_;
+  std::string entry_key_;
+  std::string entry_payload_;
+  std::vector<std::byte> row_bytes_;
   index::ScanResult scan_;
   std::vector<rdma::Operation> operations_;
   std::vector<OwnerGroup> groups_;                          // of a GetMany

@@ -23,20 +23,6 @@ size_t CharacterBytes(std::string_view text) {
   return (first > 0xf0 || byte(1) >= 0x90) && (first < 0xf4 || byte(1) < 0x90) ? 4 : 0;
 }
 
-std::string Quoted(std::string_view text) {
-  std::string quoted = "\"";
-  while (!text.empty()) {
-    const size_t bytes = CharacterBytes(text);
-    if (bytes > 1 || (bytes == 1 && text[0] != '"' && text[0] != '\\')) {
-      quoted.append(text.substr(0, bytes));
-    } else {
-      quoted += absl::CEscape(absl::string_view(text.data(), 1));
-    }
-    text.remove_prefix(bytes > 1 ? bytes : 1);
-  }
-  return quoted + '"';
-}
-
 std::string TextOf(const Table& table, const index::Key& key) {
   if (key.kind() == index::KeyKind::kInteger) return absl::StrCat(key.integer());
   if (table.index_traits().spatial) {
@@ -68,6 +54,20 @@ Status CheckMore(const Table& table, const index::Key& key) {
 }
 
 }  // namespace
+
+std::string Quoted(std::string_view text) {
+  std::string quoted = "\"";
+  while (!text.empty()) {
+    const size_t bytes = CharacterBytes(text);
+    if (bytes > 1 || (bytes == 1 && text[0] != '"' && text[0] != '\\')) {
+      quoted.append(text.substr(0, bytes));
+    } else {
+      quoted += absl::CEscape(absl::string_view(text.data(), 1));
+    }
+    text.remove_prefix(bytes > 1 ? bytes : 1);
+  }
+  return quoted + '"';
+}
 
 std::string NameOf(const Table& table) {
   return absl::StrCat("table '", table.name(), "'");
@@ -127,7 +127,16 @@ Status KeyNotFound(const Table& table, const index::Key& key) {
   return absl::NotFoundError(NameOfRow(table, key));
 }
 
+// An entry of an index that is not unique is as unique as its row, which then was inserted although it is there.
 Status KeyExists(const Table& table, const index::Key& key) {
+  if (const SecondaryIndex* const index = table.secondary(); index != nullptr) [[unlikely]] {
+    if (index->unique()) {
+      return absl::AlreadyExistsError(
+          absl::StrCat(index->DescribeEntry(key.bytes()), ": another row has this key of a unique index"));
+    }
+    const StatusOr<index::Key> row = index->PrimaryKeyOf(key.bytes(), {});
+    if (row.ok()) return absl::AlreadyExistsError(NameOfRow(index->table(), *row));
+  }
   return absl::AlreadyExistsError(NameOfRow(table, key));
 }
 

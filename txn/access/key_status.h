@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "index/key.h"
@@ -12,6 +13,8 @@
 
 namespace gannet::txn {
 
+// In quotation marks; bytes that cannot be printed are escaped as in C.
+std::string Quoted(std::string_view text);
 // `table 'cities'`.
 std::string NameOf(const Table& table);
 // `table 'cities', key "Zürich"`; an integer key as its number, a key of a spatial table as `[1, 2] x [3, 4] id 7`.

@@ -89,11 +89,35 @@ RecordHandle WriteBuffer::AddForUpdate(const GetRequest& request, rdma::GlobalAd
   return RecordHandle{static_cast<uint32_t>(set_.size() - 1)};
 }
 
+Status WriteBuffer::CheckMayWrite(const Table& table) const {
+  if (table.options().placement.replicated) {
+    return absl::FailedPreconditionError(absl::StrCat(NameOf(table), " is replicated and so read-only"));
+  }
+  if (table.secondary() != nullptr && !keeps_indexes_) {
+    return absl::FailedPreconditionError(absl::StrCat(NameOf(table), " has the entries of a secondary index of ",
+                                                      NameOf(table.secondary()->table()),
+                                                      ", which the engine writes: change the rows of that table"));
+  }
+  const SecondaryIndexes* const indexes = table.secondary_indexes();
+  if (indexes == nullptr) return absl::OkStatus();
+  for (const SecondaryIndex* index : *indexes) {
+    if (index->has_key_function()) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat(index->Describe(),
+                     " gets its keys from a function of the program that made it: call "
+                     "Database::CreateIndex with that function before the table is written"));
+  }
+  return absl::OkStatus();
+}
+
+void WriteBuffer::Touch(size_t i) {
+  if (set_[i].touched || set_[i].table->secondary_indexes() == nullptr) return;
+  set_[i].touched = true;
+  touched_.push_back(static_cast<uint32_t>(i));
+}
+
 Status WriteBuffer::CheckWrite(const WriteEntry& entry, size_t size, uint32_t offset, bool resize) const {
   const TableOptions& options = entry.table->options();
-  if (options.placement.replicated) {
-    return absl::FailedPreconditionError(absl::StrCat(NameOf(*entry.table), " is replicated and so read-only"));
-  }
   if (entry.is_removed()) {
     return absl::FailedPreconditionError(
         absl::StrCat(NameOfRow(*entry.table, entry.key), " was removed by this transaction before"));
@@ -161,6 +185,10 @@ Status WriteBuffer::Update(RecordHandle handle, std::span<const std::byte> data,
   ++changes_;
   if (handle.index >= set_.size()) return absl::InvalidArgumentError("not a handle of this transaction");
   WriteEntry& entry = set_[handle.index];
+  if (entry.table->checks_writes()) [[unlikely]] {
+    GANNET_RETURN_IF_ERROR(CheckMayWrite(*entry.table));
+    Touch(handle.index);
+  }
   GANNET_RETURN_IF_ERROR(CheckWrite(entry, data.size(), offset, resize));
   GANNET_RETURN_IF_ERROR(CountChange(
       &entry.redo_bytes, log::MaxChangeBytes(entry.key.size(), resize ? data.size() : entry.payload_bytes)));
@@ -177,9 +205,9 @@ Status WriteBuffer::Insert(const Table& table, Key key, std::span<const std::byt
   ++changes_;
   GANNET_RETURN_IF_ERROR(CheckKey(table, key));
   const TableOptions& options = table.options();
-  if (options.placement.replicated) {
-    return absl::FailedPreconditionError(absl::StrCat(NameOf(table), " is replicated and so read-only"));
-  }
+  const bool checks_writes = table.checks_writes();
+  if (checks_writes) [[unlikely]]
+    GANNET_RETURN_IF_ERROR(CheckMayWrite(table));
   if (options.variable_length ? payload.size() > table.payload_bytes() : payload.size() != table.payload_bytes()) {
     return PayloadDoesNotFit(table, payload.size());
   }
@@ -193,12 +221,18 @@ Status WriteBuffer::Insert(const Table& table, Key key, std::span<const std::byt
     entry.removed = false;
     --removals_;
     ReplacePayload(entry, payload);
+    if (checks_writes) Touch(static_cast<size_t>(own));
     return absl::OkStatus();
   }
   uint32_t share = 0;
   GANNET_RETURN_IF_ERROR(CountChange(&share, redo_bytes));
   rdma::NodeId owner;
-  if (session_->OwnedHere(table, key, &owner)) return InsertDirect(table, key, payload);
+  if (session_->OwnedHere(table, key, &owner)) {
+    Status made = InsertDirect(table, key, payload);
+    if (checks_writes && made.ok()) [[unlikely]]
+      Touch(set_.size() - 1);
+    return made;
+  }
   uses_verbs_ = true;
   ++inserts_;
   WriteEntry& entry = set_.Add({});
@@ -209,6 +243,7 @@ Status WriteBuffer::Insert(const Table& table, Key key, std::span<const std::byt
   entry.redo_bytes = share;
   entry.key = arena_.Keep(key);
   set_.NoteKey(set_.size() - 1);
+  if (checks_writes) Touch(set_.size() - 1);
   return absl::OkStatus();
 }
 
@@ -237,8 +272,9 @@ Status WriteBuffer::Remove(RecordHandle handle) {
   ++changes_;
   if (handle.index >= set_.size()) return absl::InvalidArgumentError("not a handle of this transaction");
   WriteEntry& entry = set_[handle.index];
-  if (entry.table->options().placement.replicated) {
-    return absl::FailedPreconditionError(absl::StrCat(NameOf(*entry.table), " is replicated and so read-only"));
+  if (entry.table->checks_writes()) [[unlikely]] {
+    GANNET_RETURN_IF_ERROR(CheckMayWrite(*entry.table));
+    Touch(handle.index);
   }
   if (entry.is_removed()) return KeyNotFound(*entry.table, entry.key);
   const bool inserted = entry.kind == WriteKind::kInsert;

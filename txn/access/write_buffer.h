@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -72,6 +73,21 @@ class WriteBuffer {
   // True if an entry's record is not written by this CPU.
   bool uses_verbs() const { return uses_verbs_; }
 
+  // Numbers of the entries of tables with secondary indexes that were changed since the last call.
+  std::vector<uint32_t> TakeTouched() {
+    for (const uint32_t i : touched_) set_[i].touched = false;
+    return std::exchange(touched_, {});
+  }
+  // Gives numbers back that TakeTouched returned.
+  void TouchAgain(std::span<const uint32_t> numbers) {
+    for (const uint32_t i : numbers) {
+      if (set_[i].kind != WriteKind::kNone) Touch(i);
+    }
+  }
+  bool has_touched() const { return !touched_.empty(); }
+  // While `keeps`, the engine itself writes entries of secondary indexes. All others are refused.
+  void SetKeepsIndexes(bool keeps) { keeps_indexes_ = keeps; }
+
   // Memory that is valid until Clear.
   Arena& arena() { return arena_; }
 
@@ -82,6 +98,7 @@ class WriteBuffer {
     change_bytes_ = 0;
     inserts_ = removals_ = 0;
     uses_verbs_ = false;
+    touched_.clear();
   }
 
  private:
@@ -95,6 +112,11 @@ class WriteBuffer {
     return absl::OkStatus();
   }
   Status TooMuchRedo(size_t total);
+  // For a table that checks its writes: FailedPrecondition if it is not written by transactions, or if an index of it
+  // cannot be kept.
+  [[gnu::cold]] Status CheckMayWrite(const Table& table) const;
+  // Notes that entry `i` was changed, if its table has secondary indexes.
+  [[gnu::cold]] void Touch(size_t i);
   Status CheckWrite(const WriteEntry& entry, size_t size, uint32_t offset, bool resize) const;
   Status InsertDirect(const Table& table, const Key& key, std::span<const std::byte> payload);
   void AddPatch(WriteEntry& entry, std::span<const std::byte> data, uint32_t offset);
@@ -109,6 +131,8 @@ class WriteBuffer {
   uint32_t inserts_ = 0;
   uint32_t removals_ = 0;
   bool uses_verbs_ = false;
+  bool keeps_indexes_ = false;
+  std::vector<uint32_t> touched_;
   WriteSet set_;
   Arena arena_;
 };

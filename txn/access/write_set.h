@@ -50,14 +50,16 @@ struct WriteEntry {
   uint32_t image_payload_bytes = 0;  // as read
   WriteKind kind = WriteKind::kNone;
   uint8_t patch_count = 0;
-  uint32_t redo_bytes = 0;   // largest size in the log
-  uint64_t connection = 0;   // over which its owner is asked for locks and changes; 0: this node is the owner
-  bool removed = false;      // insert: removed again by this transaction (the key's absence is still checked)
-  bool locked = false;       // this transaction holds the record's lock
-  bool indexed = false;      // insert: the key is in the index
-  bool installed = false;    // the decision told its owner to install it
-  index::Key key{};          // bytes in the arena
-  Patch* patches = nullptr;  // in the order written
+  bool touched = false;              // its secondary indexes are to be looked at (WriteBuffer::TakeTouched)
+  uint32_t redo_bytes = 0;           // largest size in the log
+  uint64_t connection = 0;           // over which its owner is asked for locks and changes; 0: this node is the owner
+  bool removed = false;              // insert: removed again by this transaction (the key's absence is still checked)
+  bool locked = false;               // this transaction holds the record's lock
+  bool indexed = false;              // insert: the key is in the index
+  bool installed = false;            // the decision told its owner to install it
+  uint32_t index_note = UINT32_MAX;  // number of the first note about its secondary indexes (Access::IndexNote)
+  index::Key key{};                  // bytes in the arena
+  Patch* patches = nullptr;          // in the order written
   Patch* last_patch = nullptr;
   // A payload whose size needs a block of another class moves to this new record, locked and absent until the commit.
   rdma::GlobalAddress moved_to{};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -30,6 +31,23 @@ std::string Placed(const log::TableDescription& table) {
   if (table.placement == kPlacedOnFirstNode) return "placed on the first node";
   if (table.placement == kPlacedByHash) return "placed by hash";
   return "placed by a function of the program";
+}
+
+std::string Role(const log::TableDescription& table) {
+  if (!table.secondary.has_value()) return "a table of rows";
+  const log::IndexDescription& index = *table.secondary;
+  const StatusOr<std::vector<IndexField>> fields = IndexFieldsOf(index);
+  return absl::StrCat(index.unique ? "a unique index" : "an index", " of table number ", index.table, " by ",
+                      fields.ok() ? ToText(*fields) : "fields that are unknown here");
+}
+
+// Whether it is complete does not belong to what it is.
+bool SameSecondary(const log::TableDescription& had, const log::TableDescription& has) {
+  if (had.secondary.has_value() != has.secondary.has_value()) return false;
+  if (!had.secondary.has_value()) return true;
+  log::IndexDescription as_complete = *had.secondary;
+  as_complete.complete = has.secondary->complete;
+  return as_complete == *has.secondary;
 }
 
 // Manifests before the placement was kept do not tell functions from each other.
@@ -90,7 +108,8 @@ log::TableDescription DescribeTable(const Table& table) {
           .expected_rows = options.expected_rows,
           .range_starts =
               options.placement.ranges == nullptr ? std::vector<std::string>() : options.placement.ranges->texts(),
-          .application = options.application};
+          .application = options.application,
+          .secondary = table.secondary() == nullptr ? std::nullopt : std::optional(table.secondary()->Description())};
 }
 
 StatusOr<TableOptions> OptionsOf(const log::TableDescription& description) {
@@ -127,6 +146,7 @@ Status CheckSameTable(const log::TableDescription& had, const log::TableDescript
         absl::StrCat("table '", had.name, "' in the directory is ", was, ", and the program creates it as ", is,
                      "; create it as it is (to change it, copy its rows to a new table)"));
   };
+  if (!SameSecondary(had, has)) return differs(Role(had), Role(has));
   if (has.index != had.index) {
     return differs(absl::StrCat("one with index ", had.index), absl::StrCat("one with index ", has.index));
   }

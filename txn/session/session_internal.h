@@ -54,6 +54,7 @@ struct DatabaseState {
   TableSet tables;
   std::vector<std::unique_ptr<Table>> unused_tables;  // whose creation failed
   uint32_t next_table = 0;                            // number of the next one
+  uint32_t first_new_table = 0;                       // tables with smaller numbers were in the directory at Open
   // Held while tables are created, renamed or dropped, and by Start and Close.
   Mutex create_mutex;
   RecordBytes record_bytes;

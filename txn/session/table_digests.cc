@@ -27,13 +27,18 @@ std::string NameOf(const Placement& placement) {
   return placement.ranges == nullptr ? name : absl::StrCat(name, " ", absl::StrJoin(placement.ranges->texts(), ","));
 }
 
+std::string TextOf(const SecondaryIndex* index) {
+  if (index == nullptr) return "";
+  return absl::StrCat("\nindex of ", index->table().id(), index->unique() ? " unique " : " ", ToText(index->fields()));
+}
+
 uint64_t DigestOf(const Table& table) {
   const TableOptions& options = table.options();
   return DigestOf(absl::StrCat(table.id(), "\n", table.name(), "\n", index::EntryOf(options.index).name, "\n",
                                std::string(index::NameOf(*options.index_rights)), "\n",
                                static_cast<int>(options.key_kind), " ", options.max_key_bytes, " ",
                                table.payload_bytes(), " ", options.variable_length ? "variable" : "fixed", "\n",
-                               NameOf(options.placement)));
+                               NameOf(options.placement), TextOf(table.secondary())));
 }
 
 coro::Task<Status> ReadWords(rdma::Channel* channel, rdma::GlobalAddress from, std::span<uint64_t> words) {
@@ -103,8 +108,9 @@ StatusOr<bool> TableDigests::CompareWith(rdma::NodeId other, rdma::Channel* chan
   for (size_t i = 0; i < std::min<size_t>({tables_.size(), count, kMostDigests}); ++i) {
     const size_t at = DigestOffset(i);
     if (words[at / kWordBytes] == LoadWord(lines_ + at)) continue;
-    return differ("number ", tables_[i]->id(), ", here '", tables_[i]->name(),
-                  "', differs in its name, index, index_rights, keys, payloads or placement");
+    return differ(
+        "number ", tables_[i]->id(), ", here '", tables_[i]->name(),
+        "', differs in its name, index, index_rights, keys, payloads, placement or fields as a secondary index");
   }
   if (count != tables_.size()) return differ("there are ", count, ", here ", tables_.size());
   return differ("one of them, or DatabaseOptions::data_nodes");

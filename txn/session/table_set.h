@@ -59,6 +59,11 @@ class TableSet {
     return nullptr;
   }
 
+  // Called before the first secondary index of a table is kept.
+  void NoteSecondaryIndex() { has_secondary_indexes_.store(true, std::memory_order_release); }
+  // False: no table has a secondary index.
+  bool has_secondary_indexes() const { return has_secondary_indexes_.load(std::memory_order_acquire); }
+
   size_t size() const { return size_.load(std::memory_order_relaxed); }
   // Greater than every number: the size of arrays that have a place for each table that there is now.
   size_t id_bound() const { return bound_.load(std::memory_order_acquire); }
@@ -98,6 +103,7 @@ class TableSet {
   std::array<std::atomic<Chunk*>, kMost / kChunk> chunks_{};
   std::atomic<size_t> bound_{0};
   std::atomic<size_t> size_{0};
+  std::atomic<bool> has_secondary_indexes_{false};
   std::vector<std::unique_ptr<Chunk>> owned_chunks_;  // this and the next: by the thread that adds
   std::vector<std::unique_ptr<Table>> owned_;
 };

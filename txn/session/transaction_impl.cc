@@ -1,12 +1,22 @@
 #include "txn/session/transaction_impl.h"
 
 #include <algorithm>
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/mutant.h"
 
 namespace gannet::txn {
+namespace {
+
+Status NotComplete(const SecondaryIndex& index) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      index.Describe(), " is not complete: it is being built, or a build ended early; call Database::CreateIndex"));
+}
+
+}  // namespace
 
 void TransactionImpl::Begin(PrecedenceClaim* claim) {
   GANNET_CHECK(!active_, "a transaction began twice");
@@ -31,6 +41,8 @@ void TransactionImpl::End() {
 }
 
 coro::Async<Status> TransactionImpl::Commit() {
+  if (session_->local->tables.has_secondary_indexes() && access_.HasIndexedWrites()) [[unlikely]]
+    return CommitWithIndexes();
   return commit_.emplace(session_, &access_, claim_, &scratch_).Run();
 }
 
@@ -38,6 +50,77 @@ coro::Async<Status> TransactionImpl::Validate() {
   coro::Async<Status> valid = commit_.emplace(session_, &access_, claim_, &scratch_).Validate();
   if (!valid.ready()) return NoteFailureOf(std::move(valid.task()));
   return valid.value().ok() ? std::move(valid.value()) : access_.failure().Note(std::move(valid.value()));
+}
+
+coro::Task<Status> TransactionImpl::CommitWithIndexes() {
+  coro::Task<Status> keeping = access_.KeepIndexes(/*last=*/true);
+  Status kept = co_await keeping;
+  if (!kept.ok()) {
+    coro::Task<Status> judging = IfValid(std::move(kept));
+    co_return co_await judging;
+  }
+  coro::Async<Status> committing = commit_.emplace(session_, &access_, claim_, &scratch_).Run();
+  co_return co_await committing;
+}
+
+coro::Task<Status> TransactionImpl::IfValid(Status found) {
+  if (!failure().ok()) co_return failure();
+  coro::Async<Status> validating = Validate();
+  Status valid = co_await validating;
+  if (!valid.ok()) co_return valid;
+  co_return found;
+}
+
+coro::Task<Status> TransactionImpl::JudgeRead(Status read) {
+  if (!absl::IsDataLoss(read) || !failure().ok()) co_return read;
+  coro::Task<Status> judging = IfValid(std::move(read));
+  Status judged = co_await judging;
+  Fail(judged);
+  co_return judged;
+}
+
+coro::Async<StatusOr<RowBy>> TransactionImpl::GetBy(const SecondaryIndex& index, const Key& key, bool for_update) {
+  using Result = StatusOr<RowBy>;
+  if (!index.unique()) {
+    return Result(absl::FailedPreconditionError(
+        absl::StrCat(index.Describe(), " is not unique: use an IndexCursor, which finds all rows with a key")));
+  }
+  if (!index.is_complete()) return Result(NotComplete(index));
+  std::string encoded;
+  if (Status s = index.EncodeKey(key, /*whole=*/true, &encoded); !s.ok()) return Result(std::move(s));
+  const Key kept = access_.writes().arena().Keep(Key(std::string_view(encoded)));
+  return GetByEntry(index, kept.bytes(), for_update);
+}
+
+coro::Task<StatusOr<RowBy>> TransactionImpl::GetByEntry(const SecondaryIndex& index, std::string_view entry_key,
+                                                        bool for_update) {
+  coro::Task<StatusOr<RowBy>> getting = access_.GetBy(index, entry_key, for_update);
+  StatusOr<RowBy> row = co_await getting;
+  if (row.ok()) co_return row;
+  coro::Task<Status> judging = JudgeRead(row.status());
+  Status judged = co_await judging;
+  co_return judged;
+}
+
+coro::Async<Status> TransactionImpl::ReadyToReadBy(const SecondaryIndex& index) {
+  if (!index.is_complete()) return NotComplete(index);
+  if (!writes().has_touched()) return absl::OkStatus();
+  return KeepBeforeRead();
+}
+
+coro::Task<Status> TransactionImpl::KeepBeforeRead() {
+  coro::Task<Status> keeping = access_.KeepIndexes(/*last=*/false);
+  Status kept = co_await keeping;
+  coro::Task<Status> judging = JudgeRead(std::move(kept));
+  co_return co_await judging;
+}
+
+coro::Task<Status> TransactionImpl::RowsOfEntries(const SecondaryIndex& index, const ScanRows& entries,
+                                                  Access::EntrySpan span, ScanOptions options, ScanRows* rows) {
+  coro::Task<Status> reading = access_.RowsOfEntries(index, entries, span, options, rows);
+  Status read = co_await reading;
+  coro::Task<Status> judging = JudgeRead(std::move(read));
+  co_return co_await judging;
 }
 
 coro::Task<Status> TransactionImpl::NoteFailureOf(coro::Task<Status> validation) {

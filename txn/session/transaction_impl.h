@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/coro/async.h"
@@ -50,6 +51,12 @@ class TransactionImpl {
   // Updates and removals by handle, and inserts.
   WriteBuffer& writes() { return access_.writes(); }
 
+  // Reads by secondary indexes, as those of Transaction and Access. Before others, ReadyToReadBy.
+  coro::Async<StatusOr<RowBy>> GetBy(const SecondaryIndex& index, const Key& key, bool for_update);
+  coro::Async<Status> ReadyToReadBy(const SecondaryIndex& index);
+  coro::Task<Status> RowsOfEntries(const SecondaryIndex& index, const ScanRows& entries, Access::EntrySpan span,
+                                   ScanOptions options, ScanRows* rows);
+
   // Like Transaction::Commit, but the result does not wait for the disk.
   coro::Async<Status> Commit();
   coro::Async<Status> Validate();
@@ -69,6 +76,14 @@ class TransactionImpl {
 
  private:
   coro::Task<Status> NoteFailureOf(coro::Task<Status> validation);
+  // Keeps the secondary indexes first.
+  coro::Task<Status> CommitWithIndexes();
+  coro::Task<StatusOr<RowBy>> GetByEntry(const SecondaryIndex& index, std::string_view entry_key, bool for_update);
+  coro::Task<Status> KeepBeforeRead();
+  // `found`, an error about rows and indexes, if the transaction validates; else the reason why it does not.
+  coro::Task<Status> IfValid(Status found);
+  // The same for a read, to which only an index that is wrong is a failure.
+  coro::Task<Status> JudgeRead(Status read);
 
   SessionState* const session_;
   PrecedenceClaim* claim_ = nullptr;
