@@ -18,6 +18,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "base/quantity.h"
 #include "cli/command.h"
 #include "cli/data_directory.h"
@@ -36,6 +37,7 @@
 #include "index/registry.h"
 #include "nlohmann/json.hpp"
 #include "txn/durable/catalog.h"
+#include "txn/secondary_index.h"
 
 namespace gannet::cli {
 namespace {
@@ -56,6 +58,12 @@ struct RowOptions {
   bool replace = false;
   txn::TableOptions create;
   bool fixed = false;
+};
+
+struct IndexFlags {
+  std::string name;
+  std::vector<std::string> fields;
+  bool unique = false;
 };
 
 class DirectoryHost final : public RowHost {
@@ -230,27 +238,47 @@ Status CountRows(const RowOptions& options, RowHost& host) {
   return absl::OkStatus();
 }
 
+// The table whose rows a secondary index has.
+std::string NameOfIndexed(const std::vector<log::TableDescription>& tables, const log::IndexDescription& index) {
+  const auto table = std::ranges::find(tables, index.table, &log::TableDescription::id);
+  return table == tables.end() ? absl::StrCat("number ", index.table) : table->name;
+}
+
+// What the column `note` says of a table that has the entries of an index.
+std::string NoteOfIndex(const std::vector<log::TableDescription>& tables, const log::IndexDescription& index) {
+  const StatusOr<std::vector<txn::IndexField>> fields = txn::IndexFieldsOf(index);
+  return absl::StrCat(index.unique ? "unique " : "", "index of ", NameOfIndexed(tables, index),
+                      index.complete ? "" : ", not complete", ": ",
+                      fields.ok() ? txn::ToText(*fields) : "of fields that are unknown here");
+}
+
 Status Tables(const RowOptions& options, RowHost& host) {
   const StatusOr<std::vector<log::TableDescription>> tables = host.Tables();
   if (!tables.ok()) return tables.status();
   Table text({"table", "keys", "index", "payload", "placement", "note"});
   for (const log::TableDescription& table : *tables) {
     if (options.json) {
-      absl::PrintF("%s\n", Json{{"table", table.name},
-                                {"keys", table.integer_keys ? "integer" : "bytes"},
-                                {"max_key_bytes", table.max_key_bytes},
-                                {"index", table.index},
-                                {"index_options", table.index_options},
-                                {"payload_bytes", table.payload_bytes},
-                                {"variable_length", table.variable_length},
-                                {"placement", table.replicated ? std::string(txn::kReplicated) : table.placement},
-                                {"application", table.application}}
-                               .dump());
+      Json json{{"table", table.name},
+                {"keys", table.integer_keys ? "integer" : "bytes"},
+                {"max_key_bytes", table.max_key_bytes},
+                {"index", table.index},
+                {"index_options", table.index_options},
+                {"payload_bytes", table.payload_bytes},
+                {"variable_length", table.variable_length},
+                {"placement", table.replicated ? std::string(txn::kReplicated) : table.placement},
+                {"application", table.application}};
+      if (table.secondary.has_value()) {
+        json["index_of"] = NameOfIndexed(*tables, *table.secondary);
+        json["unique"] = table.secondary->unique;
+        json["complete"] = table.secondary->complete;
+      }
+      absl::PrintF("%s\n", json.dump());
       continue;
     }
     text.Add({table.name, table.integer_keys ? "integer" : absl::StrCat("up to ", table.max_key_bytes, " bytes"),
               table.index, absl::StrCat(table.variable_length ? "up to " : "", table.payload_bytes, " bytes"),
-              table.replicated ? std::string(txn::kReplicated) : table.placement, table.application});
+              table.replicated ? std::string(txn::kReplicated) : table.placement,
+              table.secondary.has_value() ? NoteOfIndex(*tables, *table.secondary) : table.application});
   }
   if (!options.json) absl::PrintF("%s", text.ToString());
   return absl::OkStatus();
@@ -304,6 +332,43 @@ Status WidenTable(const RowOptions& options, RowHost& host) {
   const StatusOr<Opened> opened = OpenTable(options, host, RowHost::Access::kWrite);
   if (!opened.ok()) return opened.status();
   return opened->store->database().WidenTable(options.table, options.create.payload_bytes);
+}
+
+// A field of a secondary index: "TYPE:OFFSET:BYTES" of the payload, or "key".
+StatusOr<txn::IndexField> ParseIndexField(const std::string& text, const txn::Table& table) {
+  const bool integer_keys = table.options().key_kind == index::KeyKind::kInteger;
+  if (text == "key") return integer_keys ? txn::IndexField::KeyNumber() : txn::IndexField::KeyBytes();
+  const std::vector<std::string> parts = absl::StrSplit(text, ':');
+  const auto wrong = [&] {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--field ", text,
+                     ": must be TYPE:OFFSET:BYTES, such as text:0:16, or key; the types are "
+                     "unsigned, signed, floating, text and bytes"));
+  };
+  if (parts.size() != 3) return wrong();
+  const StatusOr<int64_t> offset = ParseInteger(parts[1], 0, txn::kMaxPayloadBytes);
+  const StatusOr<int64_t> bytes = ParseInteger(parts[2], 0, txn::kMaxPayloadBytes);
+  if (!offset.ok() || !bytes.ok()) return wrong();
+  const log::IndexDescription one{.fields = {{.source = "payload",
+                                              .type = parts[0],
+                                              .offset = static_cast<uint32_t>(*offset),
+                                              .bytes = static_cast<uint32_t>(*bytes)}}};
+  const StatusOr<std::vector<txn::IndexField>> fields = txn::IndexFieldsOf(one);
+  if (!fields.ok()) return wrong();
+  return fields->front();
+}
+
+Status CreateIndex(const RowOptions& options, RowHost& host, const IndexFlags& flags) {
+  GANNET_RETURN_IF_ERROR(CheckNoTransaction(host, "create-index"));
+  const StatusOr<Opened> opened = OpenTable(options, host, RowHost::Access::kWrite);
+  if (!opened.ok()) return opened.status();
+  txn::SecondaryIndexOptions index{.name = flags.name, .table = options.table, .unique = flags.unique};
+  for (const std::string& field : flags.fields) {
+    const StatusOr<txn::IndexField> parsed = ParseIndexField(field, *opened->table);
+    if (!parsed.ok()) return parsed.status();
+    index.fields.push_back(*parsed);
+  }
+  return opened->store->database().CreateIndex(index).status();
 }
 
 struct Closer {
@@ -559,6 +624,27 @@ void AddTables(CLI::App& app, const std::shared_ptr<RowHost>& host, int* exit_co
   AddInteger(*command, "--payload", &widened->create.payload_bytes, 0, txn::kMaxPayloadBytes,
              "Largest payload in bytes; not less than now")
       ->required();
+
+  const auto indexed = std::make_shared<RowOptions>();
+  const auto flags = std::make_shared<IndexFlags>();
+  command = AddRowCommand(
+      app, "create-index", "Make a secondary index of a table.",
+      absl::StrFormat("Programs and commands that change rows keep it. %s\n\nExample: gannet create-index data people "
+                      "by_city --field text:0:16 --field unsigned:16:4",
+                      kWrites),
+      host, indexed, [flags](const RowOptions& asked, RowHost& at) { return CreateIndex(asked, at, *flags); },
+      exit_code);
+  AddTable(*command, indexed.get())->required();
+  AddPath(*command, "NAME", &flags->name, "TEXT", "Name of the index; tables and indexes have different ones")
+      ->required();
+  command
+      ->add_option(
+          "--field", flags->fields,
+          "A field of its keys, first one first: TYPE:OFFSET:BYTES of the payload, with the type unsigned, "
+          "signed, floating (little-endian), text (up to a zero byte) or bytes; 0 bytes: up to the end; or key")
+      ->required()
+      ->type_name("FIELD");
+  command->add_flag("--unique", flags->unique, "No two rows may have one key");
 }
 
 }  // namespace

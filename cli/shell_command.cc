@@ -250,7 +250,8 @@ void AddShellCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("shell", "Read and write tables and rows, command by command.");
   command->footer(
       "Opens the directory, which no other process may have open, and reads commands from standard input: get, put, "
-      "delete,\nscan, count, import, tables, create-table, drop-table, widen-table as of gannet, without the directory; begin, commit, abort; "
+      "delete,\nscan, count, import, tables, create-table, drop-table, widen-table, create-index as of gannet, without "
+      "the directory; begin, commit, abort; "
       "help; quit.\nWords may be in quotes; a line that begins with # is a comment. An error does not end the shell. "
       "From a file or a pipe,\nthe exit code is 1 if a command failed. At a terminal, lines are edited and kept in "
       "~/.gannet_history;\nGANNET_HISTORY names another file, or none if it is empty.\n\nExample: printf 'begin\\nput "

@@ -112,6 +112,30 @@ TEST_F(RowsTest, KeysOfEveryKindAreText) {
             "boxes    up to 40 bytes  catfish  up to 10 bytes  first_node      \n");
 }
 
+TEST_F(RowsTest, SecondaryIndexesAreMadeAndKept) {
+  Do("create-table", {"people", "--payload", "20", "--create"});
+  Do("put", {"people", "1", "Ann"});
+  Do("put", {"people", "2", "Bob"});
+  Do("create-index", {"people", "by_name", "--field", "text:0:0", "--unique"});
+  Do("create-index", {"people", "by_initial", "--field", "bytes:0:1", "--field", "key"});
+  const std::string tables = Do("tables", {});
+  EXPECT_THAT(tables, HasSubstr("unique index of people: text of payload from 0 on"));
+  EXPECT_THAT(tables, HasSubstr("index of people: bytes of payload at 0, 1 bytes; unsigned of key at 0, 8 bytes"));
+  const Outcome twice = Run("put", {"people", "3", "Bob"});
+  EXPECT_EQ(twice.exit_code, 1);
+  EXPECT_THAT(twice.err, HasSubstr("index 'by_name' of table 'people', key (\"Bob\")"));
+  Do("put", {"people", "1", "Cy"});
+  EXPECT_EQ(Do("scan", {"by_name", "--keys", "tuple", "--payloads", "hex"}),
+            "(\"Bob\")\t0000000000000002\n(\"Cy\")\t0000000000000001\n");
+  EXPECT_EQ(Do("count", {"by_initial"}), "2\n");
+  EXPECT_EQ(Run("put", {"by_name", "x", "12345678"}).exit_code, 1);
+  for (const char* wrong : {"text:0", "text:0:x", "word:0:1", "text:0:21", "floating:0:3"}) {
+    const Outcome refused = Run("create-index", {"people", "wrong", "--field", wrong});
+    EXPECT_NE(refused.exit_code, 0) << wrong;
+    EXPECT_NE(refused.err, "") << wrong;
+  }
+}
+
 TEST_F(RowsTest, AScanHasARangeALimitAndADirection) {
   Do("create-table", {"numbers", "--payload", "10", "--create"});
   std::string file = "key,payload\n";

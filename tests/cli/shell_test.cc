@@ -227,7 +227,7 @@ TEST(HelpTest, CompletionAndManPageHaveEveryCommand) {
     std::getline(std::ifstream(result) >> std::ws, line);
     return line;
   };
-  EXPECT_EQ(complete("cr"), "create-table crashtest");
+  EXPECT_EQ(complete("cr"), "create-table create-index crashtest");
   EXPECT_EQ(complete("tpcc r"), "run");
   EXPECT_EQ(complete("scan data cities --p"), "--prefix --payloads");
   fs::remove(script);
