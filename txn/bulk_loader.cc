@@ -135,8 +135,8 @@ Status BulkLoader::Finish() {
   const bool counts = durability.has_directory() && !state_->entries.empty();
   if (counts) durability.loads().Begin(state_->table->id());
   const uint64_t entered = participant.Enter();
-  // A table that is usable now stays until this has left the epoch (Database::DropTable), and an index that is published
-  // later is built after that.
+  // A table that is usable now stays until this has left the epoch (Database::DropTable), and an index that is
+  // published later is built after that.
   Status status = CheckUsable(*state_->table);
   if (status.ok()) status = CheckNoIndex(*state_->table);
   const bool indexed = status.ok();

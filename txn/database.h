@@ -206,12 +206,14 @@ class Database {
   // FailedPrecondition before Start and after Close. Unimplemented with several nodes. An error of the disk: it keeps
   // its name here, but the directory may have either. Thread-safe.
   Status RenameTable(std::string_view from, const std::string& to);
-  // Removes a table and its rows for good, while transactions run: durably and atomically, as CreateTable. Its memory
+  // Removes a table and its rows, or a secondary index, for good, while transactions run: durably and atomically, as
+  // CreateTable. Its memory
   // and its checkpoints' files are free afterwards; its part of the log goes with the next checkpoints. From the call
   // on, accesses to the table return FailedPrecondition. Transactions that were there before may still use it, so this
   // waits for their end: at most DatabaseOptions::durable_within, then DeadlineExceeded, and the table stays. (So it
   // must not be called between the begin and the end of a transaction of the same thread.) The Table object stays as
-  // long as the database. NotFound, FailedPrecondition, Unimplemented: as RenameTable. Another error is one of the
+  // long as the database. FailedPrecondition, too, if the table has secondary indexes: drop these first. NotFound,
+  // FailedPrecondition, Unimplemented: as RenameTable. Another error is one of the
   // disk: the table is dropped here, but the directory may have it until the next checkpoint or change of the tables.
   // Thread-safe.
   Status DropTable(std::string_view name);
@@ -222,7 +224,7 @@ class Database {
   // them. InvalidArgument: it is less than now, or more than kMaxPayloadBytes. ResourceExhausted: there is no memory
   // for the larger rows. After these errors the table is as before. If other tables take the memory meanwhile:
   // FailedPrecondition, here and from each access, until the database is opened again, which completes it. NotFound and
-  // others: as RenameTable. Thread-safe.
+  // others: as RenameTable; FailedPrecondition, too, if a secondary index has keys from the whole payload. Thread-safe.
   Status WidenTable(std::string_view name, size_t payload_bytes);
   // Null if there is none. Thread-safe. Tables of the directory are there from Open on, and may be used from Start on.
   // The entries of a secondary index are a table, too, which only the engine writes.
@@ -352,7 +354,6 @@ class Database {
   Status BuildKept(Session* session, Table* table, Table* entries, absl::Duration wait);
   Status AddAllEntries(Session* session, const SecondaryIndex& index);
   Status RemoveAllEntries(Session* session, const SecondaryIndex& index);
-  Status AwaitOlderTransactions(Session* session, absl::Duration wait);
   Status MakeIndexDurable();
   Status NoteIndex(Table* entries, bool complete);
   void GiveUpIndex(Session* session, Table* table, Table* entries, absl::Duration wait);
@@ -360,9 +361,14 @@ class Database {
   Status CheckChangeable(absl::string_view instead) const;
   // The table of this name, for a change after Start.
   StatusOr<Table*> ChangeableTable(std::string_view name, absl::string_view what, absl::string_view instead) const;
-  // Waits until all transactions that had begun before this call have ended.
-  // DeadlineExceeded says that the table was not `what` ("dropped").
-  Status AwaitTransactions(const Table& table, absl::string_view what);
+  // Waits until all transactions that had begun before this call have ended: a transaction is inside the epoch from its
+  // begin to its end. DeadlineExceeded begins with `what`. Cancelled by DatabaseOptions::stop.
+  Status AwaitOlderTransactions(absl::Duration wait, absl::string_view what);
+  // The name of an index of the table, complete or not; empty: there is none.
+  std::string NameOfAnIndexOf(const Table& table) const;
+  // Ends the keeping of a secondary index for good; its table is then a table as others.
+  Status EndIndex(Table* entries);
+  Status CheckMayBeWidened(const Table& table) const;
   Status CheckRoomToWiden(const Table& table, size_t payload_bytes) const;
   Status WidenRows(Table* table);
   void FreeRows(const Table& table, index::LocalIndex& index);

@@ -12,6 +12,9 @@
 //   5. Wait for a checkpoint's walk over the table, which ends early (UnsavedLoads::Hold). Then nobody uses the
 //   index.
 //   6. The memory of the rows and of the index goes back to the slab.
+//
+// Before a secondary index is dropped, nobody keeps it any more (EndIndex).
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -20,9 +23,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/stop.h"
 #include "base/thread.h"
 #include "index/record_header.h"
 #include "index/service.h"
+#include "txn/access/key_status.h"
 #include "txn/database.h"
 #include "txn/durable/catalog.h"
 #include "txn/durable/durability.h"
@@ -32,7 +37,7 @@
 
 namespace gannet::txn {
 
-Status Database::AwaitTransactions(const Table& table, absl::string_view what) {
+Status Database::AwaitOlderTransactions(absl::Duration wait, absl::string_view what) {
   constexpr uint64_t kPauseNanos = 200'000;
   StatusOr<std::unique_ptr<rdma::EpochManager::Participant>> participant =
       rdma::EpochManager::Participant::Join(state_->epochs.get());
@@ -40,15 +45,16 @@ Status Database::AwaitTransactions(const Table& table, absl::string_view what) {
   // Shared, because it is set even if nobody waits any more.
   const auto passed = std::make_shared<std::atomic<bool>>(false);
   (*participant)->RetireWith([passed] { passed->store(true, std::memory_order_release); });
-  const uint64_t deadline =
-      NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(state_->options.durable_within));
+  const uint64_t start = NowNanos();
+  const auto most = static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Nanoseconds(wait)));
   for (;;) {
     (*participant)->Collect();
     if (passed->load(std::memory_order_acquire)) return absl::OkStatus();
-    if (NowNanos() >= deadline) {
-      return absl::DeadlineExceededError(absl::StrCat(
-          "table '", table.name(), "' was not ", what, ": a transaction that began before is still in progress after ",
-          absl::FormatDuration(state_->options.durable_within), "; end it, and do not change tables inside of one"));
+    GANNET_RETURN_IF_ERROR(CheckStop(state_->options.stop, "the end of open transactions was awaited"));
+    if (NowNanos() - start > most) {
+      return absl::DeadlineExceededError(absl::StrCat(what, ": a transaction that began before is still open after ",
+                                                      absl::FormatDuration(wait),
+                                                      "; end it, and do not change tables inside of one"));
     }
     SleepForNanos(kPauseNanos);
   }
@@ -78,6 +84,36 @@ void Database::FreeRows(const Table& table, index::LocalIndex& index) {
   }
 }
 
+std::string Database::NameOfAnIndexOf(const Table& table) const {
+  for (const Table* other : state_->tables) {
+    if (other->secondary() != nullptr && &other->secondary()->table() == &table) return other->name();
+  }
+  return "";
+}
+
+// The catalog calls the index incomplete before anybody stops keeping it, so no crash leaves a wrong one that is called
+// complete. After an error it is one that CreateIndex can build again, and that can be dropped.
+Status Database::EndIndex(Table* entries) {
+  Status ended = NoteIndex(entries, /*complete=*/false);
+  if (ended.ok()) {
+    {
+      const std::lock_guard lock(state_->create_mutex);
+      SetKept(state_->tables.ById(entries->secondary()->table().id()), entries->secondary(), false);
+    }
+    // Transactions that began before may still change entries.
+    ended = AwaitOlderTransactions(state_->options.durable_within,
+                                   absl::StrCat("index '", entries->name(), "' is no longer kept, but not dropped"));
+  }
+  const std::lock_guard lock(state_->create_mutex);
+  if (ended.ok()) ended = state_->sessions.CheckOpen();
+  if (ended.ok()) {
+    entries->SetLife(Table::Life::kBeingDropped);
+  } else {
+    entries->created_ = false;
+  }
+  return ended;
+}
+
 Status Database::DropTable(std::string_view name) {
   Table* table = nullptr;
   {
@@ -85,10 +121,22 @@ Status Database::DropTable(std::string_view name) {
     const StatusOr<Table*> found = ChangeableTable(name, "DropTable", "keep the table, or make it empty");
     if (!found.ok()) return found.status();
     table = *found;
-    table->SetLife(Table::Life::kBeingDropped);
+    if (const std::string index = NameOfAnIndexOf(*table); !index.empty()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(NameOf(*table), " has the secondary index '", index, "': drop that first"));
+    }
+    if (table->secondary() == nullptr) {
+      table->SetLife(Table::Life::kBeingDropped);
+    } else if (table->created_ && !table->secondary()->is_complete()) {
+      return absl::FailedPreconditionError(absl::StrCat(table->secondary()->Describe(), " is being built, or dropped"));
+    } else {
+      table->created_ = true;  // nobody builds it meanwhile
+    }
   }
+  if (table->secondary() != nullptr) GANNET_RETURN_IF_ERROR(EndIndex(table));
   // Without the lock: a transaction that this waits for may create a table.
-  Status ended = AwaitTransactions(*table, "dropped");
+  Status ended =
+      AwaitOlderTransactions(state_->options.durable_within, absl::StrCat(NameOf(*table), " was not dropped"));
   std::unique_ptr<index::LocalIndex> index;
   Status noted;
   {
@@ -96,6 +144,7 @@ Status Database::DropTable(std::string_view name) {
     if (ended.ok()) ended = state_->sessions.CheckOpen();
     if (!ended.ok()) {
       table->SetLife(Table::Life::kUsed);
+      if (table->secondary() != nullptr) table->created_ = false;
       return ended;
     }
     table->SetLife(Table::Life::kDropped);

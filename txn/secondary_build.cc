@@ -154,7 +154,7 @@ StatusOr<Table*> Database::FindOrMakeEntries(const SecondaryIndexOptions& option
   Table* const found = state_->tables.Find(options.name);
   const bool is_complete = found != nullptr && found->secondary() != nullptr && found->secondary()->is_complete();
   if (state_->started) {
-    if (found == nullptr) GANNET_RETURN_IF_ERROR(CheckChangeable("create every index, with its table,"));
+    if (found == nullptr) GANNET_RETURN_IF_ERROR(CheckChangeable("create every index, with its table, before it"));
   } else if (table->id() < state_->first_new_table && !is_complete) {
     if (state_->fabric->num_nodes() > 1) {
       return absl::UnimplementedError(absl::StrCat(
@@ -188,6 +188,7 @@ StatusOr<const SecondaryIndex*> Database::CreateIndex(const SecondaryIndexOption
       return absl::NotFoundError(
           absl::StrCat("index '", options.name, "': there is no table '", options.table, "'; create it first"));
     }
+    GANNET_RETURN_IF_ERROR(CheckLife(*table));
     const StatusOr<Table*> found = FindOrMakeEntries(options, table);
     if (!found.ok()) return found.status();
     entries = *found;
@@ -223,7 +224,7 @@ void Database::GiveUpIndex(Session* session, Table* table, Table* entries, absl:
     SetKept(table, entries->secondary(), false);
   }
   // What is left in memory is removed now, as far as that is possible, and otherwise before the next build.
-  if (session != nullptr && AwaitOlderTransactions(session, wait).ok()) {
+  if (session != nullptr && AwaitOlderTransactions(wait, "the secondary index was not made").ok()) {
     RemoveAllEntries(session, *entries->secondary()).IgnoreError();
   }
 }
@@ -239,30 +240,9 @@ Status Database::BuildKept(Session* session, Table* table, Table* entries, absl:
     const std::lock_guard lock(state_->create_mutex);
     SetKept(table, &index, true);
   }
-  GANNET_RETURN_IF_ERROR(AwaitOlderTransactions(session, wait));
+  GANNET_RETURN_IF_ERROR(AwaitOlderTransactions(wait, "the secondary index was not made"));
   GANNET_RETURN_IF_ERROR(AddAllEntries(session, index));
   return MakeIndexDurable();
-}
-
-// A transaction enters the epoch when it begins. A grace period that starts now ends when all have left that are
-// inside.
-Status Database::AwaitOlderTransactions(Session* session, absl::Duration wait) {
-  rdma::EpochManager::Participant& participant = *session->state().participant;
-  const auto passed = std::make_shared<std::atomic<bool>>(false);
-  participant.RetireWith([passed] { passed->store(true); });
-  const uint64_t start = NowNanos();
-  const auto most = static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Nanoseconds(wait)));
-  for (;;) {
-    participant.Collect();
-    if (passed->load()) return absl::OkStatus();
-    GANNET_RETURN_IF_ERROR(CheckStop(state_->options.stop, "a secondary index waited for open transactions"));
-    if (NowNanos() - start > most) {
-      return absl::DeadlineExceededError(absl::StrCat("after ", absl::FormatDuration(wait),
-                                                      " a transaction is open that began before the secondary index "
-                                                      "was made: end it, and create the index again"));
-    }
-    SleepForNanos(kLookEveryNanos);
-  }
 }
 
 Status Database::AddAllEntries(Session* session, const SecondaryIndex& index) {

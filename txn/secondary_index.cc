@@ -384,7 +384,7 @@ Status CheckFields(const SecondaryIndexOptions& options, const Table& table) {
     if (field.type == Type::kFloating && field.bytes != sizeof(float) && field.bytes != sizeof(double)) {
       return wrong("a floating number has 4 or 8 bytes, not ", ToText(field));
     }
-    const size_t room = field.source == Source::kKey ? rows.max_key_bytes : rows.payload_bytes;
+    const size_t room = field.source == Source::kKey ? rows.max_key_bytes : table.payload_bytes();
     if (size_t{field.offset} + field.bytes > room) {
       return wrong("no row has the field ", ToText(field), ": there are at most ", room, " bytes");
     }
@@ -397,7 +397,7 @@ size_t MostEntryKeyBytes(const SecondaryIndexOptions& options, const Table& tabl
   if (options.function != nullptr) return index::EntryOf(options.index).traits.max_key_bytes;
   size_t bytes = options.unique ? 0 : rows.max_key_bytes;
   for (const IndexField& field : options.fields) {
-    const size_t room = field.source == Source::kKey ? rows.max_key_bytes : rows.payload_bytes;
+    const size_t room = field.source == Source::kKey ? rows.max_key_bytes : table.payload_bytes();
     const size_t text = field.bytes != 0 ? field.bytes : room - field.offset;
     bytes += IsText(field) ? 2 + 2 * text : 1 + sizeof(uint64_t);  // each byte may have to be escaped
   }

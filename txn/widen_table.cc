@@ -73,6 +73,24 @@ Status WidenRecord(const LocalNode& local, const Table& table, index::Context& c
 
 }  // namespace
 
+// The entries of an index must stay those of the rows.
+Status Database::CheckMayBeWidened(const Table& table) const {
+  if (table.secondary() != nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat(NameOf(table), " has the entries of a secondary index"));
+  }
+  for (const Table* other : state_->tables) {
+    const SecondaryIndex* const index = other->secondary();
+    if (index == nullptr || &index->table() != &table) continue;
+    const bool open = std::ranges::any_of(index->fields(), [](const IndexField& field) {
+      return field.source == IndexField::Source::kPayload && field.bytes == 0;
+    });
+    if (!open && !index->by_function()) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        index->Describe(), " has keys from whole payloads: drop it, widen ", "the table, and create it again"));
+  }
+  return absl::OkStatus();
+}
+
 // Keys of the shortest kind make the most rows.
 Status Database::CheckRoomToWiden(const Table& table, size_t payload_bytes) const {
   const size_t key_bytes = table.options().key_kind == index::KeyKind::kInteger ? index::kIntegerKeyBytes : 0;
@@ -133,6 +151,7 @@ Status Database::WidenTable(std::string_view name, size_t payload_bytes) {
                                                      payload_bytes, " bytes were asked for"));
     }
     if (payload_bytes == now) return absl::OkStatus();
+    GANNET_RETURN_IF_ERROR(CheckMayBeWidened(*table));
     if (table->options().variable_length) {
       GANNET_RETURN_IF_ERROR(note());
       table->payload_bytes_.store(payload_bytes, std::memory_order_release);
@@ -145,7 +164,8 @@ Status Database::WidenTable(std::string_view name, size_t payload_bytes) {
     break;
   }
   // Without the lock: a transaction that this waits for may create a table.
-  Status ready = AwaitTransactions(*table, "widened");
+  Status ready =
+      AwaitOlderTransactions(state_->options.durable_within, absl::StrCat(NameOf(*table), " was not widened"));
   const std::lock_guard lock(state_->create_mutex);
   if (ready.ok()) ready = state_->sessions.CheckOpen();
   if (ready.ok()) ready = CheckRoomToWiden(*table, payload_bytes);

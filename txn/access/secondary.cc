@@ -245,10 +245,10 @@ coro::Task<Status> Access::RowsOfEntries(const SecondaryIndex& index, const Scan
                                          ScanOptions options, ScanRows* rows) {
   rows->rows_.clear();
   rows->bytes_.Clear();
-  const TableOptions& table = index.table().options();
-  const size_t room = options.keys_only       ? 0
-                      : table.variable_length ? std::min(table.payload_bytes, kFirstViewBytes)
-                                              : table.payload_bytes;
+  const size_t whole = index.table().payload_bytes();
+  const size_t room = options.keys_only                         ? 0
+                      : index.table().options().variable_length ? std::min(whole, kFirstViewBytes)
+                                                                : whole;
   for (size_t i = span.from; i < span.to; ++i) {
     const StatusOr<Key> row = index.PrimaryKeyOf(entries.key(i).bytes(), entries.payload(i));
     if (!row.ok()) co_return row.status();
