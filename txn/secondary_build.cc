@@ -173,6 +173,16 @@ StatusOr<Table*> Database::FindOrMakeEntries(const SecondaryIndexOptions& option
   if (options.function != nullptr && !found->secondary_->has_key_function()) {
     found->secondary_->SetFunction(options.function);
   }
+  if (found->local_index_ == nullptr) {  // of the directory, before Start: as TakeOver
+    found->options_ = *std::move(complete);
+    found->placement_name_ = found->options_.placement.name();
+    found->Derive();
+    GANNET_RETURN_IF_ERROR(MakeIndex(found));
+  } else if (!found->knows_owners()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        found->secondary()->Describe(),
+        " has been opened with another SecondaryIndexOptions::placement; create it before Database::Start"));
+  }
   found->created_ = true;
   return found;
 }
