@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "txn/blocking.h"
 #include "txn/cursor.h"
+#include "txn/index_cursor.h"
 #include "txn/session.h"
 #include "txn/transaction.h"
 
@@ -69,6 +70,14 @@ class Caller {
                                                std::span<const std::byte> expected,
                                                std::span<const std::byte> payload) {
     return transaction_.UpdateIf(table, key, expected, payload);
+  }
+  virtual coro::Async<StatusOr<txn::RowBy>> GetBy(const txn::SecondaryIndex& index, const index::Key& key,
+                                                  bool for_update) {
+    return transaction_.GetBy(index, key, for_update);
+  }
+  // Moves are passed to Done.
+  txn::IndexCursor OpenCursor(const txn::SecondaryIndex& index, const txn::CursorOptions& options) {
+    return {transaction_, index, options};
   }
   template <class Number>
   coro::Async<Status> Add(const txn::Table& table, index::Key key, Number delta, Number* sum, uint32_t offset) {
@@ -132,6 +141,10 @@ class BlockingCaller final : public Caller {
   coro::Async<StatusOr<bool>> UpdateIf(const txn::Table& table, index::Key key, std::span<const std::byte> expected,
                                        std::span<const std::byte> payload) override {
     return blocking_.UpdateIf(table, key, expected, payload);
+  }
+  coro::Async<StatusOr<txn::RowBy>> GetBy(const txn::SecondaryIndex& index, const index::Key& key,
+                                          bool for_update) override {
+    return Block(transaction_.session(), transaction_.GetBy(index, key, for_update));
   }
   coro::Async<Status> Done(coro::Async<Status> async) override {
     return Block(transaction_.session(), std::move(async));

@@ -63,6 +63,13 @@ Status Cluster::Open() {
       GANNET_RETURN_IF_ERROR(Named("CreateTable", table.status()));
       tables.push_back(*table);
     }
+    std::vector<const txn::SecondaryIndex*> indexes;
+    for (const IndexSpec& spec : world_.indexes) {
+      const auto index = (*database)->CreateIndex(spec.options);
+      GANNET_RETURN_IF_ERROR(Named("CreateIndex", index.status()));
+      indexes.push_back(*index);
+    }
+    indexes_.push_back(std::move(indexes));
     databases_.push_back(*std::move(database));
     tables_.push_back(std::move(tables));
   }
@@ -86,6 +93,7 @@ void Cluster::Drop() {
   }).IgnoreError();
   databases_.clear();
   tables_.clear();
+  indexes_.clear();
 }
 
 Status Cluster::Close() {

@@ -40,6 +40,7 @@ class Cluster {
   size_t nodes() const { return databases_.size(); }
   txn::Database& database(size_t node) { return *databases_[node]; }
   const txn::Table& table(size_t node, size_t table) const { return *tables_[node][table]; }
+  const txn::SecondaryIndex& index(size_t node, size_t index) const { return *indexes_[node][index]; }
   txn::Session& session(size_t node, size_t number) { return *sessions_[node][number]; }
 
  private:
@@ -49,7 +50,8 @@ class Cluster {
   std::shared_ptr<log::FaultyFileSystem> disk_;
   std::unique_ptr<TestBed> bed_;
   std::vector<std::unique_ptr<txn::Database>> databases_;
-  std::vector<std::vector<const txn::Table*>> tables_;  // by node
+  std::vector<std::vector<const txn::Table*>> tables_;            // by node
+  std::vector<std::vector<const txn::SecondaryIndex*>> indexes_;  // by node
   std::vector<std::vector<std::unique_ptr<txn::Session>>> sessions_;
   uint64_t opened_ = 0;
 };

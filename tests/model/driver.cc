@@ -380,6 +380,7 @@ void Driver::BeginAttempt(const TransactionSpec& spec) {
   reads_.clear();
   blind_.clear();
   scans_.clear();
+  read_by_index_.clear();
   written_bytes_ = 0;
 }
 
@@ -470,6 +471,10 @@ bool Driver::Conclude(const TransactionSpec& spec, const Status& status) {
     model_.Rollback();
     if (status != OwnError()) Break(absl::StrCat("the body's error came back as ", status.ToString()));
     return true;
+  }
+  if (Violates(model_)) {
+    model_.Rollback();
+    return !IsTrouble(Judge(status, {absl::StatusCode::kAlreadyExists}));
   }
   if (!Judge(status, {absl::StatusCode::kOk}).ok()) return true;
   ++statistics_.committed;

@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -124,6 +125,21 @@ class Driver {
   coro::Task<Status> Add(Caller& caller, const Op& op, Random random);
   coro::Task<Status> MoveCursor(Caller& caller, const Op& op, Random random);
   Status CompareCursor(const txn::Cursor& cursor, const Op& op, const std::optional<Model::Row>& expected);
+  // index_operations.cc
+  coro::Task<Status> GetBy(Caller& caller, const Op& op, Random random);
+  coro::Task<Status> MoveIndexCursor(Caller& caller, const Op& op, Random random);
+  // The rows of an index in its order, as the current transaction sees them. Keys: the fields.
+  struct Indexed {
+    std::vector<int> fields;
+    std::string key;
+    const std::string* payload;
+    bool operator<(const Indexed& other) const { return std::tie(fields, key) < std::tie(other.fields, other.key); }
+  };
+  static std::vector<int> FieldsOf(const IndexSpec& index, const std::string& payload);
+  std::vector<Indexed> RowsOf(const Model& model, const IndexSpec& index) const;
+  // True if two rows have one key of a unique index.
+  bool Violates(const Model& model) const;
+  coro::Task<Status> CompareIndexes(txn::Transaction& transaction, const Model& model, std::string* difference);
   // operations.cc
   coro::Task<Status> EndInBody(Caller& caller, const Op& op);
   Status Interlope(const Op& op, Random random);
@@ -184,6 +200,7 @@ class Driver {
   std::set<std::pair<size_t, std::string>> reads_;
   std::set<std::pair<size_t, std::string>> blind_;  // inserted without an earlier read
   std::vector<Scanned> scans_;
+  std::set<size_t> read_by_index_;  // tables
   size_t session_ = 0;
   bool by_hand_ = false;
   size_t written_bytes_ = 0;

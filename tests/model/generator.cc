@@ -121,6 +121,49 @@ TableSpec DrawTable(Random& random, size_t number, int owners) {
   return spec;
 }
 
+// Two indexes of one table, and possibly one of another. Their draws change nothing of the rest of the world.
+void DrawIndexes(World* world, int owners) {
+  Random random(Mix64(world->seed) ^ 0x1d8e4e27c47d124full);
+  if (random.OneIn(3)) return;
+  for (int i = 0; i < 2; ++i) {
+    const size_t table = random.Below(world->tables.size());
+    TableSpec& spec = world->tables[table];
+    if (spec.options.placement.replicated || spec.options.payload_bytes < 2 || world->HasIndex(table)) continue;
+    spec.loaded = false;  // rows of tables with indexes are not loaded
+    for (const bool unique : {false, true}) {
+      if (i > 0 && random.OneIn(2)) continue;
+      IndexSpec index{.table = table, .options = {}};
+      index.options = {.name = absl::StrCat(spec.options.name, unique ? "_unique" : "_index"),
+                       .table = spec.options.name,
+                       .unique = unique};
+      if (!unique) index.options.fields = {txn::IndexField::Unsigned(0, 1), txn::IndexField::Signed(1, 1)};
+      if (unique) index.options.fields = {txn::IndexField::Unsigned(1, 1)};
+      index.options.index = OneOf(random, {IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex});
+      const uint64_t placement = random.Below(3);
+      index.options.placement = placement == 0 || owners == 1 ? Placement::OnFirstNode()
+                                : placement == 1              ? Placement::ByHash()
+                                                              : ByLastByte();
+      // The longest keys need room for the fields.
+      const size_t most = index::EntryOf(index.options.index).traits.max_key_bytes;
+      if (!unique && spec.options.max_key_bytes + 18 > most) continue;
+      world->indexes.push_back(std::move(index));
+    }
+  }
+}
+
+// What an operation does in a world with indexes, instead of what was drawn.
+void DrawIndexOp(Random& random, const World& world, Op* op) {
+  const size_t number = random.Below(world.indexes.size());
+  const IndexSpec& index = world.indexes[number];
+  op->kind = index.options.unique && random.OneIn(2) ? OpKind::kGetBy : OpKind::kIndexCursor;
+  op->places = {{.table = index.table, .key = 0}};
+  op->index = number;
+  op->for_update = random.OneIn(4);
+  op->keys_only = random.OneIn(5);
+  op->reverse = random.OneIn(2);
+  op->limit = random.OneIn(2) ? SIZE_MAX : 1 + random.Below(12);
+}
+
 Op DrawOp(Random& random, const World& world, const std::vector<Op::Place>& hot, bool by_hand) {
   const auto place = [&] {
     if (!random.OneIn(3)) return hot[random.Below(hot.size())];
@@ -175,6 +218,10 @@ Op DrawOp(Random& random, const World& world, const std::vector<Op::Place>& hot,
       op.limit = random.OneIn(8) ? 0 : 1 + random.Below(12);
     }
   }
+  if (!world.indexes.empty()) {
+    Random own(op.salt);
+    if (own.OneIn(6)) DrawIndexOp(own, world, &op);
+  }
   return op;
 }
 
@@ -200,6 +247,10 @@ std::string World::ToString() const {
                                                     : "",
                     table.loaded ? ", loaded" : "");
   }
+  for (const IndexSpec& index : indexes) {
+    absl::StrAppend(&text, "\n  ", index.options.name, ": ", index.options.unique ? "unique, " : "",
+                    index::EntryOf(index.options.index).name);
+  }
   return text;
 }
 
@@ -218,6 +269,7 @@ World DrawWorld(uint64_t seed, const FabricKind* fabric) {
   const size_t tables = 2 + random.Below(4);
   const int owners = world.data_nodes == 0 ? world.nodes : world.data_nodes;
   for (size_t i = 0; i < tables; ++i) world.tables.push_back(DrawTable(random, i, owners));
+  DrawIndexes(&world, owners);
   return world;
 }
 

@@ -4,6 +4,7 @@
 // salt.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "base/random.h"
 #include "tests/model/fabrics.h"
 #include "txn/database.h"
+#include "txn/secondary_index.h"
 #include "txn/table.h"
 
 namespace gannet::model {
@@ -19,6 +21,13 @@ struct TableSpec {
   txn::TableOptions options;
   std::vector<std::string> keys;  // all keys ever used (model.h), in no order
   bool loaded = false;            // some rows come from a BulkLoader at the beginning
+};
+
+// A secondary index of a table, whose fields are bytes at the begin of the payloads: rows that are too short are not in
+// it. Of a unique one it is the second byte alone; else the first, then the second as a signed number.
+struct IndexSpec {
+  size_t table = 0;
+  txn::SecondaryIndexOptions options;
 };
 
 struct World {
@@ -31,7 +40,11 @@ struct World {
   txn::DurabilityMode durability = txn::DurabilityMode::kSync;
   int run_sessions = 64;  // DatabaseOptions::run_sessions
   std::vector<TableSpec> tables;
+  std::vector<IndexSpec> indexes;
 
+  bool HasIndex(size_t table) const {
+    return std::ranges::any_of(indexes, [table](const IndexSpec& index) { return index.table == table; });
+  }
   std::string ToString() const;
 };
 
@@ -51,7 +64,9 @@ enum class OpKind : uint8_t {
   kUpsert,
   kUpdateIf,
   kAdd,
-  kCursor,  // moves to and fro between two ends, with writes in between
+  kCursor,       // moves to and fro between two ends, with writes in between
+  kGetBy,        // the row with a key of a unique index
+  kIndexCursor,  // the rows of a range of an index
   kValidate,
   kRollback,   // by hand: the transaction continues. In a body of Run it is an error
   kCommit,     // in a body of Run, where it is an error
@@ -66,6 +81,7 @@ struct Op {
   };
 
   OpKind kind = OpKind::kGet;
+  size_t index = 0;           // kGetBy, kIndexCursor: number of the index
   std::vector<Place> places;  // kGetMany: several; ranges: the two ends
   bool for_update = false;
   bool keys_only = false;

@@ -55,8 +55,21 @@ class Model {
   void Remove(size_t table, const std::string& key) { changes_[table][key] = std::nullopt; }
 
   bool Changes(size_t table, const std::string& key) const { return changes_[table].contains(key); }
+  bool ChangesAnyOf(size_t table) const { return !changes_[table].empty(); }
   bool ChangesAny() const {
     return std::ranges::any_of(changes_, [](const auto& of_table) { return !of_table.empty(); });
+  }
+
+  // All rows, as the current transaction sees them; valid until the next change.
+  std::vector<std::pair<std::string, const std::string*>> All(size_t table) const {
+    std::vector<std::pair<std::string, const std::string*>> rows;
+    for (const auto& [key, payload] : committed_[table]) {
+      if (!changes_[table].contains(key)) rows.emplace_back(key, &payload);
+    }
+    for (const auto& [key, payload] : changes_[table]) {
+      if (payload.has_value()) rows.emplace_back(key, &*payload);
+    }
+    return rows;
   }
 
   // The first `limit` rows of [from, to], or the last ones in reverse, as the current transaction sees them.

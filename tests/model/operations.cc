@@ -151,6 +151,12 @@ coro::Task<Status> Driver::ExecuteOp(Caller& caller, const Op& op) {
     case OpKind::kCursor:
       task = MoveCursor(caller, op, random);
       break;
+    case OpKind::kGetBy:
+      task = GetBy(caller, op, random);
+      break;
+    case OpKind::kIndexCursor:
+      task = MoveIndexCursor(caller, op, random);
+      break;
     case OpKind::kValidate: {
       Say("Validate");
       coro::Async<Status> validation = caller.Validate();
@@ -172,6 +178,7 @@ coro::Task<Status> Driver::ExecuteOp(Caller& caller, const Op& op) {
       reads_.clear();
       blind_.clear();
       scans_.clear();
+      read_by_index_.clear();
       co_return absl::OkStatus();
     case OpKind::kInterlope:
       co_return Interlope(op, random);
@@ -243,6 +250,10 @@ Status Driver::Interlope(const Op& op, Random random) {
     if (spec.options.placement.replicated || std::ranges::any_of(changes, known)) continue;
     // Inserted and removed again: it cannot be seen whether the change came before or after.
     if (blind_.contains({place.table, key}) && model_.Find(place.table, key) == nullptr) continue;
+    // The transaction may or may not have read the entries of the row by now.
+    if (world_.HasIndex(place.table) && (model_.ChangesAnyOf(place.table) || read_by_index_.contains(place.table))) {
+      continue;
+    }
     Change change{.table = place.table, .key = key, .payload = {}, .present = false};
     change.present = model_.committed(place.table).contains(key);
     if (!change.present || random.OneIn(2)) change.payload = DrawPayload(random, DrawSize(random, spec.options));
@@ -255,6 +266,13 @@ Status Driver::Interlope(const Op& op, Random random) {
     changes.push_back(std::move(change));
   }
   if (changes.empty()) return absl::OkStatus();
+  Model others = model_;
+  others.Rollback();
+  for (const Change& change : changes) {
+    if (change.payload.has_value()) others.Put(change.table, change.key, *change.payload);
+    if (!change.payload.has_value()) others.Remove(change.table, change.key);
+  }
+  if (Violates(others)) return absl::OkStatus();
   interloped_ = true;
   Say(std::move(text));
   const auto body = [&](txn::Transaction& transaction) -> coro::Task<Status> {
@@ -701,7 +719,8 @@ coro::Task<Status> Driver::Compare(txn::Transaction& transaction, const Model& m
       co_return absl::OkStatus();
     }
   }
-  co_return absl::OkStatus();
+  coro::Task<Status> indexes = CompareIndexes(transaction, model, difference);
+  co_return co_await indexes;
 }
 
 }  // namespace gannet::model
