@@ -121,11 +121,35 @@ void Cluster::AwaitDurable() {
 Status Cluster::Recreate(size_t table) {
   txn::Database& database = *databases_.front();
   const txn::Table* const old = tables_.front()[table];
+  GANNET_RETURN_IF_ERROR(DropIndexes(table));
   GANNET_RETURN_IF_ERROR(Named("DropTable", database.DropTable(old->name())));
   if (old->life() != txn::Table::Life::kDropped) return absl::InternalError("a table was not dropped");
   const auto made = database.CreateTable(world_.tables[table].options);
   GANNET_RETURN_IF_ERROR(Named("CreateTable", made.status()));
   tables_.front()[table] = *made;
+  return CreateIndexes(table);
+}
+
+Status Cluster::RecreateIndexes(size_t table) {
+  GANNET_RETURN_IF_ERROR(DropIndexes(table));
+  return CreateIndexes(table);
+}
+
+Status Cluster::DropIndexes(size_t table) {
+  for (const IndexSpec& spec : world_.indexes) {
+    if (spec.table != table) continue;
+    GANNET_RETURN_IF_ERROR(Named("DropTable of an index", databases_.front()->DropTable(spec.options.name)));
+  }
+  return absl::OkStatus();
+}
+
+Status Cluster::CreateIndexes(size_t table) {
+  for (size_t i = 0; i < world_.indexes.size(); ++i) {
+    if (world_.indexes[i].table != table) continue;
+    const auto index = databases_.front()->CreateIndex(world_.indexes[i].options);
+    GANNET_RETURN_IF_ERROR(Named("CreateIndex", index.status()));
+    indexes_.front()[i] = *index;
+  }
   return absl::OkStatus();
 }
 

@@ -28,8 +28,11 @@ class Cluster {
   void Crash();
   // Waits until all that was committed is durable.
   void AwaitDurable();
-  // Of one node. Drops a table and creates it again, empty, as the world says now.
+  // These are for clusters of one node. Drops a table and creates it again, empty, as the world says now; with its
+  // indexes.
   Status Recreate(size_t table);
+  // Drops the indexes of a table, and builds them again over its rows.
+  Status RecreateIndexes(size_t table);
   Status Checkpoint();
   // Runs `action` for all nodes at once. The error names the node and `what`.
   Status InParallel(const char* what, const std::function<Status(size_t node)>& action);
@@ -45,6 +48,8 @@ class Cluster {
 
  private:
   void Drop();
+  Status DropIndexes(size_t table);
+  Status CreateIndexes(size_t table);
 
   const World& world_;
   std::shared_ptr<log::FaultyFileSystem> disk_;

@@ -152,7 +152,7 @@ void Driver::Happen(const Step& step) {
   Matches(model_, cluster_.session(static_cast<size_t>(node_), 0), true);
 }
 
-// Changes of tables are durable at once, with any durability: saved_ changes with model_.
+// Changes of tables and indexes are durable at once, with any durability: saved_ changes with model_.
 void Driver::ChangeTable(Random random) {
   if (world_.nodes > 1 || IsSimulated(world_.fabric)) return;
   const size_t table = random.Below(world_.tables.size());
@@ -161,18 +161,25 @@ void Driver::ChangeTable(Random random) {
   txn::Database& database = cluster_.database(0);
   ++statistics_.table_changes;
   requests_.clear();
-  switch (random.Below(3)) {
+  switch (random.Below(4)) {
     case 0:
       options.name = name.ends_with('\'') ? name.substr(0, name.size() - 1) : name + "'";
       Say(absl::StrCat("RenameTable ", name, " to ", options.name));
       if (Check(database.RenameTable(name, options.name)) && &TableAt(table) != database.FindTable(options.name)) {
         Break("the table is not found by its new name");
       }
+      for (IndexSpec& index : world_.indexes) {
+        if (index.table == table) index.options.table = options.name;
+      }
       break;
     case 1:
       Say(absl::StrCat("DropTable ", name, " and CreateTable"));
       Check(cluster_.Recreate(table));
       for (Model* model : {&model_, &saved_}) model->committed(table).clear();
+      break;
+    case 2:
+      Say(absl::StrCat("drop and build the indexes of ", name));
+      Check(cluster_.RecreateIndexes(table));
       break;
     default: {
       const size_t more = std::min(txn::kMaxPayloadBytes, options.payload_bytes + random.Below(100));
