@@ -24,19 +24,29 @@ class LiveLines {
     std::string value;
   };
 
-  // `kinds`: names of Interval::kinds. `width`: columns of the terminal; latencies that do not fit are left out, and
-  // the header says so. None: no limit.
+  // `kinds`: names of Interval::kinds. `width`: columns of the terminal. In a narrow one latencies of 10 us and more
+  // have no fraction, then only the first rate is shown, then only the first kinds, and the header says so. None: no
+  // limit.
   LiveLines(std::vector<std::string> kinds, std::optional<int> width);
 
   // The lines to print for an interval, each ended by a newline. `rates` are always of the same columns.
   std::string Next(const std::vector<Rate>& rates, const bench::Interval& interval);
 
  private:
+  // How much fits beside each other.
+  struct Form {
+    size_t rates = 0;  // the first so many
+    bool short_latencies = false;
+    size_t KindWidth(const std::string& name) const;
+  };
+
+  size_t WidthOf(const Form& form, const std::vector<Rate>& rates) const;
   std::string Header(const std::vector<Rate>& rates);
 
   const std::vector<std::string> names_;
   const std::optional<int> width_;
-  std::vector<bool> seen_;     // by kind: it had an operation
+  std::vector<bool> seen_;  // by kind: it had an operation
+  Form form_;
   std::vector<size_t> shown_;  // kinds that have a column
   int until_header_ = 0;       // lines
   int digits_ = 0;             // of times; 0: not known yet

@@ -11,6 +11,7 @@
 namespace gannet::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -63,17 +64,22 @@ TEST(LiveLinesTest, AKindWithoutOperationsHasNoColumn) {
   EXPECT_THAT(lines.Next(kRates, Measured({})), Not(HasSubstr("scan"))) << "a run without latencies";
 }
 
-TEST(LiveLinesTest, ANarrowTerminalLeavesOutKindsAndSaysSo) {
-  for (const int width : {40, 60, 80, 100, 132, 200}) {
+TEST(LiveLinesTest, ANarrowTerminalGetsShorterLatenciesThenFewerRatesThenFewerKinds) {
+  const std::vector<LiveLines::Rate> rates = {{"transactions/s", "351,099"}, {"aborted", "0.01%"}};
+  const bench::KindInterval some = {
+      .operations = 1, .aborts = 0, .p50_us = 6.04, .p95_us = 12.3, .p99_us = 345.6, .max_us = 400};
+  const auto next = [&](int width) {
     LiveLines lines({"new_order", "payment", "order_status", "delivery", "stock_level"}, width);
-    const std::string text = lines.Next(kRates, Measured({kFast, kFast, kSlow, kSlow, kFast}));
+    const std::string text = lines.Next(rates, Measured({some, some, some, some, some}));
     for (const std::string& line : Lines(text)) EXPECT_LE(line.size(), static_cast<size_t>(width)) << line;
-    if (width < 132) {
-      EXPECT_THAT(text, HasSubstr("in a wider terminal)")) << width;
-    }
-  }
-  LiveLines one_less({"new_order", "payment"}, 60);
-  EXPECT_THAT(one_less.Next(kRates, Measured({kFast, kFast})), HasSubstr("(1 more type in a wider terminal)"));
+    return text;
+  };
+  EXPECT_THAT(next(200), AllOf(HasSubstr("6.0/12.3/346"), HasSubstr("aborted"), HasSubstr("stock_level")));
+  EXPECT_THAT(next(105), AllOf(HasSubstr("6.0/12/346"), HasSubstr("aborted"), HasSubstr("stock_level")));
+  EXPECT_THAT(next(95), AllOf(HasSubstr("6.0/12/346"), Not(HasSubstr("aborted")), HasSubstr("stock_level")));
+  EXPECT_THAT(next(80), AllOf(HasSubstr("delivery"), Not(HasSubstr("stock_level")),
+                              HasSubstr("(1 more type in a wider terminal)")));
+  EXPECT_THAT(next(40), AllOf(HasSubstr("new_order"), HasSubstr("(4 more types in a wider terminal)")));
 }
 
 TEST(LiveLinesTest, TellsWhereTheMeasurementBegins) {
