@@ -104,6 +104,12 @@ gannet_code gannet_checkpoint(gannet_database* database) {
   return Guarded([&] { return CodeOf(database->database->Checkpoint()); });
 }
 
+gannet_code gannet_backup(gannet_database* database, const char* directory) {
+  GANNET_CAPI_NOT_NULL(database);
+  GANNET_CAPI_NOT_NULL(directory);
+  return Guarded([&] { return CodeOf(database->database->Backup(directory)); });
+}
+
 gannet_code gannet_log_health(gannet_database* database) {
   GANNET_CAPI_NOT_NULL(database);
   return Guarded([&] { return CodeOf(database->database->log_health()); });

@@ -170,6 +170,10 @@ GANNET_CHECKED gannet_code gannet_open(const char* directory, const gannet_optio
 GANNET_API gannet_code gannet_close(gannet_database* database);
 /* Makes all commits durable by a checkpoint, while transactions run. The log before it is not needed any more. */
 GANNET_CHECKED gannet_code gannet_checkpoint(gannet_database* database);
+/* Copies the database into `directory`, which is new or empty, while transactions run. What was committed before the
+ * call is in the copy, which gannet_open opens. After an error there is nothing in it. GANNET_INVALID_ARGUMENT: it is
+ * not empty; GANNET_RESOURCE_EXHAUSTED: the disk is full. */
+GANNET_CHECKED gannet_code gannet_backup(gannet_database* database, const char* directory);
 /* GANNET_OK, or why commits cannot be made durable now. */
 GANNET_CHECKED gannet_code gannet_log_health(gannet_database* database);
 /* For GANNET_DURABILITY_ASYNC: what was committed before gannet_logged_epoch was called survives a crash as soon as

@@ -13,11 +13,9 @@
 #include "absl/strings/str_format.h"
 #include "base/quantity.h"
 #include "cli/command.h"
-#include "cli/data_backup.h"
 #include "cli/data_directory.h"
 #include "cli/data_recover.h"
 #include "cli/data_text.h"
-#include "cli/data_verify.h"
 #include "cli/exit_codes.h"
 #include "cli/flags.h"
 #include "cli/interrupt.h"
@@ -29,6 +27,7 @@
 #include "cli/row_text.h"
 #include "cli/table_export.h"
 #include "cli/tpcc_options.h"
+#include "txn/durable/backup.h"
 
 namespace gannet::cli {
 namespace {
@@ -62,7 +61,7 @@ int RunRecover(const DataOptions& options) {
   return damaged ? kExitFailed : kExitOk;
 }
 
-int Report(const char* name, const StatusOr<Verification>& verification) {
+int Report(const char* name, const StatusOr<txn::Verification>& verification) {
   if (!verification.ok()) return Fail(name, verification.status());
   absl::PrintF("%s", ToText(*verification));
   return verification->problems.empty() ? kExitOk : kExitFailed;
@@ -70,8 +69,8 @@ int Report(const char* name, const StatusOr<Verification>& verification) {
 
 int RunVerify(const DataOptions& options) {
   Progress().Step("verifying " + options.directory);
-  const StatusOr<Verification> verified =
-      VerifyDataDirectory(*DiskFiles(), options.directory, options.recover.threads, &InterruptGuard::requested());
+  const StatusOr<txn::Verification> verified =
+      txn::VerifyDataDirectory(*DiskFiles(), options.directory, options.recover.threads, &InterruptGuard::requested());
   if (absl::IsCancelled(verified.status())) return Fail("verify", WithRest(verified.status(), kNothingChanged));
   return Report("verify", verified);
 }
@@ -122,14 +121,25 @@ int RunExport(const DataOptions& options) {
   return kExitOk;
 }
 
+// InvalidArgument, with the reason, if this process may not make the directory `to`, which may be there.
+Status CheckMayMake(const std::string& to) {
+  std::error_code error;
+  std::filesystem::path path = to;
+  if (std::filesystem::exists(path, error)) return absl::OkStatus();
+  if (!path.has_filename()) path = path.parent_path();  // "copy/"
+  return CheckMayMakeIn(path.parent_path());
+}
+
 int RunBackup(const DataOptions& options) {
   Progress().Step("copying " + options.directory);
-  return Report("backup", BackUp(*DiskFiles(), options.directory, options.other, &InterruptGuard::requested()));
+  if (const Status may = CheckMayMake(options.other); !may.ok()) return Fail("backup", may);
+  return Report("backup", txn::BackUp(*DiskFiles(), options.directory, options.other, &InterruptGuard::requested()));
 }
 
 int RunRestore(const DataOptions& options) {
   Progress().Step("restoring " + options.directory);
-  return Report("restore", Restore(*DiskFiles(), options.directory, options.other, &InterruptGuard::requested()));
+  if (const Status may = CheckMayMake(options.other); !may.ok()) return Fail("restore", may);
+  return Report("restore", txn::Restore(*DiskFiles(), options.directory, options.other, &InterruptGuard::requested()));
 }
 
 // A command whose options are passed to `run`, with an InterruptGuard.

@@ -28,17 +28,4 @@ Status CheckTableName(const std::string& flag, const std::string& table, const t
       absl::StrCat(flag, " ", table, ": must be one of the tables of ", node.path, ": ", absl::StrJoin(names, ", ")));
 }
 
-StatusOr<bool> IsAbsentOrEmpty(log::FileSystem& files, const std::string& directory) {
-  const StatusOr<std::vector<std::string>> names = files.List(directory);
-  if (absl::IsNotFound(names.status())) return true;
-  if (!names.ok()) return names.status();
-  for (const std::string& name : *names) {
-    if (name == "MANIFEST.tmp" || name == "lost+found") continue;
-    if (!name.starts_with("node-")) return false;
-    StatusOr<bool> empty = IsAbsentOrEmpty(files, absl::StrCat(directory, "/", name));
-    if (!empty.ok() || !*empty) return empty;
-  }
-  return true;
-}
-
 }  // namespace gannet::cli

@@ -11,6 +11,7 @@
 
 namespace gannet::cli {
 
+using txn::IsAbsentOrEmpty;
 using txn::NodeData;
 using txn::ReadDataDirectory;
 
@@ -21,9 +22,5 @@ std::shared_ptr<log::FileSystem> FilesOf(txn::LogMedium medium);
 
 // InvalidArgument, with the names of the existing tables, if `node` has no table `table`.
 Status CheckTableName(const std::string& flag, const std::string& table, const txn::NodeData& node);
-
-// True if the directory is not there, or contains only what a file system makes by itself, and the empty directories of
-// a creation that was interrupted early.
-StatusOr<bool> IsAbsentOrEmpty(log::FileSystem& files, const std::string& directory);
 
 }  // namespace gannet::cli

@@ -60,21 +60,21 @@ std::string ToText(const std::vector<NodeRecovery>& nodes) {
   return table.ToString() + details + absl::StrFormat("\npeak memory: %s\n", FormatBytes(peak));
 }
 
-std::string ToText(const Verification& verification) {
+std::string ToText(const txn::Verification& verification) {
   Table table(
       {"", "checkpoints", "their bytes", "their records", "segments", "batches", "transactions", "log bytes", "epoch"});
-  for (const NodeVerification& node : verification.nodes) {
+  for (const txn::NodeVerification& node : verification.nodes) {
     table.Add({node.path, WithCommas(node.checkpoints), FormatBytes(node.checkpoint_bytes),
                WithCommas(node.checkpoint_records), WithCommas(node.log.segments), WithCommas(node.log.batches),
                WithCommas(node.log.transactions), FormatBytes(node.log.bytes_read),
                WithCommas(node.log.end.recovered_epoch)});
   }
   std::string text = table.ToString();
-  for (const NodeVerification& node : verification.nodes) {
+  for (const txn::NodeVerification& node : verification.nodes) {
     if (node.log.torn_tail) text += absl::StrFormat("%s: a torn end, as a crash leaves it\n", node.log.torn_tail_place);
   }
   for (const std::string& note : verification.notes) text += note + "\n";
-  for (const Problem& problem : verification.problems) text += "WRONG: " + ToText(problem) + "\n";
+  for (const txn::Problem& problem : verification.problems) text += "WRONG: " + txn::ToText(problem) + "\n";
   return text + (verification.problems.empty() ? "all is well\n" : "");
 }
 

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "cli/data_recover.h"
-#include "cli/data_verify.h"
+#include "txn/durable/verify.h"
 
 namespace gannet::cli {
 
 std::string ToText(const std::vector<NodeRecovery>& nodes);
-std::string ToText(const Verification& verification);
+std::string ToText(const txn::Verification& verification);
 
 }  // namespace gannet::cli

@@ -63,6 +63,7 @@ GroupCommit::GroupCommit(LogShared* shared, WriterSet* writers, SegmentWriter* s
       options_(options),
       interval_nanos_(Nanos(options.group_commit)),
       retry_nanos_(std::max(Nanos(options.retry_every), kLeastRetryNanos)),
+      on_health_(options.on_health),
       drained_(end.recovered_epoch),
       closable_(end.recovered_epoch),
       flushed_(end.recovered_epoch),
@@ -313,8 +314,10 @@ void GroupCommit::EnsureRoom() {
 void GroupCommit::ReportHealth() {
   const Status& status = !peer_status_.ok() ? peer_status_ : !write_status_.ok() ? write_status_ : room_status_;
   if (status == reported_) return;
+  const bool was_ok = reported_.ok();
   reported_ = status;
   shared_->SetHealth(status);
+  if (on_health_ && was_ok != status.ok()) on_health_(status);
 }
 
 bool GroupCommit::SegmentRequested() const {

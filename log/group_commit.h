@@ -82,6 +82,7 @@ class GroupCommit {
   const LogOptions options_;
   const uint64_t interval_nanos_;
   const uint64_t retry_nanos_;
+  const std::function<void(const Status& health)> on_health_;
   std::atomic<PeerEpochs*> peers_{nullptr};
 
   // Used by the log thread only.

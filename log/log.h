@@ -65,6 +65,8 @@ struct LogOptions {
   absl::Duration retry_every = absl::Milliseconds(100);
   uint16_t node = 0;
   uint16_t num_nodes = 1;
+  // Called when health() has changed, by the log's thread, which waits for it. May be empty.
+  std::function<void(const Status& health)> on_health = {};
 };
 
 // End of a log (log_reader.h finds it), where a new run begins. All zeros: there is no log yet.

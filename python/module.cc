@@ -535,6 +535,9 @@ void DefineDatabase(py::module_& module) {
   using Handle = std::shared_ptr<txn::Database>;
   py::class_<txn::Database, Handle> type(module, "Database");
   type.def("close", [](txn::Database& self) { ThrowIfError(Unlocked([&] { return self.Close(); })); });
+  type.def("backup", [](txn::Database& self, const std::string& directory) {
+    ThrowIfError(Unlocked([&] { return self.Backup(directory); }));
+  });
   type.def("checkpoint", [](txn::Database& self) { ThrowIfError(Unlocked([&] { return self.Checkpoint(); })); });
   type.def("log_health", [](txn::Database& self) { ThrowIfError(self.log_health()); });
   type.def("logged_epoch", &txn::Database::logged_epoch);

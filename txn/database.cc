@@ -608,6 +608,10 @@ Status Database::Checkpoint() {
   return state_->durability->Checkpoint(state_->options.stop);
 }
 
+Status Database::Backup(const std::string& directory) {
+  return state_->durability->Backup(directory, state_->options.stop);
+}
+
 Status Database::Close() {
   return Close(LastCheckpoint::kIfNeeded);
 }

@@ -57,6 +57,13 @@ enum class LogMedium : uint8_t {
   kPmem,  // mapped files by libpmem: persistent memory if the directory is on such
 };
 
+// What an event is (DatabaseOptions::on_event).
+enum class EventLevel : uint8_t {
+  kInfo,     // all is well
+  kWarning,  // something is lost or was at risk, and the database goes on by itself
+  kError,    // something does not work, and will not until its cause is gone
+};
+
 // A longer group commit would only delay every commit.
 inline constexpr absl::Duration kMaxGroupCommit = absl::Seconds(1);
 inline constexpr size_t kMaxLogLargeBuffer = size_t{1} << 30;
@@ -131,8 +138,15 @@ struct DatabaseOptions {
   // itself: Open(directory, ...), OpenInMemory.
   uint64_t memory_bytes = uint64_t{8} << 30;
 
-  // Set by another thread or a signal handler: Start, BulkLoader and Checkpoint return Cancelled soon, also those that
-  // begin later. Transactions, Close and automatic checkpoints continue. May be null; must outlive the database.
+  // Called with the rare events that a program may want in its own log, each one line of text: what recovery did and
+  // which damage it met, automatic checkpoints, a disk that is full or fails and that works again, the death of another
+  // node. Called by any thread, also by several at once, from Start on until Close returns. It must return soon, and
+  // must neither throw nor use the database. Null: nobody is told.
+  std::function<void(EventLevel level, const std::string& text)> on_event = nullptr;
+
+  // Set by another thread or a signal handler: Start, BulkLoader, Checkpoint and Backup return Cancelled soon, also
+  // those that begin later. Transactions, Close and automatic checkpoints continue. May be null; must outlive the
+  // database.
   const std::atomic<bool>* stop = nullptr;
 };
 
@@ -276,6 +290,15 @@ class Database {
   // same time (not with DurabilityMode::kNone). FailedPrecondition without a directory. Cancelled by
   // DatabaseOptions::stop: the existing checkpoints stay.
   Status Checkpoint();
+  // Copies the database into `directory`, while transactions run: what was committed on this node before the call is in
+  // the copy, and of each later transaction all or nothing. The copy is checked, and is a directory for Open. It has
+  // the newest checkpoint and the log since then; of a cluster it has all nodes, whose directories must be in reach. No
+  // automatic checkpoint of this node is taken meanwhile. If loads of BulkLoader are in no checkpoint, or with
+  // DurabilityMode::kNone, it takes one first, with the rules of Checkpoint. InvalidArgument: `directory` is not empty,
+  // or lies in the database's own. ResourceExhausted: the disk is full. After these and other errors there is nothing
+  // in `directory`. FailedPrecondition without a directory of its own. Cancelled by DatabaseOptions::stop. Thread-safe,
+  // but not together with Close.
+  Status Backup(const std::string& directory);
   // Flushes the log and stops it. Takes a checkpoint if one is needed: with DurabilityMode::kNone, or if a load of
   // BulkLoader is in none. FailedPrecondition if a session is open, or a Run is in progress: then nothing was done, and
   // Close may be called again. (Idle sessions of Run are closed here.) The nodes of a cluster close together, as they

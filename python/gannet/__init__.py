@@ -395,6 +395,11 @@ class Database:
         """Makes everything durable by a checkpoint; the log before it is not needed any more."""
         self._database.checkpoint()
 
+    def backup(self, directory: str) -> None:
+        """Copies the database into a new or empty directory while transactions run. What was committed before the call
+        is in the copy, which Database(directory) opens. After an error there is nothing in it."""
+        self._database.backup(directory)
+
     def check_log(self) -> None:
         """Raises the reason if commits cannot be made durable now."""
         self._database.log_health()

@@ -557,6 +557,7 @@ int main(int argc, char** argv) {
   gannet_database* database;
   gannet_table* table = NULL;
   char directory[4000];
+  char copy[4000];
   if (argc != 2) {
     fprintf(stderr, "usage: c_test DIRECTORY\n");
     return 2;
@@ -576,6 +577,11 @@ int main(int argc, char** argv) {
   EXPECT_CODE(GANNET_OK,
               gannet_run(database, use_rectangles, make_table(database, "taxis", GANNET_KEY_BYTES, "catfish", 8, 0)));
   EXPECT_CODE(GANNET_OK, gannet_checkpoint(database));
+  snprintf(copy, sizeof copy, "%s/copy", argv[1]);
+  EXPECT_CODE(GANNET_OK, gannet_backup(database, copy));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_backup(database, copy));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_backup(database, NULL));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_backup(NULL, copy));
   EXPECT_CODE(GANNET_OK, gannet_log_health(database));
   EXPECT(gannet_logged_epoch(database) > 0);
   EXPECT(gannet_durable_epoch(database) > 0);
@@ -586,6 +592,11 @@ int main(int argc, char** argv) {
   EXPECT(gannet_table_count(database) == 7);
   EXPECT_CODE(GANNET_OK, gannet_find_table(database, "texts", &table));
   if (table != NULL) EXPECT_CODE(GANNET_OK, gannet_run(database, has_bird, table));
+  EXPECT_CODE(GANNET_OK, gannet_close(database));
+
+  /* The backup has the same. */
+  database = open_database(copy, 0);
+  EXPECT(gannet_table_count(database) == 7);
   EXPECT_CODE(GANNET_OK, gannet_close(database));
 
   if (failures == 0) printf("all of the C interface works\n");

@@ -23,12 +23,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/random.h"
-#include "cli/data_verify.h"
 #include "gtest/gtest.h"
 #include "log/file/pmem_file_system.h"
 #include "log/file/posix_file_system.h"
 #include "tests/txn/durable_cluster.h"
 #include "txn/durable/data_directory.h"
+#include "txn/durable/verify.h"
 
 namespace gannet::cli {
 namespace {
@@ -274,7 +274,7 @@ void FilesAtRestTest::Try(const std::string& what, const fs::path& place, const 
                           const std::shared_ptr<RootedFiles>& files) {
   SCOPED_TRACE(absl::StrCat(GetParam().name, ": ", place.string(), " ", what));
   const auto before = ContentsOf(root_ / "tried" / "data");
-  const StatusOr<Verification> verified = VerifyDataDirectory(*files, (root_ / "tried" / "data").string(), 1);
+  const StatusOr<txn::Verification> verified = txn::VerifyDataDirectory(*files, (root_ / "tried" / "data").string(), 1);
   const bool sound = verified.ok() && verified->problems.empty();
   EXPECT_TRUE(verified.ok() || absl::StrContains(verified.status().message(), "/tried/data")) << verified.status();
   auto cluster = Open(files);

@@ -421,6 +421,11 @@ class OpenTest(unittest.TestCase):
                 self.assertGreater(db.logged_epoch(), 0)
                 self.assertGreaterEqual(db.durable_epoch(), 0)
                 db.checkpoint()
+                db.backup(scratch + "/copy")
+                with self.assertRaises(gannet.InvalidArgument):
+                    db.backup(scratch + "/copy")
+            with gannet.open(scratch + "/copy", memory_bytes=64 << 20) as db:
+                self.assertEqual(db.run(lambda t: t[db.table("rows"), 1]), b"one")
             with gannet.open(scratch + "/db", memory_bytes=64 << 20) as db:
                 self.assertEqual(db.run(lambda t: t[db.table("rows"), 1]), b"one")
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/clock.h"
 #include "base/sometimes.h"
 #include "base/stop.h"
@@ -15,6 +16,7 @@
 #include "txn/access/key_status.h"
 #include "txn/durable/catalog.h"
 #include "txn/durable/epoch_words.h"
+#include "txn/durable/event.h"
 #include "txn/durable/redo_key.h"
 #include "txn/durable/table_rebuilder.h"
 #include "txn/durable/unsaved_loads.h"
@@ -145,10 +147,25 @@ void Checkpointer::Run(const CheckpointTimes& times) {
       if (outgrown) ++statistics_.automatic;
     }
     const Status taken = Take(/*stop=*/nullptr);
+    TellOf(taken);
     const uint64_t now = NowNanos();
     if (every != 0) next = now + every;
     retry_at = taken.ok() ? 0 : now + pause;
     pause = taken.ok() ? kFirstRetryNanos : std::min(2 * pause, kLastRetryNanos);
+  }
+}
+
+void Checkpointer::TellOf(const Status& taken) const {
+  {
+    std::lock_guard lock(mutex_);
+    if (stop_) return;  // by Close, and it may be the reason
+  }
+  if (taken.ok()) {
+    Tell(local_->options, EventLevel::kInfo, directory_, ": a checkpoint was taken in ",
+         absl::StrFormat("%.3f s", statistics().seconds));
+  } else {
+    Tell(local_->options, EventLevel::kError, directory_,
+         ": an automatic checkpoint failed, and will be tried again: ", taken.ToString());
   }
 }
 
@@ -216,6 +233,13 @@ Status Checkpointer::Take(const std::atomic<bool>* stop) {
   statistics_.last_status = status;
   ++(status.ok() ? statistics_.taken : statistics_.failed);
   return status;
+}
+
+Status Checkpointer::CopyAtRest(const std::atomic<bool>* stop, absl::FunctionRef<Status()> copy) {
+  std::lock_guard one(take_mutex_);
+  take_stop_ = stop;
+  GANNET_RETURN_IF_ERROR(CloseEpoch().status());
+  return copy();
 }
 
 StatusOr<uint64_t> Checkpointer::CloseEpoch() {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "base/thread.h"
@@ -52,10 +53,15 @@ class Checkpointer {
   // Takes one now. Thread-safe; one at a time. Cancelled soon after *stop (may be null) has become true, if the files
   // were not written by then: nothing has changed.
   Status Take(const std::atomic<bool>* stop);
+  // Waits until all that was committed before this call is durable, and calls `copy`. No checkpoint is taken until that
+  // returns, so no file that it copies is removed. Thread-safe. Cancelled as Take, before `copy`.
+  Status CopyAtRest(const std::atomic<bool>* stop, absl::FunctionRef<Status()> copy);
   CheckpointStatistics statistics() const;
 
  private:
   void Run(const CheckpointTimes& times);
+  // Tells of an automatic checkpoint (DatabaseOptions::on_event).
+  void TellOf(const Status& taken) const;
   // True if the log is too large. If not, the log wakes the thread when it may be.
   bool LogOutgrown(const CheckpointTimes& times);
   uint64_t BytesOfRows() const;

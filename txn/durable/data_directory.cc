@@ -305,6 +305,19 @@ StatusOr<bool> IsUnfinished(log::FileSystem& files, const std::string& directory
   return verdict->found == Found::kUnfinished;
 }
 
+StatusOr<bool> IsAbsentOrEmpty(log::FileSystem& files, const std::string& directory) {
+  const StatusOr<std::vector<std::string>> names = files.List(directory);
+  if (absl::IsNotFound(names.status())) return true;
+  if (!names.ok()) return names.status();
+  for (const std::string& name : *names) {
+    if (name == "MANIFEST.tmp" || name == "lost+found") continue;
+    if (!name.starts_with("node-")) return false;
+    StatusOr<bool> empty = IsAbsentOrEmpty(files, absl::StrCat(directory, "/", name));
+    if (!empty.ok() || !*empty) return empty;
+  }
+  return true;
+}
+
 StatusOr<HeldDirectory> TakeDataDirectory(log::FileSystem& files, const std::string& directory, int node, int num_nodes,
                                           bool create, const std::string& application) {
   const StatusOr<Verdict> verdict = JudgeDirectory(files, directory, num_nodes);

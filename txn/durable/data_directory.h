@@ -53,6 +53,10 @@ StatusOr<std::vector<NodeData>> ReadDataDirectory(log::FileSystem& files, const 
 // True if a creation was interrupted there: there is no database, and the remains may be replaced by one.
 StatusOr<bool> IsUnfinished(log::FileSystem& files, const std::string& directory);
 
+// True if the directory is not there, or contains only what a file system makes by itself, and the empty directories of
+// a creation that was interrupted early.
+StatusOr<bool> IsAbsentOrEmpty(log::FileSystem& files, const std::string& directory);
+
 // A node's lock on its part of an existing database.
 struct HeldDirectory {
   std::string path;

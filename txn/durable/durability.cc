@@ -4,11 +4,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "log/checkpoint.h"
 #include "log/end_note.h"
 #include "log/file/pmem_file_system.h"
 #include "log/file/posix_file_system.h"
+#include "txn/durable/backup.h"
 #include "txn/durable/data_directory.h"
+#include "txn/durable/event.h"
 #include "txn/durable/recovery.h"
 #include "txn/durable/start_together.h"
 #include "txn/session/local_node.h"
@@ -28,6 +31,10 @@ Durability::Durability(const LocalNode* local, std::unique_ptr<EpochWords> words
 
 bool Durability::IsLogged() const {
   return !local_->options.directory.empty() && local_->options.durability != DurabilityMode::kNone;
+}
+
+bool Durability::has_unlogged() const {
+  return local_->options.durability == DurabilityMode::kNone || loads_.any();
 }
 
 StatusOr<std::unique_ptr<Durability>> Durability::Open(const LocalNode* local, std::unique_ptr<EpochWords> words,
@@ -61,6 +68,14 @@ Durability::~Durability() {
 
 uint64_t Durability::NextTransactionId() {
   return log::TransactionIdOf(local_->id(), transaction_ids_.fetch_add(1, std::memory_order_relaxed) + 1);
+}
+
+void Durability::TellOfHealth(const Status& health) const {
+  if (health.ok()) {
+    Tell(local_->options, EventLevel::kInfo, directory_, ": the log can be written again");
+  } else {
+    Tell(local_->options, EventLevel::kError, directory_, ": the log cannot be written: ", health.ToString());
+  }
 }
 
 // Removes what a program that died was making. If that fails, it only takes room.
@@ -137,12 +152,30 @@ Status Durability::Start(absl::Duration wait_for_others, absl::FunctionRef<Statu
   const DatabaseOptions& options = local_->options;
   log::LogEnd end;
   Status recovered = Recover(*local_, *files_, options.directory, &end, &recovery_);
+  if (recovered.ok()) TellOfRecovery();
   if (recovered.ok()) recovered = agree();
   GANNET_RETURN_IF_ERROR(
       StartTogether(local_->fabric, local_->node, *words_, recovered, wait_for_others, local_->options.stop));
   RemoveUnfinished();
   GANNET_RETURN_IF_ERROR(NoteTables(next_table));
   return StartLog(end);
+}
+
+void Durability::TellOfRecovery() const {
+  const RecoveryReport& report = recovery_;
+  const DatabaseOptions& options = local_->options;
+  for (const std::string& replaced : report.replaced) {
+    Tell(options, EventLevel::kWarning, directory_, ": damaged, and made from checkpoint ", report.older_checkpoint_id,
+         " and the log, so nothing is lost: ", replaced);
+  }
+  for (const std::string& damage : report.damages)
+    Tell(options, EventLevel::kWarning, directory_, ": damaged, and left out: ", damage);
+  if (report.log_segments == 0 && report.checkpoint_id == 0) return;  // a new database
+  Tell(options, EventLevel::kInfo, directory_, ": recovered ", report.records, " records up to epoch ",
+       report.recovered_epoch, ", from checkpoint ", report.checkpoint_id, " and ", report.transactions,
+       " transactions with ", report.changes, " changes: log read in ",
+       absl::StrFormat("%.3f s, tables made in %.3f s", report.log_seconds, report.load_seconds),
+       report.torn_tail ? "; the last write was torn, as a crash leaves it" : "");
 }
 
 Status Durability::StartLog(const log::LogEnd& end) {
@@ -156,7 +189,8 @@ Status Durability::StartLog(const log::LogEnd& end) {
                         .preallocate_bytes = options.log_preallocate_bytes,
                         .keep_preallocated = options.log_keep_preallocated,
                         .node = local_->id(),
-                        .num_nodes = static_cast<uint16_t>(local_->fabric.num_nodes())});
+                        .num_nodes = static_cast<uint16_t>(local_->fabric.num_nodes()),
+                        .on_health = [this](const Status& health) { TellOfHealth(health); }});
   if (!log.ok()) return log.status();
   log_ = *std::move(log);
   loads_.AnnounceIn(words_.get());
@@ -195,6 +229,17 @@ Status Durability::Checkpoint(const std::atomic<bool>* stop) {
   return checkpointer_->Take(stop);
 }
 
+// The operating system's files read what any medium has written.
+Status Durability::Backup(const std::string& to, const std::atomic<bool>* stop) {
+  if (checkpointer_ == nullptr) {
+    return absl::FailedPreconditionError("a backup needs a database that was opened with a directory, and started");
+  }
+  if (has_unlogged()) GANNET_RETURN_IF_ERROR(checkpointer_->Take(stop));
+  const std::shared_ptr<log::FileSystem> files =
+      local_->options.files != nullptr ? local_->options.files : std::make_shared<log::PosixFileSystem>();
+  return checkpointer_->CopyAtRest(stop, [&] { return BackUp(*files, local_->options.directory, to, stop).status(); });
+}
+
 Status Durability::AppendForPeer(uint64_t epoch, std::span<const std::byte> part) {
   const rdma::NodeId self = local_->id();
   if (log_ == nullptr) {
@@ -209,8 +254,7 @@ Status Durability::AppendForPeer(uint64_t epoch, std::span<const std::byte> part
 
 Status Durability::Close(bool keep_unlogged) {
   Status status;
-  const bool has_unlogged = local_->options.durability == DurabilityMode::kNone || loads_.any();
-  if (checkpointer_ != nullptr && keep_unlogged && has_unlogged) status = checkpointer_->Take(/*stop=*/nullptr);
+  if (checkpointer_ != nullptr && keep_unlogged && has_unlogged()) status = checkpointer_->Take(/*stop=*/nullptr);
   const Status stopped = Stop();
   return status.ok() ? stopped : status;
 }

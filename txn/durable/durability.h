@@ -55,6 +55,8 @@ class Durability {
   StatusOr<std::unique_ptr<CommitLog>> OpenCommitLog();
   // Like Database::Checkpoint.
   Status Checkpoint(const std::atomic<bool>* stop);
+  // Like Database::Backup.
+  Status Backup(const std::string& to, const std::atomic<bool>* stop);
   // Takes a checkpoint if changes or loads are in no log and `keep_unlogged`; then flushes, stops, and unlocks the
   // directory.
   Status Close(bool keep_unlogged);
@@ -85,6 +87,10 @@ class Durability {
  private:
   Durability(const LocalNode* local, std::unique_ptr<EpochWords> words, std::byte* removals);
   bool IsLogged() const;
+  // True if only a checkpoint makes something durable that is in memory.
+  bool has_unlogged() const;
+  void TellOfRecovery() const;
+  void TellOfHealth(const Status& health) const;
   Status TakeDirectory();
   Status StartLog(const log::LogEnd& end);
   Status Stop();

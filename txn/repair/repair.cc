@@ -9,6 +9,7 @@
 #include "base/sometimes.h"
 #include "rdma/rpc.h"
 #include "txn/commit/debts.h"
+#include "txn/durable/event.h"
 #include "txn/owner/owner_service.h"
 #include "txn/owner/wire.h"
 #include "txn/repair/incarnation.h"
@@ -70,6 +71,14 @@ void Repairer::Loop() {
   channel_.reset();
 }
 
+void Repairer::NoteDeath(rdma::NodeId node) {
+  const bool was_dying = peers_->phase(node) == Peers::Phase::kDying;
+  peers_->NoteDeath(node);
+  if (was_dying || peers_->phase(node) != Peers::Phase::kDying) return;
+  Tell(local_->options, EventLevel::kWarning, "node ", local_->id(), ": node ", node,
+       " has died; what it held here is released");
+}
+
 bool Repairer::Round() {
   bool more = false;
   const int nodes = local_->fabric.num_nodes();
@@ -77,12 +86,12 @@ bool Repairer::Round() {
     const auto node = static_cast<rdma::NodeId>(i);
     if (node == local_->id() || GANNET_MUTANT(kSkipRepair)) continue;
     if (!local_->fabric.Alive(node) || peers_->IsLost(node, local_->node.ConnectionTo(node))) {
-      peers_->NoteDeath(node);
+      NoteDeath(node);
     }
     if (peers_->phase(node) == Peers::Phase::kAccused)
       SometimesInTests<"repair: a node is accused of being dead by another">();
     if (peers_->phase(node) == Peers::Phase::kAccused && local_->node.CutOff(node, peers_->connection(node))) {
-      peers_->NoteDeath(node);
+      NoteDeath(node);
     }
     if (peers_->phase(node) == Peers::Phase::kDying) {
       ReleaseIndexes(node);

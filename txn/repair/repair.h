@@ -59,6 +59,7 @@ class Repairer {
 
  private:
   void Loop();
+  void NoteDeath(rdma::NodeId node);
   // True if there is more to do.
   bool Round();
   // Announces this incarnation. Otherwise possibly no node would notice that the one before it died.

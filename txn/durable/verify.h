@@ -14,7 +14,7 @@
 #include "log/file/file_system.h"
 #include "log/log_reader.h"
 
-namespace gannet::cli {
+namespace gannet::txn {
 
 struct Problem {
   std::string file;
@@ -44,4 +44,4 @@ StatusOr<Verification> VerifyDataDirectory(log::FileSystem& files, const std::st
 // "log-0000000000000001 at offset 4096: what".
 std::string ToText(const Problem& problem);
 
-}  // namespace gannet::cli
+}  // namespace gannet::txn

@@ -4,18 +4,20 @@
 // first segment on. The newest segment of each log is copied first, and each segment from back to front. A batch is on
 // disk before the next one begins, so everything that a copied batch needs was on disk by then, and is copied later.
 // The manifests of all nodes are read before any log: the epoch with which a checkpoint ends is in the logs by then.
+// They are read again after the logs, for the tables that were created meanwhile.
 #pragma once
 
 #include <atomic>
 #include <string>
 
 #include "base/status.h"
-#include "cli/data_verify.h"
 #include "log/file/file_system.h"
+#include "txn/durable/verify.h"
 
-namespace gannet::cli {
+namespace gannet::txn {
 
-// `to` must be absent or empty, and lie outside of `from` (else InvalidArgument). Verifies the copy at the end. Copies
+// `to` must be absent, in a directory that is there, or empty, and lie outside of `from` (else InvalidArgument).
+// Verifies the copy at the end. After an error `to` is as it was. Copies
 // again if a newer checkpoint replaced files during the copying. Cancelled soon after *stop (may be null) has become
 // true: the incomplete copy is removed, or the message says why it is not.
 StatusOr<Verification> BackUp(log::FileSystem& files, const std::string& from, const std::string& to,
@@ -26,4 +28,4 @@ StatusOr<Verification> BackUp(log::FileSystem& files, const std::string& from, c
 StatusOr<Verification> Restore(log::FileSystem& files, const std::string& backup, const std::string& to,
                                const std::atomic<bool>* stop = nullptr);
 
-}  // namespace gannet::cli
+}  // namespace gannet::txn

@@ -1,4 +1,4 @@
-#include "cli/file_copy.h"
+#include "txn/durable/file_copy.h"
 
 #include <algorithm>
 #include <memory>
@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "base/stop.h"
 
-namespace gannet::cli {
+namespace gannet::txn {
 namespace {
 
 constexpr size_t kChunkBytes = size_t{1} << 20;
@@ -86,4 +86,4 @@ Status RemoveTree(log::FileSystem& files, const std::string& directory) {
   return files.Remove(directory);
 }
 
-}  // namespace gannet::cli
+}  // namespace gannet::txn

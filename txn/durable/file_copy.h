@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "log/file/file_system.h"
 
-namespace gannet::cli {
+namespace gannet::txn {
 
 // Makes a new file at `to` with the content of `from`, in its length at the begin of the copying; reads from back to
 // front. Does not write zeros at the end. NotFound if `from` is not there. Cancelled soon after *stop (may be null) has
@@ -24,4 +24,4 @@ Status EmptyTree(log::FileSystem& files, const std::string& directory);
 // Removes a directory and its content. Ok if there is none.
 Status RemoveTree(log::FileSystem& files, const std::string& directory);
 
-}  // namespace gannet::cli
+}  // namespace gannet::txn

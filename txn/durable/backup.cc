@@ -1,22 +1,21 @@
-#include "cli/data_backup.h"
+#include "txn/durable/backup.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "cli/data_directory.h"
-#include "cli/file_copy.h"
-#include "cli/output_file.h"
 #include "log/checkpoint.h"
 #include "log/end_note.h"
 #include "log/format.h"
-#include "txn/durable/recovery.h"
+#include "txn/durable/data_directory.h"
+#include "txn/durable/file_copy.h"
 
-namespace gannet::cli {
+namespace gannet::txn {
 namespace {
 
 constexpr int kAttempts = 5;
@@ -75,7 +74,7 @@ Status NoteEnds(log::FileSystem& files, std::vector<NodeData>* nodes, const Veri
                 const std::string& to) {
   for (size_t i = 0; i < nodes->size(); ++i) {
     log::Manifest& manifest = (*nodes)[i].manifest;
-    const std::string target = txn::NodeDirectory(to, manifest.node, static_cast<int>(nodes->size()));
+    const std::string target = NodeDirectory(to, manifest.node, static_cast<int>(nodes->size()));
     const log::LogEnd& end = verification.nodes[i].log.end;
     if (end.segment == 0 || !end.has_header) continue;
     log::EndNoteFile file(&files, target);
@@ -93,6 +92,18 @@ Status NoteEnds(log::FileSystem& files, std::vector<NodeData>* nodes, const Veri
   return absl::OkStatus();
 }
 
+// The logs may have rows of tables that were created after the manifests were read. A table is in the manifest before a
+// log has a row of it, so after the logs were copied the manifests name all of them.
+Status TakeNewTables(log::FileSystem& files, const std::string& from, std::vector<NodeData>* nodes) {
+  StatusOr<std::vector<NodeData>> now = ReadDataDirectory(files, from);
+  if (!now.ok()) return now.status();
+  for (size_t i = 0; i < nodes->size() && i < now->size(); ++i) {
+    (*nodes)[i].manifest.tables = std::move((*now)[i].manifest.tables);
+    (*nodes)[i].manifest.next_table = (*now)[i].manifest.next_table;
+  }
+  return absl::OkStatus();
+}
+
 // NotFound if a file vanished; DataLoss if the copy is damaged.
 StatusOr<Verification> TryToBackUp(log::FileSystem& files, const std::string& from, const std::string& to,
                                    const std::atomic<bool>* stop) {
@@ -101,12 +112,12 @@ StatusOr<Verification> TryToBackUp(log::FileSystem& files, const std::string& fr
   const int num_nodes = static_cast<int>(nodes->size());
   GANNET_RETURN_IF_ERROR(files.MakeDirectory(to));
   for (const NodeData& node : *nodes) {
-    const std::string target = txn::NodeDirectory(to, node.manifest.node, num_nodes);
+    const std::string target = NodeDirectory(to, node.manifest.node, num_nodes);
     GANNET_RETURN_IF_ERROR(files.MakeDirectory(target));
     GANNET_RETURN_IF_ERROR(CopyCheckpoint(files, node, target, stop));
   }
   for (NodeData& node : *nodes) {
-    const std::string target = txn::NodeDirectory(to, node.manifest.node, num_nodes);
+    const std::string target = NodeDirectory(to, node.manifest.node, num_nodes);
     const StatusOr<std::optional<log::EndNote>> note = FindEndNote(files, node);
     if (!note.ok()) return note.status();
     GANNET_RETURN_IF_ERROR(CopyLog(files, node, target, stop));
@@ -114,6 +125,10 @@ StatusOr<Verification> TryToBackUp(log::FileSystem& files, const std::string& fr
     node.manifest.log_end = note->has_value();
     // The older checkpoint and its part of the log were left out.
     if (node.manifest.checkpoints.size() > 1) node.manifest.checkpoints.resize(1);
+  }
+  GANNET_RETURN_IF_ERROR(TakeNewTables(files, from, &*nodes));
+  for (const NodeData& node : *nodes) {
+    const std::string target = NodeDirectory(to, node.manifest.node, num_nodes);
     GANNET_RETURN_IF_ERROR(log::WriteManifest(files, target, node.manifest));
   }
   GANNET_RETURN_IF_ERROR(files.SyncDirectory(to));
@@ -140,7 +155,10 @@ Status CheckTarget(log::FileSystem& files, const std::string& from, const std::s
   if (!IsThere(files, to)) {
     fs::path path = to;
     if (!path.has_filename()) path = path.parent_path();  // "copy/"
-    GANNET_RETURN_IF_ERROR(CheckMayMakeIn(path.parent_path()));
+    const std::string parent = path.has_parent_path() ? path.parent_path().string() : ".";
+    if (!IsThere(files, parent)) {
+      return absl::InvalidArgumentError(absl::StrFormat("%s: there is no directory %s to make it in", to, parent));
+    }
   }
   std::error_code error;
   const fs::path inside = fs::weakly_canonical(to, error).lexically_relative(fs::weakly_canonical(from, error));
@@ -212,4 +230,4 @@ StatusOr<Verification> Restore(log::FileSystem& files, const std::string& backup
                                                                 restored.status().message(), to));
 }
 
-}  // namespace gannet::cli
+}  // namespace gannet::txn

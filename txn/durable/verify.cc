@@ -1,4 +1,4 @@
-#include "cli/data_verify.h"
+#include "txn/durable/verify.h"
 
 #include <algorithm>
 #include <mutex>
@@ -9,14 +9,14 @@
 
 #include "absl/strings/str_format.h"
 #include "base/stop.h"
-#include "cli/data_directory.h"
 #include "index/registry.h"
 #include "log/checkpoint.h"
 #include "log/end_note.h"
 #include "log/format.h"
 #include "log/transaction_format.h"
+#include "txn/durable/data_directory.h"
 
-namespace gannet::cli {
+namespace gannet::txn {
 namespace {
 
 constexpr const char* kLooking = "the directory was checked";
@@ -239,4 +239,4 @@ std::string ToText(const Problem& problem) {
   return absl::StrFormat("%s at offset %d: %s", problem.file, problem.offset, problem.what);
 }
 
-}  // namespace gannet::cli
+}  // namespace gannet::txn

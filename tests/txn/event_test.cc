@@ -1,0 +1,148 @@
+// DatabaseOptions::on_event: what a program is told, and nothing else.
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "base/clock.h"
+#include "gtest/gtest.h"
+#include "log/checkpoint.h"
+#include "tests/txn/durable_cluster.h"
+#include "tests/txn/worker_history.h"
+#include "txn/session.h"
+
+namespace gannet::txn {
+namespace {
+
+class Events {
+ public:
+  std::function<void(EventLevel, const std::string&)> function() {
+    return [this](EventLevel level, const std::string& text) {
+      const std::lock_guard lock(mutex_);
+      events_.emplace_back(level, text);
+    };
+  }
+  // The number of events of this level with this text.
+  size_t Count(EventLevel level, const std::string& text) const {
+    const std::lock_guard lock(mutex_);
+    return static_cast<size_t>(std::ranges::count_if(
+        events_, [&](const auto& event) { return event.first == level && absl::StrContains(event.second, text); }));
+  }
+  void Await(EventLevel level, const std::string& text) const {
+    const uint64_t deadline = NowNanos() + 60'000'000'000;
+    while (Count(level, text) == 0 && NowNanos() < deadline) std::this_thread::yield();
+    EXPECT_GT(Count(level, text), 0u) << text;
+  }
+  size_t size() const {
+    const std::lock_guard lock(mutex_);
+    return events_.size();
+  }
+  void Clear() {
+    const std::lock_guard lock(mutex_);
+    events_.clear();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::pair<EventLevel, std::string>> events_;
+};
+
+class EventTest : public testing::Test {
+ protected:
+  EventTest() { options_.database.on_event = events_.function(); }
+  void Open() {
+    auto cluster = DurableCluster::Open(disk_, HistoryTables(), options_);
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    cluster_ = *std::move(cluster);
+  }
+  Database& database() { return cluster_->database(); }
+
+  const Disk disk_ = NewDisk();
+  Events events_;
+  DurableOptions options_;
+  std::unique_ptr<DurableCluster> cluster_;
+};
+
+TEST_F(EventTest, TellsOfRecoveryAndNothingWhileAllIsWell) {
+  Open();
+  for (uint64_t n = 1; n <= 20; ++n) ASSERT_TRUE(RunStep(database(), 1, 0, n).ok());
+  ASSERT_TRUE(database().Checkpoint().ok());
+  cluster_.reset();
+  EXPECT_EQ(events_.size(), 0u) << "a new database";
+  Open();
+  EXPECT_EQ(events_.size(), 1u);
+  EXPECT_EQ(events_.Count(EventLevel::kInfo, "/data: recovered "), 1u);
+  EXPECT_EQ(events_.Count(EventLevel::kInfo, "from checkpoint 1 and "), 1u);
+}
+
+TEST_F(EventTest, TellsOfDamage) {
+  Open();
+  for (int checkpoint = 0; checkpoint < 2; ++checkpoint) {
+    ASSERT_TRUE(RunStep(database(), 1, 0, static_cast<uint64_t>(checkpoint + 1)).ok());
+    ASSERT_TRUE(database().Checkpoint().ok());
+  }
+  cluster_.reset();
+  const log::CheckpointDescription newest = log::ReadManifest(*disk_, "/data")->checkpoints.front();
+  const std::string path = log::CheckpointDirectory("/data", newest.id) + "/" + newest.files.front().name;
+  ASSERT_TRUE(disk_->FlipRandomBit(path, 4096, 4096 + 64).ok());
+  Open();
+  EXPECT_EQ(events_.Count(EventLevel::kWarning, "made from checkpoint 1 and the log, so nothing is lost"), 1u);
+  EXPECT_EQ(events_.Count(EventLevel::kWarning, path), 1u);
+}
+
+TEST_F(EventTest, TellsOfAutomaticCheckpoints) {
+  options_.database.checkpoint_every = absl::Milliseconds(1);
+  Open();
+  ASSERT_TRUE(RunStep(database(), 1, 0, 1).ok());
+  events_.Await(EventLevel::kInfo, "/data: a checkpoint was taken in ");
+  disk_->Schedule({.operation = log::DiskOperation::kWrite, .times = 1000, .path_contains = "/checkpoint-"});
+  ASSERT_TRUE(RunStep(database(), 1, 0, 2).ok());
+  events_.Await(EventLevel::kError, "/data: an automatic checkpoint failed, and will be tried again: ");
+}
+
+TEST_F(EventTest, TellsOfAFullDiskOnceAndOfItsEnd) {
+  Open();
+  disk_->SetCapacity(0);
+  uint64_t n = 1;
+  Status refused;
+  while (refused.ok()) refused = RunStep(database(), 1, 0, n), n += refused.ok() ? 1 : 0;
+  ASSERT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  events_.Await(EventLevel::kError, "/data: the log cannot be written: ");
+  EXPECT_EQ(events_.size(), 1u);
+  disk_->SetCapacity(UINT64_MAX);
+  events_.Await(EventLevel::kInfo, "/data: the log can be written again");
+  EXPECT_EQ(events_.size(), 2u);
+}
+
+TEST(EventOfDeathTest, IsToldByTheSurvivor) {
+  Events events;
+  auto fabric = rdma::ShmFabric::InProcess({.num_nodes = 2, .bytes_per_node = uint64_t{256} << 20});
+  ASSERT_TRUE(fabric.ok()) << fabric.status();
+  std::vector<std::unique_ptr<Database>> databases;
+  for (rdma::NodeId node = 0; node < 2; ++node) {
+    DatabaseOptions options;
+    if (node == 0) options.on_event = events.function();
+    auto database = Database::Open(fabric->get(), node, options);
+    ASSERT_TRUE(database.ok()) << database.status();
+    ASSERT_TRUE((*database)->CreateTable(HashTable("rows")).ok());
+    databases.push_back(*std::move(database));
+  }
+  std::vector<std::thread> threads;
+  for (auto& database : databases) threads.emplace_back([&] { EXPECT_TRUE(database->Start().ok()); });
+  for (std::thread& thread : threads) thread.join();
+  // A node that has changed rows of another has joined it.
+  const Table& rows = *databases[1]->FindTable("rows");
+  const Status inserted = databases[1]->Run([&](BlockingTransaction& t) { return t.Insert(rows, 1, uint64_t{1}); });
+  ASSERT_TRUE(inserted.ok()) << inserted;
+  EXPECT_EQ(events.size(), 0u);
+  (*fabric)->Kill(1);
+  events.Await(EventLevel::kWarning, "node 0: node 1 has died");
+  EXPECT_EQ(events.size(), 1u);
+}
+
+}  // namespace
+}  // namespace gannet::txn
