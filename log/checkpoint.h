@@ -189,7 +189,8 @@ Status ReadCheckpointFile(FileSystem& files, const std::string& directory, uint6
                           const CheckpointVisitor& visit,
                           const std::function<void(uint64_t offset, const std::string& what)>& damaged);
 
-// Removes checkpoint directories that the manifest does not name, and a manifest that was never finished.
+// Removes checkpoint directories, and files in checkpoint directories, that the manifest does not name, and a manifest
+// that was never finished.
 Status RemoveStrayCheckpoints(FileSystem& files, const std::string& directory, const Manifest& manifest);
 // Ok if it does not exist.
 Status RemoveCheckpoint(FileSystem& files, const std::string& directory, uint64_t id);

@@ -81,9 +81,19 @@ Status RemoveStrayCheckpoints(FileSystem& files, const std::string& directory, c
   for (const std::string& name : *names) {
     if (name == kUnfinishedManifest) GANNET_RETURN_IF_ERROR(files.Remove(absl::StrCat(directory, "/", name)));
     if (!name.starts_with(kCheckpointPrefix)) continue;
-    const bool known = std::any_of(manifest.checkpoints.begin(), manifest.checkpoints.end(),
-                                   [&](const CheckpointDescription& one) { return CheckpointName(one.id) == name; });
-    if (!known) GANNET_RETURN_IF_ERROR(RemoveTree(files, absl::StrCat(directory, "/", name)));
+    const std::string path = absl::StrCat(directory, "/", name);
+    const auto known =
+        std::ranges::find_if(manifest.checkpoints, [&](const auto& one) { return CheckpointName(one.id) == name; });
+    if (known == manifest.checkpoints.end()) {
+      GANNET_RETURN_IF_ERROR(RemoveTree(files, path));
+      continue;
+    }
+    const StatusOr<std::vector<std::string>> its_files = files.List(path);
+    if (!its_files.ok()) return its_files.status();
+    for (const std::string& file : *its_files) {
+      const bool is_named = std::ranges::find(known->files, file, &CheckpointFile::name) != known->files.end();
+      if (!is_named) GANNET_RETURN_IF_ERROR(files.Remove(absl::StrCat(path, "/", file)));
+    }
   }
   return absl::OkStatus();
 }

@@ -221,15 +221,13 @@ class Database {
   // its name here, but the directory may have either. Thread-safe.
   Status RenameTable(std::string_view from, const std::string& to);
   // Removes a table and its rows, or a secondary index, for good, while transactions run: durably and atomically, as
-  // CreateTable. Its memory
-  // and its checkpoints' files are free afterwards; its part of the log goes with the next checkpoints. From the call
-  // on, accesses to the table return FailedPrecondition. Transactions that were there before may still use it, so this
-  // waits for their end: at most DatabaseOptions::durable_within, then DeadlineExceeded, and the table stays. (So it
-  // must not be called between the begin and the end of a transaction of the same thread.) The Table object stays as
-  // long as the database. FailedPrecondition, too, if the table has secondary indexes: drop these first. NotFound,
-  // FailedPrecondition, Unimplemented: as RenameTable. Another error is one of the
-  // disk: the table is dropped here, but the directory may have it until the next checkpoint or change of the tables.
-  // Thread-safe.
+  // CreateTable. Its memory is free afterwards; its part of the log and of checkpoints goes with the next checkpoints.
+  // From the call on, accesses to the table return FailedPrecondition. Transactions that were there before may still
+  // use it, so this waits for their end: at most DatabaseOptions::durable_within, then DeadlineExceeded, and the table
+  // stays. (So it must not be called between the begin and the end of a transaction of the same thread.) The Table
+  // object stays as long as the database. FailedPrecondition, too, if the table has secondary indexes: drop these
+  // first. NotFound, FailedPrecondition, Unimplemented: as RenameTable. Another error is one of the disk: the table is
+  // dropped here, but the directory may have it until the next checkpoint or change of the tables. Thread-safe.
   Status DropTable(std::string_view name);
   // Makes room in the rows of a table, durably and atomically: TableOptions::payload_bytes becomes `payload_bytes`,
   // which is larger. A table of variable_length has just another maximum from then on. Of others each row gets zeros at

@@ -174,22 +174,15 @@ Status NotNoted(absl::string_view what, const Status& why) {
                              ". It is not done here, but the directory may have it when it is opened again"));
 }
 
-std::vector<std::string> LeaveOutDropped(const LocalNode& local, const std::string& directory,
-                                         log::Manifest* manifest) {
-  std::vector<std::string> paths;
+void LeaveOutDropped(const LocalNode& local, log::Manifest* manifest) {
   const auto is_gone = [&local](uint16_t id) {
     const Table* const table = local.TableById(id);
     return table == nullptr || table->life() == Table::Life::kDropped;
   };
   std::erase_if(manifest->tables, [&](const log::TableDescription& table) { return is_gone(table.id); });
   for (log::CheckpointDescription& checkpoint : manifest->checkpoints) {
-    std::erase_if(checkpoint.files, [&](const log::CheckpointFile& file) {
-      if (!is_gone(file.table)) return false;
-      paths.push_back(absl::StrCat(log::CheckpointDirectory(directory, checkpoint.id), "/", file.name));
-      return true;
-    });
+    std::erase_if(checkpoint.files, [&](const log::CheckpointFile& file) { return is_gone(file.table); });
   }
-  return paths;
 }
 
 Status AdoptTables(Database& database, log::FileSystem& files, const std::string& directory) {

@@ -44,8 +44,9 @@ Status CheckSameTable(const log::TableDescription& had, const log::TableDescript
 Status NotNoted(absl::string_view what, const Status& why);
 
 // Leaves out of a manifest what belongs to no table of this node: tables that were dropped, and the files that
-// checkpoints have of them. Returns the paths of these files, which may be removed once the manifest is written.
-std::vector<std::string> LeaveOutDropped(const LocalNode& local, const std::string& directory, log::Manifest* manifest);
+// checkpoints have of them. The files themselves are removed with the next checkpoint (log::RemoveStrayCheckpoints): a
+// backup may be reading them.
+void LeaveOutDropped(const LocalNode& local, log::Manifest* manifest);
 
 // Gives a database without a directory, which was not started, the tables of a directory: for tools, which then call
 // Recover. The catalog of DatabaseOptions::directory comes with Database::Open.

@@ -360,9 +360,8 @@ Status Checkpointer::Publish(const log::CheckpointDescription& description) {
   if (manifest->checkpoints.size() > 2) manifest->checkpoints.resize(2);
   // A table may have been dropped meanwhile. The manifest may also still have one that was dropped: then it could not
   // be written, and this checkpoint has no rows of that table.
-  const std::vector<std::string> useless = LeaveOutDropped(*local_, directory_, &*manifest);
+  LeaveOutDropped(*local_, &*manifest);
   GANNET_RETURN_IF_ERROR(log::WriteManifest(*files_, directory_, *manifest));
-  for (const std::string& path : useless) files_->Remove(path).IgnoreError();
   log::MayDieHere(log::KillPoint::kCheckpointPublished);
   {
     std::lock_guard lock(mutex_);

@@ -107,13 +107,10 @@ Status Durability::NoteCatalog(std::vector<log::TableDescription> tables, uint32
   const std::lock_guard lock(manifest_mutex_);
   StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
   if (!manifest.ok()) return manifest.status();
-  const std::vector<std::string> useless = LeaveOutDropped(*local_, directory_, &*manifest);
+  LeaveOutDropped(*local_, &*manifest);
   manifest->tables = std::move(tables);
   manifest->next_table = next_table;
-  GANNET_RETURN_IF_ERROR(log::WriteManifest(*files_, directory_, *manifest));
-  // Those that stay go with their checkpoint.
-  for (const std::string& path : useless) files_->Remove(path).IgnoreError();
-  return absl::OkStatus();
+  return log::WriteManifest(*files_, directory_, *manifest);
 }
 
 // The log has its first segment, and no epoch has become durable yet (data_directory.h). From now on the log must have

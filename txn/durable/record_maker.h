@@ -61,8 +61,8 @@ class RecordMaker {
   static constexpr size_t kRecordsPerLease = 4096;
 
   void NextLease();
-  // The payload, or a copy with zeros at its end: of a table that was widened since (Table::least_payload_bytes). Also of
-  // the empty payload of a removed key.
+  // The payload, or a copy with zeros at its end: of a table that was widened since (Table::least_payload_bytes). Also
+  // of the empty payload of a removed key.
   std::span<const std::byte> Widened(const Table& table, std::span<const std::byte> payload);
 
   const LocalNode* local_;
