@@ -19,6 +19,7 @@
 #include "tests/txn/catalog_helpers.h"
 #include "tests/txn/disk_image.h"
 #include "tests/txn/durable_cluster.h"
+#include "tests/txn/secondary_helpers.h"
 #include "txn/bulk_loader.h"
 #include "txn/session.h"
 
@@ -485,6 +486,28 @@ TEST(KeptDirectoryTest, OfOneNode) {
       }
       EXPECT_EQ(log::ReadManifest(*disk, "/data")->next_table, 3u);
     }
+  }
+}
+
+// Made by the version that began with secondary indexes; one is older than the checkpoint, one newer.
+TEST(KeptDirectoryTest, WithSecondaryIndexes) {
+  const Disk disk = DiskOf(KeptDirectory("v4/secondary-indexes"));
+  for (int again = 0; again < 2; ++again) {
+    auto cluster = Open(disk);
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    Database& database = (*cluster)->database();
+    EXPECT_THAT(Names(database), ElementsAre("people", "by_city", "by_mail"));
+    EXPECT_TRUE(database.FindIndex("by_city")->is_complete());
+    EXPECT_TRUE(database.FindIndex("by_mail")->is_complete());
+    PeopleRows rows;
+    const Status same = ComparePeople(database, &rows);
+    EXPECT_TRUE(same.ok()) << same;
+    EXPECT_EQ(rows.size(), 24u);
+    EXPECT_EQ(rows.at(24).city, 7u);
+    EXPECT_TRUE(absl::IsAlreadyExists(
+        database.Run([&](auto& t) { return t.Insert(*database.FindTable("people"), 99, MakePerson("p5", 1)); })));
+    ASSERT_TRUE(database.CreateIndex(ByCity()).ok());
+    ASSERT_TRUE(database.CreateIndex(ByMail()).ok());
   }
 }
 
