@@ -66,6 +66,7 @@ class ClusterVerbsTest : public ClusterFixture {
 };
 
 TEST_F(ClusterVerbsTest, TpccHoldsWhoeverComesFirstAndWhoeverIsKilled) {
+  setenv("COLUMNS", "1000", 1);  // so that no line of the report is broken
   const std::string address = AddressOfDevice(/*ipv6=*/false);
   WriteCluster("cluster.toml", address, "secret_file = \"secret\"");
   Program first(Tpcc("run", {"--duration", "1s", "--warmup", "0s", "--threads", "2"}));

@@ -1,5 +1,6 @@
 // `gannet ycsb --cluster` against servers that are processes over one memory file.
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -70,6 +71,7 @@ uint64_t OperationsOf(const Json& report, const std::string& kind) {
 }
 
 TEST_F(YcsbClusterTest, EveryWorkloadReportsAsInOneProcess) {
+  setenv("COLUMNS", "1000", 1);  // so that no line of the report is broken
   StartServers();
   Json report = Run({"--workload", "c", "--clients", "1x2"});
   EXPECT_GT(OperationsOf(report, "read"), 0u);
