@@ -237,6 +237,12 @@ std::string HtmlPage::ToString() const {
   return html + "</body>\n</html>\n";
 }
 
+std::string TimeText(double us) {
+  if (us >= 1e6) return absl::StrFormat("%.1f s", us * 1e-6);
+  if (us >= 1e3) return absl::StrFormat("%.1f ms", us * 1e-3);
+  return absl::StrFormat("%.1f µs", us);
+}
+
 HtmlPage::Facts FactsOf(const Json& json) {
   HtmlPage::Facts facts;
   AddFactsOf(json, "", &facts);

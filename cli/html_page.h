@@ -86,6 +86,9 @@ class HtmlPage {
 // Text as HTML.
 std::string EscapeHtml(std::string_view text);
 
+// A time in the unit that suits it: "7.7 µs", "1.2 ms", "3.4 s".
+std::string TimeText(double us);
+
 // A JSON object as names and values; the names of nested objects are joined by dots.
 HtmlPage::Facts FactsOf(const nlohmann::ordered_json& json);
 

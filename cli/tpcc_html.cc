@@ -56,8 +56,8 @@ void AddTiles(const TpccResult& result, HtmlPage* page) {
   page->AddTile(
       WithCommas(static_cast<uint64_t>(run.new_orders_per_minute)),
       result.options.think_time ? "NewOrders per minute, with think time" : "NewOrders per minute, without think time");
-  page->AddTile(Micros(run.all.p50_us) + " µs", "half of all took less (p50)");
-  page->AddTile(Micros(run.all.p99_us) + " µs", "99% of all took less (p99)");
+  page->AddTile(TimeText(run.all.p50_us), "half of all took less (p50)");
+  page->AddTile(TimeText(run.all.p99_us), "99% of all took less (p99)");
   const uint64_t attempts = run.all.committed + run.all.rolled_back + run.all.aborted;
   if (attempts > 0) {
     const double share = 100 * static_cast<double>(run.all.aborted) / static_cast<double>(attempts);

@@ -30,8 +30,8 @@ void AddOperations(const ycsb::RunReport& run, HtmlPage* page) {
 void AddTiles(const bench::YcsbResult& result, HtmlPage* page) {
   const ycsb::RunReport& run = result.run;
   page->AddTile(WithCommas(static_cast<uint64_t>(run.operations_per_second)), "operations per second");
-  page->AddTile(Micros(run.all.p50_us) + " µs", "half of all took less (p50)");
-  page->AddTile(Micros(run.all.p99_us) + " µs", "99% of all took less (p99)");
+  page->AddTile(TimeText(run.all.p50_us), "half of all took less (p50)");
+  page->AddTile(TimeText(run.all.p99_us), "99% of all took less (p99)");
   page->AddTile(FormatBytes(run.lookups.cache_bytes), "caches of the clients");
   if (result.simulation.has_value()) {
     page->AddTile(absl::StrFormat("%.0f%%", 100 * result.simulation->servers.cpu), "of the servers' processors busy");

@@ -80,6 +80,12 @@ TEST(HtmlPageTest, NothingInTheDataEndsTheScript) {
   EXPECT_EQ(PlotsOf(html)[0].at("x_label"), plot.x_label);
 }
 
+TEST(TimeTextTest, ChoosesTheUnit) {
+  EXPECT_EQ(TimeText(7.66), "7.7 µs");
+  EXPECT_EQ(TimeText(1234), "1.2 ms");
+  EXPECT_EQ(TimeText(1069547.5), "1.1 s");
+}
+
 TEST(FactsOfTest, NamesNestedValues) {
   EXPECT_THAT(FactsOf({{"mix", {45, 43}}, {"think_time", false}, {"store", ""}, {"faults", {{"rate", 0.5}}}}),
               ElementsAre(std::pair("mix", "45, 43"), std::pair("think_time", "no"), std::pair("faults.rate", "0.5")));
