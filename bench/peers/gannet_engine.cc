@@ -162,7 +162,8 @@ class GannetEngine : public Engine {
   static StatusOr<std::unique_ptr<Engine>> Open(txn::IndexKind kind, const Data& data, const std::string& directory,
                                                 Durability durability) {
     auto engine = std::unique_ptr<GannetEngine>(new GannetEngine(&data, durability));
-    txn::DatabaseOptions options = {.memory_bytes = uint64_t{4} << 30};
+    // The others wait for a slow disk for any time.
+    txn::DatabaseOptions options = {.durable_within = absl::Minutes(10), .memory_bytes = uint64_t{4} << 30};
     if (durability != Durability::kMemory) {
       options.create_if_missing = true;
       options.durability = durability == Durability::kSync ? txn::DurabilityMode::kSync : txn::DurabilityMode::kAsync;

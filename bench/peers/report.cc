@@ -100,10 +100,10 @@ std::string HowText(const Context& context) {
       "before and %.0f ns after.",
       context.machine, context.date, context.load, Count(static_cast<uint64_t>(context.runs), "run"),
       context.runs > 1 ? " (and the lowest and the highest)" : "",
-      context.clock == ClockKind::kCpu
-          ? ". Seconds are those of the processor time of the threads that used the engine, because the machine was not "
-            "idle; only those of durable commits are of the wall clock"
-          : "",
+      context.clock == ClockKind::kCpu ? ". Seconds are those of the processor time of the threads that used the "
+                                         "engine, because the machine was not "
+                                         "idle; only those of durable commits are of the wall clock"
+                                       : "",
       context.before.dependent_read_ns, context.after.dependent_read_ns);
 }
 
