@@ -221,7 +221,8 @@ EngineKind Gannet(std::string name, txn::IndexKind kind, const std::string& inde
   return {.name = std::move(name),
           .version = GANNET_VERSION,
           .ordered = kind != txn::IndexKind::kHash,
-          .settings = {std::move(index), "Database::Run, serializable; all rows in memory",
+          .settings = {absl::StrCat(index, "; byte keys of up to ", kRoomForWordBytes, " bytes"),
+                       "Database::Run, serializable; all rows in memory",
                        "memory: OpenInMemory, no log; background: DurabilityMode::kAsync; durable: kSync; group commit "
                        "300 us, the default"},
           .open = [kind](const Data& data, const std::string& directory, Durability durability) {
