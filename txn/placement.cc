@@ -21,6 +21,12 @@ const char* NameOf(index::KeyKind kind) {
   return kind == index::KeyKind::kInteger ? "an integer" : "a byte string";
 }
 
+// The whole key, also a long one, which Key::ToString shortens: ByRangeTexts reads it.
+std::string TextOf(const index::Key& key) {
+  if (key.kind() == index::KeyKind::kInteger) return key.ToString();
+  return absl::StrCat("0x", absl::BytesToHexString(absl::string_view(key.bytes().data(), key.size())));
+}
+
 }  // namespace
 
 KeyRanges::KeyRanges(std::span<const index::Key> starts) {
@@ -47,7 +53,7 @@ KeyRanges::KeyRanges(std::span<const index::Key> starts) {
                                    starts[i - 1].ToString(), "; give them in ascending order, each once"));
       return;
     }
-    texts_.push_back(start.ToString());
+    texts_.push_back(TextOf(start));
     if (kind_ == index::KeyKind::kInteger) {
       integers_.push_back(start.integer());
     } else {

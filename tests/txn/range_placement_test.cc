@@ -61,8 +61,10 @@ TEST(KeyRangesTest, AStartBelongsToTheNodeThatBeginsThere) {
 
 TEST(KeyRangesTest, TextsGiveTheSamePlacement) {
   const std::string first("a\0\xff", 3);
+  const std::string longest(index::kMaxKeyBytes, 'z');
   for (const Placement& placement :
-       {Placement::ByRange({0, 7, UINT64_MAX}), Placement::ByRange({std::string_view(""), std::string_view(first)})}) {
+       {Placement::ByRange({0, 7, UINT64_MAX}), Placement::ByRange({std::string_view(""), std::string_view(first)}),
+        Placement::ByRange({std::string_view(longest)})}) {
     const StatusOr<Placement> again = Placement::ByRangeTexts(placement.ranges->texts());
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_EQ(again->ranges->texts(), placement.ranges->texts());
