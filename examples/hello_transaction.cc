@@ -1,9 +1,7 @@
 // A transfer between two accounts, on one node whose memory is this process's own: no hardware, no set-up.
 #include <cstdint>
 #include <iostream>
-#include <memory>
 
-#include "rdma/shm/shm_fabric.h"
 #include "txn/database.h"
 
 using gannet::Status;
@@ -30,9 +28,7 @@ Status Transfer(BlockingTransaction& t, const Table& accounts, uint64_t from, ui
 }
 
 Status Hello() {
-  auto fabric = gannet::rdma::ShmFabric::InProcess({.num_nodes = 1, .bytes_per_node = 64 << 20});
-  if (!fabric.ok()) return fabric.status();
-  auto database = Database::Open(fabric->get(), /*node=*/0, {});
+  auto database = Database::OpenInMemory({});  // Open("/var/lib/bank", {.create_if_missing = true}) keeps it on disk
   if (!database.ok()) return database.status();
   auto accounts = (*database)->CreateTable({.name = "accounts", .payload_bytes = sizeof(Account)});
   if (!accounts.ok()) return accounts.status();
