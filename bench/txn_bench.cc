@@ -21,7 +21,7 @@ constexpr uint64_t kRows = 1'000'000;  // 64 bytes each: larger than the caches
 
 struct Row {
   uint64_t value;
-  uint64_t filler[3];
+  uint64_t filler[3] = {};
 };
 
 // Two nodes; the table is on node 0, and there is a session on each.
