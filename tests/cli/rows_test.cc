@@ -380,7 +380,7 @@ TEST_F(RowsTest, ADroppedTableIsGone) {
   for (int i = 0; i < 40; ++i) Do("put", {"words", std::to_string(i), "x"});  // enough for a checkpoint
   Do("put", {"numbers", "1", "one"});
   Do("drop-table", {"words"});
-  EXPECT_EQ(Do("count", {}), "table      rows\nnumbers       1\n");
+  EXPECT_EQ(Do("count", {}), "table    rows\nnumbers     1\n");
   EXPECT_EQ(Do("get", {"numbers", "1"}), "one\n");
   const Outcome again = Run("drop-table", {"words"});
   EXPECT_EQ(again.exit_code, 2);
