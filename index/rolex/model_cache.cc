@@ -281,6 +281,8 @@ coro::Task<StatusOr<rdma::GlobalAddress>> ModelCache<Keys>::LeadTo(Point point, 
   // The leaf that the hint named is dead, or begins behind the key: that is so also for synonyms.
   if (attempt == 2) Changing(view_)->DropSynonyms(point);
   uint64_t left = StepsLeft(attempt);
+  bool is_below = false;  // of the model whose first key is last_first
+  typename Keys::Key last_first{};
   // A model that was fetched may make room for others before it is used.
   for (int i = 0; i < kMostTries;) {
     Lead lead;
@@ -292,10 +294,14 @@ coro::Task<StatusOr<rdma::GlobalAddress>> ModelCache<Keys>::LeadTo(Point point, 
       if (!fetched.ok()) co_return fetched;
       continue;
     }
+    // Models that were trained on leaves that a client has damaged need not lie one behind the other.
+    if (is_below && !(known->model.first() < last_first)) co_return KeepsChanging(owner_);
     const size_t leaf = known->model.For(point).leaf;
     if (left <= leaf) co_return rdma::GlobalAddress(owner_, known->model.OffsetOf(leaf - left));
     if (known->model.first() == Keys::kLeast) co_return rdma::GlobalAddress(owner_, known->model.OffsetOf(0));
     left -= leaf + 1;
+    is_below = true;
+    last_first = known->model.first();
     point = remote::PointBelow<Keys>(known->model.first());
   }
   co_return KeepsChanging(owner_);

@@ -107,7 +107,10 @@ rdma::GlobalAddress BasicRolexIndex<Keys>::LeadTo(Point point, int attempt) cons
     }
     left -= leaf + 1;
     if (model->model.first() == Keys::kLeast) return first_leaf_;
-    model = directory_.Find(remote::PointBelow<Keys>(model->model.first()));
+    const OwnModel<Keys>* const before = directory_.Find(remote::PointBelow<Keys>(model->model.first()));
+    // Models that were trained on leaves that a client has damaged need not lie one behind the other.
+    if (before == nullptr || !(before->model.first() < model->model.first())) return first_leaf_;
+    model = before;
     leaf = model->model.leaves() - 1;
   }
   return {first_leaf_.node(), model->model.OffsetOf(leaf)};
