@@ -240,6 +240,7 @@ coro::Task<Status> Driver::MoveCursor(Caller& caller, const Op& op, Random rando
                    Describe(table, to), op.keys_only ? " keys only" : "", op.for_update ? " for update" : ""));
   txn::Cursor cursor =
       caller.OpenCursor(TableAt(table), {.range = range, .keys_only = op.keys_only, .for_update = op.for_update});
+  if (op.for_update) read_ahead_.push_back({.table = table, .from = from, .to = to, .keys_only = op.keys_only});
   std::optional<Model::Row> at;
   const uint64_t moves = 1 + random.Below(random.OneIn(4) ? 60 : 8);
   for (uint64_t i = 0; i < moves; ++i) {

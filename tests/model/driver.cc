@@ -387,6 +387,7 @@ void Driver::BeginAttempt(const TransactionSpec& spec) {
   reads_.clear();
   blind_.clear();
   scans_.clear();
+  read_ahead_.clear();
   read_by_index_.clear();
   written_bytes_ = 0;
 }

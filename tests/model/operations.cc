@@ -250,6 +250,11 @@ Status Driver::Interlope(const Op& op, Random random) {
     if (spec.options.placement.replicated || std::ranges::any_of(changes, known)) continue;
     // Inserted and removed again: it cannot be seen whether the change came before or after.
     if (blind_.contains({place.table, key}) && model_.Find(place.table, key) == nullptr) continue;
+    // The transaction may or may not have the row for update by now. If it has, its later reads return the old row.
+    const auto reads_ahead = [&](const Scanned& ahead) {
+      return ahead.table == place.table && ahead.from <= key && key <= ahead.to;
+    };
+    if (std::ranges::any_of(read_ahead_, reads_ahead)) continue;
     // The transaction may or may not have read the entries of the row by now.
     if (world_.HasIndex(place.table) && (model_.ChangesAnyOf(place.table) || read_by_index_.contains(place.table))) {
       continue;
