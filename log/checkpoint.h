@@ -97,10 +97,10 @@ struct CheckpointDescription {
 // The version that databases write. Version 1 had neither `database` nor `started`.
 inline constexpr uint32_t kManifestVersion = 2;
 // A manifest is written as this version if a table has keys that may have more than kShortKeyBytes
-// (transaction_format.h), which a program of version 2 does not know in the log and in checkpoints; or if a number below
-// next_table has no table, because early programs of version 2 do not keep next_table, and would give the number of a
-// dropped table to another one, while the log still has changes of the first; or if a table was widened. Such programs
-// refuse the directory.
+// (transaction_format.h), which a program of version 2 does not know in the log and in checkpoints; or if a number
+// below next_table has no table, because early programs of version 2 do not keep next_table, and would give the number
+// of a dropped table to another one, while the log still has changes of the first; or if a table was widened. Such
+// programs refuse the directory.
 inline constexpr uint32_t kChangedTablesManifestVersion = 3;
 // A manifest with a secondary index is written as this version: a program that does not know it would change rows
 // without their entries.

@@ -201,7 +201,7 @@ class Driver {
   std::set<std::pair<size_t, std::string>> blind_;  // inserted without an earlier read
   std::vector<Scanned> scans_;
   std::vector<Scanned> read_ahead_;  // ranges of cursors for update, which read rows before they come to them
-  std::set<size_t> read_by_index_;  // tables
+  std::set<size_t> read_by_index_;   // tables
   size_t session_ = 0;
   bool by_hand_ = false;
   size_t written_bytes_ = 0;
