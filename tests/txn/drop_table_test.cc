@@ -20,8 +20,10 @@
 #include "tests/txn/disk_image.h"
 #include "tests/txn/table_kinds.h"
 #include "txn/bulk_loader.h"
+#include "txn/durable/catalog.h"
 #include "txn/manual_transaction.h"
 #include "txn/session.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 namespace {
@@ -191,6 +193,27 @@ TEST(DropTableTest, ALoadOfADroppedTableHoldsNothingUp) {
   ASSERT_TRUE(cluster.ok()) << cluster.status();
   EXPECT_THAT(Names((*cluster)->database()), ElementsAre("a"));
   EXPECT_EQ(Get(**cluster, "a", 1).value(), 1u);
+}
+
+// A checkpoint that is published while a table is created finds it in the manifest, and not among the tables yet.
+TEST(DropTableTest, OnlyTablesThatWereDroppedLeaveTheManifest) {
+  const Disk disk = NewDisk();
+  auto cluster = Open(disk, {HashTable("stays"), HashTable("goes")});
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  Database& database = (*cluster)->database();
+  ASSERT_TRUE(database.DropTable("goes").ok());
+  log::Manifest manifest;
+  for (const uint16_t id : {0, 1, 2}) {
+    manifest.tables.push_back({.id = id});
+    manifest.checkpoints.push_back({.files = {{.table = id}}});
+  }
+  LeaveOutDropped(*database.state().local, &manifest);
+  std::vector<int> tables;
+  for (const log::TableDescription& table : manifest.tables) tables.push_back(table.id);
+  EXPECT_THAT(tables, ElementsAre(0, 2)) << "the last one is being created";
+  EXPECT_EQ(manifest.checkpoints[0].files.size(), 1u);
+  EXPECT_TRUE(manifest.checkpoints[1].files.empty());
+  EXPECT_EQ(manifest.checkpoints[2].files.size(), 1u);
 }
 
 // A checkpoint is in the middle of the table, and would take minutes for it.

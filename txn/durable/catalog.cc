@@ -177,7 +177,7 @@ Status NotNoted(absl::string_view what, const Status& why) {
 void LeaveOutDropped(const LocalNode& local, log::Manifest* manifest) {
   const auto is_gone = [&local](uint16_t id) {
     const Table* const table = local.TableById(id);
-    return table == nullptr || table->life() == Table::Life::kDropped;
+    return local.tables.WasRemoved(id) || (table != nullptr && table->life() == Table::Life::kDropped);
   };
   std::erase_if(manifest->tables, [&](const log::TableDescription& table) { return is_gone(table.id); });
   for (log::CheckpointDescription& checkpoint : manifest->checkpoints) {

@@ -43,9 +43,9 @@ Status CheckSameTable(const log::TableDescription& had, const log::TableDescript
 // The error of a change of the catalog, `what` ("a table is created"), whose manifest could not be written.
 Status NotNoted(absl::string_view what, const Status& why);
 
-// Leaves out of a manifest what belongs to no table of this node: tables that were dropped, and the files that
-// checkpoints have of them. The files themselves are removed with the next checkpoint (log::RemoveStrayCheckpoints): a
-// backup may be reading them.
+// Leaves out of a manifest the tables that were dropped, and the files that checkpoints have of them. Tables that this
+// node does not have stay: CreateTable notes a table before it adds it. The files themselves are removed with the next
+// checkpoint (log::RemoveStrayCheckpoints): a backup may be reading them.
 void LeaveOutDropped(const LocalNode& local, log::Manifest* manifest);
 
 // Gives a database without a directory, which was not started, the tables of a directory: for tools, which then call

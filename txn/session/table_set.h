@@ -42,8 +42,14 @@ class TableSet {
 
   // Whoever has found the table may keep it. One thread at a time adds or removes.
   void Remove(TableId id) {
+    removed_[id / kBits].fetch_or(uint64_t{1} << id % kBits, std::memory_order_release);
     (*chunks_[id / kChunk].load(std::memory_order_relaxed))[id % kChunk].store(nullptr, std::memory_order_release);
     size_.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+  // True if there was a table with this number, and no longer. False, too, for one that was never added.
+  bool WasRemoved(TableId id) const {
+    return (removed_[id / kBits].load(std::memory_order_acquire) >> id % kBits & 1) != 0;
   }
 
   // Null if there is none: a number from a peer may be wrong.
@@ -98,9 +104,11 @@ class TableSet {
 
  private:
   static constexpr size_t kChunk = 256;
+  static constexpr size_t kBits = 64;
   using Chunk = std::array<std::atomic<Table*>, kChunk>;
 
   std::array<std::atomic<Chunk*>, kMost / kChunk> chunks_{};
+  std::array<std::atomic<uint64_t>, kMost / kBits> removed_{};  // a bit for each number
   std::atomic<size_t> bound_{0};
   std::atomic<size_t> size_{0};
   std::atomic<bool> has_secondary_indexes_{false};
