@@ -622,7 +622,7 @@ void AddTables(CLI::App& app, const std::shared_ptr<RowHost>& host, int* exit_co
                           host, widened, WidenTable, exit_code);
   AddTable(*command, widened.get())->required();
   AddInteger(*command, "--payload", &widened->create.payload_bytes, 0, txn::kMaxPayloadBytes,
-             "Largest payload in bytes; not less than now")
+             "Largest payload in bytes; at least the present one")
       ->required();
 
   const auto indexed = std::make_shared<RowOptions>();

@@ -5,12 +5,11 @@
 //      found the table usable have ended, and so have loads (BulkLoader::Finish). A step that comes too late is
 //      refused: it loads Table::life inside the epoch, as a reader loads a link to a block that may be retired
 //      (rdma/epoch.h). If this takes too long, the table is usable again, and nothing has happened.
-//   3. Life::kDropped, from which there is no way back: whatever writes the manifest from here on leaves the table and
-//      its rows out (LeaveOutDropped), so no checkpoint without the rows stands beside a table that has them.
+//   3. Life::kDropped, which never ends: whoever writes the manifest from here on leaves out the table and its rows
+//      (LeaveOutDropped). So no manifest has the table and a checkpoint without its rows.
 //   4. The manifest: here the table is dropped durably. The number of a table is never used again, so the log's changes
 //      of it are changes of no table to recovery, which leaves them out.
-//   5. Wait for a checkpoint's walk over the table, which ends early (UnsavedLoads::Hold). Then nobody uses the
-//   index.
+//   5. Wait for a checkpoint's walk over the table, which ends early (UnsavedLoads::Hold). Then the index has no user.
 //   6. The memory of the rows and of the index goes back to the slab.
 //
 // Before a secondary index is dropped, nobody keeps it any more (EndIndex).
@@ -164,7 +163,7 @@ Status Database::DropTable(std::string_view name) {
   index.reset();
   if (noted.ok()) return noted;
   return Status(noted.code(),
-                absl::StrCat("table '", table->name(), "' is dropped here, but the manifest could not be ", "written: ",
+                absl::StrCat("table '", table->name(), "' is dropped here, but the manifest could not be written: ",
                              noted.message(), ". The directory may have the table until its next checkpoint"));
 }
 

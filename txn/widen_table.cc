@@ -3,9 +3,8 @@
 // in memory and for every reader. So they are rewritten while nobody uses the table:
 //
 //   1. Keep checkpoints' walks and loads away from the table (UnsavedLoads::TryHold).
-//   2. Life::kBeingWidened: accesses that begin now are conflicts. Wait for a grace period, as DropTable does. From
-//   here
-//      on the table belongs to this thread.
+//   2. Life::kBeingWidened: accesses that begin now are conflicts. Wait for a grace period, as DropTable does.
+//      Then this thread alone uses the table.
 //   3. The manifest: here the table is widened durably. Rows of the log and of checkpoints are shorter, which
 //      Table::least_payload_bytes allows; recovery fills them up. So the rewriting needs no log, and a crash in the
 //      middle of it is completed by recovery.
@@ -86,7 +85,7 @@ Status Database::CheckMayBeWidened(const Table& table) const {
     });
     if (!open && !index->by_function()) continue;
     return absl::FailedPreconditionError(absl::StrCat(
-        index->Describe(), " has keys from whole payloads: drop it, widen ", "the table, and create it again"));
+        index->Describe(), " has keys from whole payloads: drop it, widen the table, and create it again"));
   }
   return absl::OkStatus();
 }

@@ -16,7 +16,8 @@ namespace gannet::bench::peers {
 namespace {
 
 constexpr int kCacheMib = 256;
-// Of a writer that waits for another: SQLite's own handler sleeps at least 1 ms, which is longer than a transaction.
+// How long a writer that waits for another one sleeps. SQLite's own handler sleeps at least 1 ms: longer than a
+// transaction takes.
 constexpr int kBusySleepMicros = 50;
 
 const char* Name(Table table) {

@@ -25,7 +25,7 @@ struct HashedKey {
       : key(its_key),
         hash(key.kind() == index::KeyKind::kInteger ? keyed(key.integer()) : keyed(key.bytes())),
         number(key.kind() == index::KeyKind::kInteger ? key.integer() : hash) {}
-  // As it was hashed before.
+  // The parts of a HashedKey that was made of this key before.
   HashedKey(const index::Key& its_key, uint64_t its_hash, uint64_t its_number)
       : key(its_key), hash(its_hash), number(its_number) {}
 

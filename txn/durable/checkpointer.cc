@@ -418,7 +418,7 @@ Status Checkpointer::WriteTable(const Table& table, log::CheckpointWriter* write
     addresses.clear();
     size_t n = 0;
     {
-      if (table.life() == Table::Life::kDropped) return absl::OkStatus();  // whoever drops it waits for the end of this
+      if (table.life() == Table::Life::kDropped) return absl::OkStatus();  // DropTable waits for this walk
       index::IndexService::Lease lease(&local_->indexes);
       more = table.local_index().Walk(&position, &addresses);
       if (copies.size() < addresses.size()) copies.resize(addresses.size());

@@ -85,7 +85,7 @@ class LatestChanges {
   // Null if the table's changes are left out.
   const Table* Wanted(uint16_t table) const { return table < tables_.size() ? tables_[table] : nullptr; }
   ChangeMap* MakeMap(Part* part, const Table& table);
-  // Of HashedKey::number. The maps use the hash, so this need not be hard to guess.
+  // Takes HashedKey::number. A peer may guess it: the maps use the hash, which it cannot guess.
   size_t PartOf(uint64_t number) const { return ((number >> 4) * 0x9e3779b97f4a7c15 >> 32) & (parts_.size() - 1); }
   static std::atomic<uint64_t>& HintOf(Part* part, uint16_t table) { return part->hints[table % kHints]; }
 
