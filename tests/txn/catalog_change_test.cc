@@ -226,12 +226,7 @@ TEST(CatalogChangeTest, ACrashLeavesTheOldCatalogOrTheNewOne) {
         ASSERT_TRUE(cluster.ok()) << cluster.status();
         Database& database = (*cluster)->database();
         // Only operations on the manifest are counted: the log's do not depend on the change.
-        disk->SetOptions({.before = [&](log::DiskOperation operation, const std::string& path) {
-          if (path.find("MANIFEST") == std::string::npos && path != "/data") return;
-          if (operations.fetch_add(1) + 1 != at) return;
-          if (power_cut) disk->PowerOff();
-          if (!power_cut) disk->Schedule({.operation = operation, .path_contains = path});
-        }});
+        BreakAtManifest(disk, at, power_cut, &operations);
         created = database.CreateTable(HashTable("b")).ok();
         put = created && Put(**cluster, "b", 2, 2).ok();
         renamed = database.RenameTable("a", "z").ok();

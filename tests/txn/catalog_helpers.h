@@ -1,6 +1,7 @@
 // Short forms of what tests of the catalog do often.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -27,6 +28,21 @@ using Disk = std::shared_ptr<log::FaultyFileSystem>;
 
 inline Disk NewDisk(uint64_t seed = 1) {
   return std::make_shared<log::FaultyFileSystem>(seed);
+}
+
+// Breaks the disk at the `at`-th operation on a manifest from now on, by a power cut or by one error. Counts these
+// operations. SetOptions({}) ends it.
+inline void BreakAtManifest(const Disk& disk, uint64_t at, bool power_cut, std::atomic<uint64_t>* operations) {
+  disk->SetOptions(
+      {.before = [disk = disk.get(), at, power_cut, operations](log::DiskOperation operation, const std::string& path) {
+        if (path.find("MANIFEST") == std::string::npos && path != "/data") return;
+        if (operations->fetch_add(1) + 1 != at) return;
+        if (power_cut) {
+          disk->PowerOff();
+        } else {
+          disk->Schedule({.operation = operation, .path_contains = path});
+        }
+      }});
 }
 
 inline std::string Message(const Status& status) {

@@ -297,12 +297,7 @@ TEST(WidenTableTest, ACrashLeavesOneSizeOrTheOther) {
         auto cluster = DurableCluster::Open(disk, {}, {.database = {.durable_within = absl::Milliseconds(100)}});
         ASSERT_TRUE(cluster.ok()) << cluster.status();
         Database& database = (*cluster)->database();
-        disk->SetOptions({.before = [&](log::DiskOperation operation, const std::string& path) {
-          if (path.find("MANIFEST") == std::string::npos && path != "/data") return;
-          if (operations.fetch_add(1) + 1 != at) return;
-          if (power_cut) disk->PowerOff();
-          if (!power_cut) disk->Schedule({.operation = operation, .path_contains = path});
-        }});
+        BreakAtManifest(disk, at, power_cut, &operations);
         widened = database.WidenTable("a", 100).ok();
         EXPECT_EQ(database.FindTable("a")->payload_bytes(), widened ? 100u : 8u);
         disk->SetOptions({});
