@@ -204,8 +204,8 @@ TEST(DropTableTest, OnlyTablesThatWereDroppedLeaveTheManifest) {
   ASSERT_TRUE(database.DropTable("goes").ok());
   log::Manifest manifest;
   for (const uint16_t id : {0, 1, 2}) {
-    manifest.tables.push_back({.id = id});
-    manifest.checkpoints.push_back({.files = {{.table = id}}});
+    manifest.tables.emplace_back().id = id;
+    manifest.checkpoints.emplace_back().files.emplace_back().table = id;
   }
   LeaveOutDropped(*database.state().local, &manifest);
   std::vector<int> tables;
