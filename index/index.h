@@ -56,6 +56,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "base/coro/async.h"
 #include "base/status.h"
 #include "index/key.h"
@@ -284,6 +285,16 @@ class LocalIndex {
 
   // Appends to *result. Unimplemented for kinds that are not ordered.
   virtual Status Scan(const ScanRange& range, ScanResult* result) = 0;
+
+  // A scan that tells the records alone: their keys are in them (record_header.h). Calls take(records, witness) leaf by
+  // leaf, in scan order, with the records of the range, at most range.limit in all, and the witness that covers this
+  // part of it. The scan ends early if that returns false. The caller is inside the epoch. A key in a record can have
+  // been overwritten by a client that breaks the rules, so the order of keys is to be checked. Of kinds with
+  // IndexTraits::scans_records; Unimplemented for others.
+  using TakeRecords = absl::FunctionRef<bool(std::span<const rdma::GlobalAddress> records, const Witness& witness)>;
+  virtual Status ScanRecords(const ScanRange&, TakeRecords) {
+    return absl::UnimplementedError("this kind of index scans no records");
+  }
 
   // One step of a scan: appends at most range.limit entries, and at most `most_witnesses` (> 0) witnesses. It begins at
   // *position or, if there is none, at the beginning of the range. It sets *position to where the scan continues;

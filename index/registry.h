@@ -52,6 +52,8 @@ struct IndexTraits {
   // only the owner's CPU changes them, and they lie where clients cannot write. Of a kind: clients can; of a table:
   // they may, because it has IndexRights::kClients (TraitsOf).
   bool client_writes = false;
+  // Offers ScanRecords. Only the owner's CPU changes the index, so the addresses of the records are right.
+  bool scans_records = false;
   // Longest byte keys that an index of this kind takes; at most kMaxKeyBytes.
   size_t max_key_bytes = kShortKeyBytes;
   // If byte keys may have more bytes than this, the index reads them from the records, which clients can write. So a

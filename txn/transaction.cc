@@ -3,10 +3,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/cache_line.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/mutant.h"
 #include "base/sometimes.h"
+#include "index/record_header.h"
 #include "txn/session/session_internal.h"
 #include "txn/session/transaction_impl.h"
 
@@ -178,6 +180,26 @@ coro::Async<Status> Transaction::Remove(const Table& table, Key key) {
     return *failure_;
   return impl_->access().Remove(table, key);
 }
+ScanRows::Item& ScanRows::Add(const Key& key) {
+  const size_t stored = index::StoredKeyBytes(key.size());
+  const size_t place = bytes_.Append(stored);
+  std::byte* const to = bytes_.At(place, stored).data();
+  if (key.kind() == index::KeyKind::kInteger) {
+    const uint64_t integer = key.integer();
+    std::memcpy(to, &integer, sizeof integer);
+  } else if (stored > 0) {
+    std::memset(to + stored - kWordBytes, 0, kWordBytes);
+    std::memcpy(to, key.bytes().data(), key.size());
+  }
+  rows_.push_back({.key_place = place,
+                   .place = place + stored,
+                   .size = 0,
+                   .handle = {},
+                   .key_bytes = static_cast<uint16_t>(key.size()),
+                   .key_kind = key.kind()});
+  return rows_.back();
+}
+
 coro::Async<Status> Transaction::Scan(const Table& table, const index::ScanRange& range, ScanRows* rows,
                                       ScanOptions options) {
   if (!failure_->ok()) [[unlikely]]

@@ -95,7 +95,8 @@ class ScanRows {
  public:
   size_t size() const { return rows_.size(); }
   bool empty() const { return rows_.empty(); }
-  Key key(size_t i) const { return rows_[i].key.view(); }
+  // Views, valid until this object changes.
+  Key key(size_t i) const { return KeyOf(rows_[i]); }
   std::span<const std::byte> payload(size_t i) const { return bytes_.At(rows_[i].place, rows_[i].size); }
   // The payload as a packed row type; its size must be the payload's.
   template <PayloadType Row>
@@ -109,12 +110,39 @@ class ScanRows {
 
  private:
   friend class Access;
+  // The places are those in bytes_. A key lies there as in a record: an integer as 8 bytes, others filled up with zeros
+  // to whole words.
   struct Item {
-    index::OwnedKey key;
-    size_t place;
+    size_t key_place;
+    size_t place;  // of the payload
     uint32_t size;
     RecordHandle handle;
+    uint16_t key_bytes;
+    index::KeyKind key_kind;
   };
+
+  Key KeyOf(const Item& item) const {
+    const std::byte* const at = bytes_.At(item.key_place, item.key_bytes).data();
+    if (item.key_kind == index::KeyKind::kInteger) {
+      uint64_t integer;
+      std::memcpy(&integer, at, sizeof integer);
+      return Key(integer);
+    }
+    return Key(std::string_view(reinterpret_cast<const char*>(at), item.key_bytes));
+  }
+  // Appends a row with a copy of `key`, which must not lie in this object, and without a payload.
+  Item& Add(const Key& key);
+  // Gives `item` a payload of `size` undefined bytes.
+  std::span<std::byte> MakePayload(Item* item, size_t size) {
+    item->place = bytes_.Append(size);
+    item->size = static_cast<uint32_t>(size);
+    return bytes_.At(item->place, size);
+  }
+  void Clear() {
+    rows_.clear();
+    bytes_.Clear();
+  }
+
   std::vector<Item> rows_;
   RowBytes bytes_;
 };

@@ -79,6 +79,17 @@ struct LeafPairs {
     for (int i = 0; i < n; ++i) EmitOne(pairs[reverse ? size - 1 - i : i], kind, result);
   }
 
+  // Insertion sort: pairs that were appended in order are sorted already.
+  void Sort() {
+    for (int i = 1; i < size; ++i) {
+      if (pairs[i - 1] < pairs[i]) continue;
+      const Pair pair = pairs[i];
+      int at = i;
+      for (; at > 0 && pair < pairs[at - 1]; --at) pairs[at] = pairs[at - 1];
+      pairs[at] = pair;
+    }
+  }
+
  private:
   static constexpr int kAhead = 6;  // records that are prefetched where few may be in the range
 
@@ -97,16 +108,29 @@ struct LeafPairs {
     Decode<W>(pair.key, kind, &entry.key);
     entry.record = rdma::GlobalAddress::FromBits(pair.record);
   }
+};
 
-  // Insertion sort: pairs that were appended in order are sorted already.
-  void Sort() {
-    for (int i = 1; i < size; ++i) {
-      if (pairs[i - 1] < pairs[i]) continue;
-      const Pair pair = pairs[i];
-      int at = i;
-      for (; at > 0 && pair < pairs[at - 1]; --at) pairs[at] = pairs[at - 1];
-      pairs[at] = pair;
+// The records alone of the owner's leaf within a scan's range, in order.
+template <int W>
+struct LeafRecords {
+  int size = 0;
+  rdma::GlobalAddress records[LeafLayout<W>::kSlots];
+
+  void Take(const RecordKeys& keys, Leaf<W> leaf, uint32_t count, const KeyWords<W>& from, const KeyWords<W>& to) {
+    if constexpr (Leaf<W>::kKeysInRecords) {
+      if (from <= leaf.low() && leaf.high() <= to) {  // no key is needed
+        size = static_cast<int>(std::min<uint32_t>(count, LeafLayout<W>::kSlots));
+        for (int slot = 0; slot < size; ++slot) {
+          records[slot] = rdma::GlobalAddress::FromBits(keys.AddressOf(leaf.entry(slot)));
+        }
+        return;
+      }
     }
+    LeafPairs<W> pairs;
+    pairs.Take(keys, leaf, count, from, to);
+    pairs.Sort();
+    size = pairs.size;
+    for (int i = 0; i < size; ++i) records[i] = rdma::GlobalAddress::FromBits(pairs.pairs[i].record);
   }
 };
 

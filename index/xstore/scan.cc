@@ -6,19 +6,17 @@
 #include "index/xstore/tree.h"
 
 namespace gannet::index::xstore {
+
 template <int W>
-bool Tree<W>::ScanForward(const Words& from, const Words& to, size_t limit, size_t max_leaves, ScanResult* result,
-                          Words* next) const {
-  const size_t end = limit > SIZE_MAX - result->entries.size() ? SIZE_MAX : result->entries.size() + limit;
-  Snapshot snapshot;
+template <class Content, class Take>
+bool Tree<W>::WalkForward(const Words& from, const Words& to, size_t max_leaves, Words* next, const Take& take) const {
+  SnapshotOf<Content> snapshot;
   Leaf<W> leaf = Look(from, from, to, &snapshot);
   while (true) {
     const Leaf<W> right = snapshot.meta.right == 0 ? Leaf<W>() : LeafAt(snapshot.meta.right);
     const bool last = to <= snapshot.high || right.is_null();
     if (!last) right.PrefetchAll();
-    result->witnesses.push_back({AddressOf(leaf), snapshot.state});
-    snapshot.pairs.Emit(kind_, false, end - result->entries.size(), result);
-    if (last || result->entries.size() >= end) return false;
+    if (!take(leaf, snapshot) || last) return false;
     *next = snapshot.high.Next();
     if (--max_leaves == 0) return true;
     leaf = right;
@@ -30,24 +28,63 @@ bool Tree<W>::ScanForward(const Words& from, const Words& to, size_t limit, size
 }
 
 template <int W>
-bool Tree<W>::ScanReverse(const Words& from, const Words& to, size_t limit, size_t max_leaves, ScanResult* result,
-                          Words* next) const {
-  const size_t end = limit > SIZE_MAX - result->entries.size() ? SIZE_MAX : result->entries.size() + limit;
-  Snapshot snapshot;
+template <class Content, class Take>
+bool Tree<W>::WalkReverse(const Words& from, const Words& to, size_t max_leaves, Words* next, const Take& take) const {
+  SnapshotOf<Content> snapshot;
   Leaf<W> leaf = Look(to, from, to, &snapshot);
   while (true) {
-    result->witnesses.push_back({AddressOf(leaf), snapshot.state});
-    snapshot.pairs.Emit(kind_, true, end - result->entries.size(), result);
-    if (snapshot.low <= from || result->entries.size() >= end) return false;
+    if (!take(leaf, snapshot) || snapshot.low <= from) return false;
     *next = snapshot.low.Previous();
     if (--max_leaves == 0) return true;
     leaf = Look(*next, from, *next, &snapshot);
   }
 }
 
+template <int W>
+bool Tree<W>::ScanForward(const Words& from, const Words& to, size_t limit, size_t max_leaves, ScanResult* result,
+                          Words* next) const {
+  const size_t end = limit > SIZE_MAX - result->entries.size() ? SIZE_MAX : result->entries.size() + limit;
+  return WalkForward<LeafPairs<W>>(from, to, max_leaves, next, [&](Leaf<W> leaf, Snapshot& snapshot) {
+    result->witnesses.push_back({AddressOf(leaf), snapshot.state});
+    snapshot.pairs.Emit(kind_, false, end - result->entries.size(), result);
+    return result->entries.size() < end;
+  });
+}
+
+template <int W>
+bool Tree<W>::ScanReverse(const Words& from, const Words& to, size_t limit, size_t max_leaves, ScanResult* result,
+                          Words* next) const {
+  const size_t end = limit > SIZE_MAX - result->entries.size() ? SIZE_MAX : result->entries.size() + limit;
+  return WalkReverse<LeafPairs<W>>(from, to, max_leaves, next, [&](Leaf<W> leaf, Snapshot& snapshot) {
+    result->witnesses.push_back({AddressOf(leaf), snapshot.state});
+    snapshot.pairs.Emit(kind_, true, end - result->entries.size(), result);
+    return result->entries.size() < end;
+  });
+}
+
+template <int W>
+void Tree<W>::ScanRecords(const Words& from, const Words& to, bool reverse, size_t limit,
+                          LocalIndex::TakeRecords take) const {
+  size_t left = limit;
+  const auto take_leaf = [&](Leaf<W> leaf, SnapshotOf<LeafRecords<W>>& snapshot) {
+    const std::span<rdma::GlobalAddress> all(snapshot.pairs.records, static_cast<size_t>(snapshot.pairs.size));
+    if (reverse) std::ranges::reverse(all);
+    const std::span<const rdma::GlobalAddress> some = all.first(std::min(all.size(), left));
+    left -= some.size();
+    return take(some, {AddressOf(leaf), snapshot.state}) && left > 0;
+  };
+  Words next;
+  if (reverse) {
+    WalkReverse<LeafRecords<W>>(from, to, SIZE_MAX, &next, take_leaf);
+  } else {
+    WalkForward<LeafRecords<W>>(from, to, SIZE_MAX, &next, take_leaf);
+  }
+}
+
 #define GANNET_INSTANTIATE(W)                                                                                \
   template bool Tree<W>::ScanForward(const Words&, const Words&, size_t, size_t, ScanResult*, Words*) const; \
-  template bool Tree<W>::ScanReverse(const Words&, const Words&, size_t, size_t, ScanResult*, Words*) const;
+  template bool Tree<W>::ScanReverse(const Words&, const Words&, size_t, size_t, ScanResult*, Words*) const; \
+  template void Tree<W>::ScanRecords(const Words&, const Words&, bool, size_t, LocalIndex::TakeRecords) const;
 GANNET_INSTANTIATE(1)
 GANNET_INSTANTIATE(3)
 GANNET_INSTANTIATE(5)

@@ -139,7 +139,8 @@ FindResult Tree<W>::Find(const Words& key, Leaf<W> leaf) {
 }
 
 template <int W>
-bool Tree<W>::TrySnapshot(Leaf<W> leaf, const Words& from, const Words& to, Snapshot* snapshot) const {
+template <class Content>
+bool Tree<W>::TrySnapshot(Leaf<W> leaf, const Words& from, const Words& to, SnapshotOf<Content>* snapshot) const {
   const uint64_t state = leaf.state();
   if ((state & rdma::kLockBit) != 0) return false;
   snapshot->state = state;
@@ -153,7 +154,8 @@ bool Tree<W>::TrySnapshot(Leaf<W> leaf, const Words& from, const Words& to, Snap
 }
 
 template <int W>
-Leaf<W> Tree<W>::Look(const Words& key, const Words& from, const Words& to, Snapshot* snapshot) const {
+template <class Content>
+Leaf<W> Tree<W>::Look(const Words& key, const Words& from, const Words& to, SnapshotOf<Content>* snapshot) const {
   Leaf<W> leaf = LeafHint<W>::Get(number_, key);
   if (leaf.is_null()) leaf = Locate(key);
   for (Backoff backoff;; backoff.Pause(), leaf = Locate(key)) {
@@ -195,19 +197,22 @@ Statistics Tree<W>::statistics() {
   return statistics;
 }
 
-#define GANNET_INSTANTIATE(W)                                                                \
-  template StatusOr<std::unique_ptr<Tree<W>>> Tree<W>::Create(IndexService*, KeyKind);       \
-  template Tree<W>::~Tree();                                                                 \
-  template StatusOr<Leaf<W>> Tree<W>::NewLeaf(Context&);                                     \
-  template bool Tree<W>::TryLocate(const Words&, Leaf<W>*) const;                            \
-  template Leaf<W> Tree<W>::Locate(const Words&) const;                                      \
-  template bool Tree<W>::TryFind(Leaf<W>, const Words&, FindResult*) const;                  \
-  template FindResult Tree<W>::Find(const Words&, Leaf<W>);                                  \
-  template bool Tree<W>::TrySnapshot(Leaf<W>, const Words&, const Words&, Snapshot*) const;  \
-  template Leaf<W> Tree<W>::Look(const Words&, const Words&, const Words&, Snapshot*) const; \
-  template void Tree<W>::RemoveListener();                                                   \
-  template void Tree<W>::SetListener(Listener);                                              \
+#define GANNET_INSTANTIATE(W)                                                          \
+  template StatusOr<std::unique_ptr<Tree<W>>> Tree<W>::Create(IndexService*, KeyKind); \
+  template Tree<W>::~Tree();                                                           \
+  template StatusOr<Leaf<W>> Tree<W>::NewLeaf(Context&);                               \
+  template bool Tree<W>::TryLocate(const Words&, Leaf<W>*) const;                      \
+  template Leaf<W> Tree<W>::Locate(const Words&) const;                                \
+  template bool Tree<W>::TryFind(Leaf<W>, const Words&, FindResult*) const;            \
+  template FindResult Tree<W>::Find(const Words&, Leaf<W>);                            \
+  GANNET_INSTANTIATE_FOR(W, LeafPairs<W>)                                              \
+  GANNET_INSTANTIATE_FOR(W, LeafRecords<W>)                                            \
+  template void Tree<W>::RemoveListener();                                             \
+  template void Tree<W>::SetListener(Listener);                                        \
   template Statistics Tree<W>::statistics();
+#define GANNET_INSTANTIATE_FOR(W, Content)                                                             \
+  template bool Tree<W>::TrySnapshot(Leaf<W>, const Words&, const Words&, SnapshotOf<Content>*) const; \
+  template Leaf<W> Tree<W>::Look(const Words&, const Words&, const Words&, SnapshotOf<Content>*) const;
 GANNET_INSTANTIATE(1)
 GANNET_INSTANTIATE(3)
 GANNET_INSTANTIATE(5)

@@ -42,14 +42,16 @@ class Tree {
   using Words = KeyWords<W>;
   using Node = InnerNode<W>;
 
-  // A consistent copy of a leaf.
-  struct Snapshot {
+  // A consistent copy of a leaf. `Content`: LeafPairs or LeafRecords.
+  template <class Content>
+  struct SnapshotOf {
     uint64_t state = 0;
     LeafMeta meta;
     Words low;
     Words high;
-    LeafPairs<W> pairs;  // within the requested range
+    Content pairs;  // within the requested range
   };
+  using Snapshot = SnapshotOf<LeafPairs<W>>;
 
   // Called after a leaf split or died, with the range of keys that other leaves cover now. Must be quick.
   using Listener = std::function<void(const Words& low, const Words& high)>;
@@ -72,6 +74,8 @@ class Tree {
                    Words* next) const;
   bool ScanReverse(const Words& from, const Words& to, size_t limit, size_t max_leaves, ScanResult* result,
                    Words* next) const;
+  // LocalIndex::ScanRecords.
+  void ScanRecords(const Words& from, const Words& to, bool reverse, size_t limit, LocalIndex::TakeRecords take) const;
   Status BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill);
   Statistics statistics();
   Status CheckStructure();
@@ -79,10 +83,12 @@ class Tree {
   // The leaf that covered `key` at some moment of the call.
   Leaf<W> Locate(const Words& key) const;
   // A consistent copy of the leaf that covers `key`, with the pairs in [from, to].
-  Leaf<W> Look(const Words& key, const Words& from, const Words& to, Snapshot* snapshot) const;
+  template <class Content>
+  Leaf<W> Look(const Words& key, const Words& from, const Words& to, SnapshotOf<Content>* snapshot) const;
 
   // The same for a given leaf that is, or was, this tree's; false if it is being written.
-  bool TrySnapshot(Leaf<W> leaf, const Words& from, const Words& to, Snapshot* snapshot) const;
+  template <class Content>
+  bool TrySnapshot(Leaf<W> leaf, const Words& from, const Words& to, SnapshotOf<Content>* snapshot) const;
 
   // Sets the listener. May be called once.
   void SetListener(Listener listener);
@@ -121,6 +127,12 @@ class Tree {
   Tree(IndexService* service, KeyKind kind);
 
   Node* root() const { return root_.load(std::memory_order_acquire); }
+  // In scan.cc. Take(leaf, snapshot) is called for each leaf of the range; false ends the walk. At most `max_leaves`
+  // (> 0). True: there may be more, from *next on.
+  template <class Content, class Take>
+  bool WalkForward(const Words& from, const Words& to, size_t max_leaves, Words* next, const Take& take) const;
+  template <class Content, class Take>
+  bool WalkReverse(const Words& from, const Words& to, size_t max_leaves, Words* next, const Take& take) const;
   bool TryFind(Leaf<W> leaf, const Words& key, FindResult* result) const;
   bool TryLocate(const Words& key, Leaf<W>* leaf) const;
   void FindGroup(std::span<const Words> keys, std::span<FindResult> results);

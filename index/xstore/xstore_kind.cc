@@ -22,6 +22,7 @@ IndexKindEntry XStoreKind() {
       .traits = {.ordered = true,
                  .keeps_order = true,
                  .learned = true,
+                 .scans_records = true,
                  .most_own_key_bytes = kMostInlineKeyBytes,
                  .holds_values = true},
       .create = [](IndexService* service, IndexId id,

@@ -45,6 +45,12 @@ class XStoreOf final : public XStore, public RpcTarget {
     }
     return absl::OkStatus();
   }
+  Status ScanRecords(const ScanRange& range, TakeRecords take) override {
+    const KeyWords<W> from = EncodeFrom<W>(range.from);
+    const KeyWords<W> to = EncodeTo<W>(range.to);
+    if (range.limit > 0 && from <= to) tree_->ScanRecords(from, to, range.reverse, range.limit, take);
+    return absl::OkStatus();
+  }
   Status ScanStep(const ScanRange& range, size_t most_witnesses, std::optional<ScanPosition>* position,
                   ScanResult* result) override {
     KeyWords<W> from = EncodeFrom<W>(range.from);

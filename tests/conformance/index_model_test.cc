@@ -180,6 +180,7 @@ TEST_P(IndexSuite, ScansAgreeWithTheModel) {
     const Status status = index_->Scan(range, &result);
     ASSERT_TRUE(status.ok()) << status;
     ExpectEntries(ModelScan(range), result.entries);
+    ExpectScansRecords(range);
     if (HasFatalFailure()) return;
   }
 }

@@ -11,6 +11,7 @@ IndexFactory SortedArrayFactory() {
   return {
       .name = entry.name,
       .ordered = entry.traits.ordered,
+      .scans_records = entry.traits.scans_records,
       .create =
           [create = entry.create](IndexService* service, const IndexFactory::Shape& shape) {
             return create(service, shape.id,

@@ -141,6 +141,36 @@ const OwnedKey& IndexSuite::AnyKey(Random* random) const {
   return at->first;
 }
 
+void IndexSuite::ExpectScansRecords(const ScanRange& range) const {
+  std::vector<rdma::GlobalAddress> found;
+  std::vector<Witness> witnesses;
+  const auto take = [&](std::span<const rdma::GlobalAddress> records, const Witness& witness) {
+    found.insert(found.end(), records.begin(), records.end());
+    witnesses.push_back(witness);
+    return true;
+  };
+  const Status status = index_->ScanRecords(range, take);
+  if (!GetParam().factory.scans_records) {
+    EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
+    return;
+  }
+  ASSERT_TRUE(status.ok()) << status;
+  std::vector<rdma::GlobalAddress> expected;
+  for (const Entry& entry : ModelScan(range)) expected.push_back(entry.record);
+  EXPECT_EQ(found, expected);
+  ScanResult same;
+  ASSERT_TRUE(index_->Scan(range, &same).ok());
+  ASSERT_EQ(witnesses.size(), same.witnesses.size());
+  for (size_t i = 0; i < witnesses.size(); ++i) {
+    EXPECT_EQ(witnesses[i].word, same.witnesses[i].word);
+    EXPECT_EQ(witnesses[i].seen, same.witnesses[i].seen);
+  }
+  // It ends where it is told to.
+  size_t calls = 0;
+  ASSERT_TRUE(index_->ScanRecords(range, [&](auto, const Witness&) { return ++calls < 2; }).ok());
+  EXPECT_EQ(calls, std::min<size_t>(witnesses.size(), 2));
+}
+
 std::vector<Entry> IndexSuite::ModelScan(const ScanRange& range) const {
   std::vector<Entry> entries;
   for (const auto& [key, record] : model_) {

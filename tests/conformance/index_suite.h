@@ -30,8 +30,9 @@ struct IndexFactory {
   };
 
   std::string name;
-  bool ordered = false;  // supports Scan
-  bool spatial = false;  // supports Search; `key` gives rectangles
+  bool ordered = false;        // supports Scan
+  bool scans_records = false;  // and ScanRecords
+  bool spatial = false;        // supports Search; `key` gives rectangles
   // A change may list no word, because it lists more than a message takes.
   bool long_changes = false;
   // Replace may change the word that covers the key.
@@ -118,6 +119,8 @@ class IndexSuite : public testing::TestWithParam<IndexCase> {
   void ExpectSameAsModel();
   // The model's result of a scan.
   std::vector<Entry> ModelScan(const ScanRange& range) const;
+  // ScanRecords brings the model's records, and the witnesses of Scan; a kind without it says so.
+  void ExpectScansRecords(const ScanRange& range) const;
   static void ExpectEntries(const std::vector<Entry>& expected, const std::vector<Entry>& actual);
 
   std::unique_ptr<IndexCluster> cluster_;

@@ -13,6 +13,7 @@ IndexFactory Factory(const char* name, const XCacheOptions& cache) {
   IndexFactory factory;
   factory.name = name;
   factory.ordered = true;
+  factory.scans_records = true;
   factory.create = [](IndexService* service,
                       const IndexFactory::Shape& shape) -> StatusOr<std::unique_ptr<LocalIndex>> {
     return XStore::Create(service, shape.id, {.key_kind = shape.key_kind, .max_key_bytes = shape.max_key_bytes});

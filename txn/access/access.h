@@ -139,6 +139,10 @@ class Access {
   // Appends the rows of what `find` finds in this node's index, and adds its witnesses to the read set.
   Status AppendFound(const Table& table, absl::FunctionRef<Status(index::ScanResult*)> find, ScanRows* rows,
                      ScanOptions options);
+  // The same for a scan of an index that tells records without their keys (IndexTraits::scans_records).
+  Status AppendScanned(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options);
+  bool AppendUnlocked(const Table& table, rdma::GlobalAddress record, ScanRows* rows, bool keys_only);
+  static bool EndsInOrder(const ScanRows& rows, bool reverse);
   bool AppendRow(const Table& table, const index::Entry& entry, ScanRows* rows, ScanOptions options, Look* look);
   bool IsGoneForGood(const Table& table, const index::Entry& entry) const;
   // False: the index is damaged. What a client of it found cannot be the address of the key's record.
@@ -332,6 +336,7 @@ class Access {
   std::string entry_payload_;
   std::vector<std::byte> row_bytes_;
   index::ScanResult scan_;
+  std::vector<rdma::GlobalAddress> ahead_;  // records of a scan, whose rows are copied next
   std::vector<rdma::Operation> operations_;
   std::vector<OwnerGroup> groups_;                          // of a GetMany
   std::vector<uint32_t> one_sided_;                         // requests of it

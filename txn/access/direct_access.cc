@@ -283,14 +283,15 @@ bool Access::AppendRow(const Table& table, const index::Entry& entry, ScanRows* 
            : table.options().variable_length ? index::LoadMeta(session_->Direct(entry.record)).payload_bytes
                                              : static_cast<uint32_t>(table.payload_bytes());
   }
-  const size_t place = rows->bytes_.Append(size);
+  ScanRows::Item& row = rows->Add(key);
   GetRequest request{
-      .table = &table, .key = key, .out = rows->bytes_.At(place, size), .for_update = options.for_update};
+      .table = &table, .key = key, .out = rows->MakePayload(&row, size), .for_update = options.for_update};
   *look = LookDirect(&request, entry.record);
   if (*look == Look::kDone && request.status.ok() && (options.keys_only || size == request.payload_bytes)) {
-    rows->rows_.push_back({entry.key, place, size, request.handle});
+    row.handle = request.handle;
     return true;
   }
+  rows->rows_.pop_back();
   // A size that changed between the check and the copy is a conflict like any other.
   if (*look == Look::kDone) *look = Look::kGone;
   return false;
@@ -304,8 +305,157 @@ bool Access::IsGoneForGood(const Table& table, const index::Entry& entry) const 
 
 Status Access::ScanDirect(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options) {
   const index::ScanRange wider = BeyondOwnRemovals(table, range);
+  if (table.index_traits().scans_records) return AppendScanned(table, wider, rows, options);
   const auto find = [&](index::ScanResult* found) { return table.local_index().Scan(wider, found); };
   return AppendFound(table, find, rows, options);
+}
+
+namespace {
+
+// True if a key as it lies in a record, of `bytes` bytes, can be one of the table.
+bool CanBeKeyOf(const Table& table, uint16_t bytes) {
+  const TableOptions& options = table.options();
+  return options.key_kind == index::KeyKind::kInteger ? bytes == index::kIntegerKeyBytes
+                                                      : bytes <= options.max_key_bytes;
+}
+
+// Copies `size` bytes of a record's data, from its key on, in whole words: up to 7 bytes more are copied.
+void CopyFromKey(const std::byte* record, size_t size, std::byte* to) {
+  const std::byte* from = record + rdma::PlaceOf(index::kKeyDataOffset);
+  const std::byte* end_of_line = record + kLineBytes;
+  for (size_t words = RoundUp(size, kWordBytes) / kWordBytes; words > 0; --words) {
+    if (from == end_of_line) {
+      end_of_line += kLineBytes;
+      from += kWordBytes;  // the line's version
+    }
+    const uint64_t word = LoadWord(from);
+    std::memcpy(to, &word, kWordBytes);
+    from += kWordBytes;
+    to += kWordBytes;
+  }
+}
+
+}  // namespace
+
+// The short way for a record that is neither locked nor absent, and that the transaction neither writes nor reads for
+// update: key and payload are copied at once. False: nothing was appended.
+bool Access::AppendUnlocked(const Table& table, rdma::GlobalAddress address, ScanRows* rows, bool keys_only) {
+  const std::byte* const record = session_->Direct(address);
+  const uint64_t state = LoadWord(record);
+  if (IsLocked(state) || IsAbsent(state)) return false;
+  const index::RecordMeta meta = index::LoadMeta(record);
+  const size_t whole = table.payload_bytes();
+  if (!CanBeKeyOf(table, meta.key_bytes) ||
+      (table.options().variable_length ? meta.payload_bytes > whole : meta.payload_bytes != whole)) {
+    return false;
+  }
+  const size_t key_room = index::StoredKeyBytes(meta.key_bytes);
+  const uint32_t size = keys_only ? 0 : meta.payload_bytes;
+  const size_t before = rows->bytes_.size();
+  const size_t room = RoundUp(key_room + size, kWordBytes);
+  const size_t place = rows->bytes_.Append(room);
+  CopyFromKey(record, key_room + size, rows->bytes_.At(place, room).data());
+  PreemptionPoint();
+  if (LoadWord(record) != state) [[unlikely]] {
+    rows->bytes_.Cut(before);
+    return false;
+  }
+  rows->rows_.push_back({.key_place = place,
+                         .place = place + key_room,
+                         .size = size,
+                         .handle = {},
+                         .key_bytes = meta.key_bytes,
+                         .key_kind = table.options().key_kind});
+  reads_.AddRecord(address, state);
+  return true;
+}
+
+// True if the last two rows are in the order of a scan. A key in a record can have been overwritten by a client that
+// breaks the rules; the index itself is in order.
+bool Access::EndsInOrder(const ScanRows& rows, bool reverse) {
+  const ScanRows::Item* a = &rows.rows_[rows.rows_.size() - 2];
+  const ScanRows::Item* b = &rows.rows_.back();
+  if (reverse) std::swap(a, b);
+  if (a->key_kind == index::KeyKind::kBytes && a->key_bytes > 0 && b->key_bytes > 0) {
+    const auto first_word = [&](const ScanRows::Item* row) {
+      uint64_t word;
+      std::memcpy(&word, rows.bytes_.At(row->key_place, kWordBytes).data(), kWordBytes);
+      return __builtin_bswap64(word);
+    };
+    const uint64_t of_a = first_word(a);
+    const uint64_t of_b = first_word(b);
+    if (of_a != of_b) return of_a < of_b;
+  }
+  return rows.KeyOf(*a) < rows.KeyOf(*b);
+}
+
+// Copies the rows of one leaf while the records of the next one are on their way. Order and sizes are checked, because
+// clients can write into records; the places come from leaves, where they cannot.
+Status Access::AppendScanned(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options) {
+  const size_t key_bytes = table.options().key_kind == index::KeyKind::kInteger ? index::kIntegerKeyBytes : 0;
+  const bool second_line =
+      !options.keys_only && PayloadDataOffset(key_bytes) + table.payload_bytes() > rdma::kLineDataBytes;
+  const size_t first_row = rows->rows_.size();
+  const size_t first_byte = rows->bytes_.size();
+  const bool has_writes = !writes_.entries().empty();
+  for (int looks = 0; looks < kLookAgain; ++looks) {
+    scan_.Clear();
+    ahead_.clear();
+    const size_t reads = reads_.records().size();
+    Look look = Look::kDone;
+    index::Entry failed;
+    const auto prefetch = [&](rdma::GlobalAddress address) {
+      const std::byte* const record = session_->Direct(address);
+      Prefetch(record);
+      if (second_line) Prefetch(record + kLineBytes);
+    };
+    // One by one: a core has only some cache misses in flight.
+    const auto copy = [&](std::span<const rdma::GlobalAddress> coming) {
+      Charge(Cost::kRecordLine, ahead_.size());
+      size_t come = 0;
+      for (const rdma::GlobalAddress record : ahead_) {
+        if (come < coming.size()) prefetch(coming[come++]);
+        const size_t before = rows->rows_.size();
+        const bool own = options.for_update || (has_writes && writes_.FindRecord(record) >= 0);
+        if (own || !AppendUnlocked(table, record, rows, options.keys_only)) [[unlikely]] {
+          failed.record = record;
+          failed.key = index::LoadKey(session_->Direct(record), table.options().key_kind);
+          const index::RecordMeta meta = index::LoadMeta(session_->Direct(record));
+          if (!CanBeKeyOf(table, meta.key_bytes) || meta.payload_bytes > table.payload_bytes()) {
+            look = Look::kDamaged;
+            return false;
+          }
+          if (!AppendRow(table, failed, rows, options, &look)) return false;
+        }
+        if (rows->rows_.size() > before && before > first_row && !EndsInOrder(*rows, range.reverse)) [[unlikely]] {
+          failed.key = rows->key(before);
+          look = Look::kDamaged;
+          return false;
+        }
+      }
+      while (come < coming.size()) prefetch(coming[come++]);
+      return true;
+    };
+    const auto take = [&](std::span<const rdma::GlobalAddress> records, const index::Witness& witness) {
+      if (!copy(records)) return false;
+      scan_.witnesses.push_back(witness);
+      ahead_.assign(records.begin(), records.end());
+      return true;
+    };
+    GANNET_RETURN_IF_ERROR(table.local_index().ScanRecords(range, take));
+    if (look == Look::kDone && copy({})) {
+      for (const index::Witness& witness : scan_.witnesses) reads_.AddWitness(witness);
+      return absl::OkStatus();
+    }
+    if (look == Look::kConflict) return Conflict();
+    if (look == Look::kDamaged || IsGoneForGood(table, failed)) return IndexDamaged(table, failed.key.view());
+    // As in AppendFound.
+    reads_.ForgetRecordsFrom(reads);
+    rows->rows_.resize(first_row);
+    rows->bytes_.Cut(first_byte);
+    CpuRelax();
+  }
+  return Conflict();
 }
 
 Status Access::AppendFound(const Table& table, absl::FunctionRef<Status(index::ScanResult*)> find, ScanRows* rows,
@@ -357,9 +507,9 @@ Status Access::AppendFound(const Table& table, absl::FunctionRef<Status(index::S
 void Access::AppendOwnRow(uint32_t number, ScanRows* rows, ScanOptions options) {
   const WriteEntry& entry = writes_[number];
   const uint32_t size = options.keys_only ? 0 : entry.payload_bytes;
-  const size_t place = rows->bytes_.Append(size);
-  writes_.CopyPayload(entry, 0, rows->bytes_.At(place, size));
-  rows->rows_.push_back({index::OwnedKey(entry.key), place, size, RecordHandle{number}});
+  ScanRows::Item& row = rows->Add(entry.key);
+  row.handle = RecordHandle{number};
+  writes_.CopyPayload(entry, 0, rows->MakePayload(&row, size));
 }
 
 // Adds this transaction's inserts, which are not in the index yet, at their places.
@@ -370,7 +520,7 @@ void Access::MergeOwnInserts(const Table& table, const index::ScanRange& range, 
     for (const uint32_t i : group_) AppendOwnRow(i, rows, options);
     if (!group_.empty()) {
       std::sort(rows->rows_.begin(), rows->rows_.end(), [&](const ScanRows::Item& a, const ScanRows::Item& b) {
-        return range.reverse ? b.key.view() < a.key.view() : a.key.view() < b.key.view();
+        return range.reverse ? rows->KeyOf(b) < rows->KeyOf(a) : rows->KeyOf(a) < rows->KeyOf(b);
       });
     }
   }
@@ -383,8 +533,7 @@ coro::Async<Status> Access::Scan(const Table& table, const index::ScanRange& ask
   index::ScanRange range = asked;
   range.from = writes_.arena().Keep(asked.from);
   range.to = writes_.arena().Keep(asked.to);
-  rows->rows_.clear();
-  rows->bytes_.Clear();
+  rows->Clear();
   if (Status s = CheckKey(table, range.from); !s.ok()) return s;
   if (Status s = CheckKey(table, range.to); !s.ok()) return s;
   if (!table.index_traits().ordered) {

@@ -24,14 +24,14 @@ Status Access::AppendImage(const GetRequest& request, rdma::GlobalAddress record
   if (absl::IsNotFound(request.status)) return absl::OkStatus();  // removed by this transaction
   if (!request.status.ok() && !absl::IsOutOfRange(request.status)) return Conflict();
   const uint32_t size = options.keys_only ? 0 : request.payload_bytes;
-  const size_t place = rows->bytes_.Append(size);
-  const std::span<std::byte> out = rows->bytes_.At(place, size);
+  ScanRows::Item& row = rows->Add(request.key);
+  const std::span<std::byte> out = rows->MakePayload(&row, size);
   if (const int own = writes_.FindRecord(record); own >= 0) {
     writes_.CopyPayload(writes_[own], 0, out);
   } else {
     rdma::CopyOut(image, PayloadDataOffset(request.key.size()), out);
   }
-  rows->rows_.push_back({index::OwnedKey(request.key), place, size, request.handle});
+  row.handle = request.handle;
   return absl::OkStatus();
 }
 

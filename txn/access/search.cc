@@ -66,12 +66,11 @@ void Access::MergeOwnInserts(const Table& table, const Rectangle& window, ScanRo
     }
   }
   std::sort(rows->rows_.begin(), rows->rows_.end(),
-            [](const ScanRows::Item& a, const ScanRows::Item& b) { return a.key.view() < b.key.view(); });
+            [&](const ScanRows::Item& a, const ScanRows::Item& b) { return rows->KeyOf(a) < rows->KeyOf(b); });
 }
 
 coro::Async<Status> Access::Search(const Table& table, const Rectangle& window, ScanRows* rows, ScanOptions options) {
-  rows->rows_.clear();
-  rows->bytes_.Clear();
+  rows->Clear();
   if (Status s = CheckSpatial(table); !s.ok()) return s;
   if (Status s = index::CheckRectangle(window); !s.ok()) return s;
   const index::ScanRange range = RectanglesFor(window);
@@ -99,8 +98,7 @@ coro::Task<Status> Access::SearchRemote(const Table& table, Rectangle window, Sc
 
 coro::Async<Status> Access::Nearest(const Table& table, const NearestQuery& query, ScanRows* rows,
                                     ScanOptions options) {
-  rows->rows_.clear();
-  rows->bytes_.Clear();
+  rows->Clear();
   if (Status s = CheckSpatial(table); !s.ok()) return s;
   if (Status s = index::CheckRectangle(Rectangle::Point(query.x, query.y)); !s.ok()) return s;
   if (query.count == 0) return absl::OkStatus();
@@ -150,11 +148,11 @@ void Access::KeepNearest(const Table& table, const NearestQuery& query, ScanRows
   std::vector<std::pair<double, ScanRows::Item>> near;
   near.reserve(rows->rows_.size());
   for (const ScanRows::Item& row : rows->rows_) {
-    const StatusOr<Rectangle> box = BoxOf(row.key.view());
+    const StatusOr<Rectangle> box = BoxOf(rows->KeyOf(row));
     if (box.ok()) near.emplace_back(box->SquaredDistance(query.x, query.y), row);
   }
-  std::ranges::sort(near, [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first < b.first : a.second.key.bytes() < b.second.key.bytes();
+  std::ranges::sort(near, [&](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : rows->KeyOf(a.second) < rows->KeyOf(b.second);
   });
   rows->rows_.clear();
   for (const auto& [distance, row] : near) rows->rows_.push_back(row);

@@ -243,8 +243,7 @@ coro::Task<StatusOr<RowBy>> Access::GetBy(const SecondaryIndex& index, std::stri
 
 coro::Task<Status> Access::RowsOfEntries(const SecondaryIndex& index, const ScanRows& entries, EntrySpan span,
                                          ScanOptions options, ScanRows* rows) {
-  rows->rows_.clear();
-  rows->bytes_.Clear();
+  rows->Clear();
   const size_t whole = index.table().payload_bytes();
   const size_t room = options.keys_only                         ? 0
                       : index.table().options().variable_length ? std::min(whole, kFirstViewBytes)
@@ -252,8 +251,10 @@ coro::Task<Status> Access::RowsOfEntries(const SecondaryIndex& index, const Scan
   for (size_t i = span.from; i < span.to; ++i) {
     const StatusOr<Key> row = index.PrimaryKeyOf(entries.key(i).bytes(), entries.payload(i));
     if (!row.ok()) co_return row.status();
-    rows->rows_.push_back({index::OwnedKey(*row), rows->bytes_.Append(room), static_cast<uint32_t>(room), {}});
+    rows->Add(*row);
   }
+  // All keys lie before all payloads, which GetMany writes while it uses the keys.
+  for (ScanRows::Item& item : rows->rows_) rows->MakePayload(&item, room);
   if (options.keys_only && !options.for_update) co_return absl::OkStatus();
   std::vector<GetRequest> requests;
   std::vector<size_t> numbers;
@@ -264,7 +265,7 @@ coro::Task<Status> Access::RowsOfEntries(const SecondaryIndex& index, const Scan
       ScanRows::Item& item = rows->rows_[n];
       GetRequest& request = requests.emplace_back();
       request.table = &index.table();
-      request.key = item.key.view();
+      request.key = rows->KeyOf(item);
       request.out = rows->bytes_.At(item.place, item.size);
       request.for_update = options.for_update;
       request.up_to_end = true;
@@ -282,7 +283,7 @@ coro::Task<Status> Access::RowsOfEntries(const SecondaryIndex& index, const Scan
       item.handle = requests[i].handle;
       if (options.keys_only) continue;
       if (requests[i].payload_bytes > item.size) {
-        item.place = rows->bytes_.Append(requests[i].payload_bytes);
+        rows->MakePayload(&item, requests[i].payload_bytes);
         longer.push_back(numbers[i]);
       }
       item.size = requests[i].payload_bytes;

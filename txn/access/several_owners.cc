@@ -131,7 +131,7 @@ bool Access::EstimateRows(const Table& table, const RowsWanted& wanted, rdma::No
 index::ScanRange Access::RestOf(const OwnerPart& part, index::ScanRange range, size_t more) {
   range.limit = more;
   if (part.rows.empty()) return range;
-  (range.reverse ? range.to : range.from) = writes_.arena().Keep(part.rows.rows_.back().key.view());
+  (range.reverse ? range.to : range.from) = writes_.arena().Keep(part.rows.key(part.rows.size() - 1));
   if (range.limit != SIZE_MAX) ++range.limit;
   return range;
 }
@@ -141,7 +141,7 @@ index::ScanRange Access::RestOf(const OwnerPart& part, index::ScanRange range, s
 void Access::NoteAnswer(OwnerPart& part) {
   std::vector<ScanRows::Item>& rows = part.rows.rows_;
   const size_t before = part.rows_before;
-  if (before > 0 && rows.size() > before && rows[before].key.view() == rows[before - 1].key.view()) {
+  if (before > 0 && rows.size() > before && part.rows.key(before) == part.rows.key(before - 1)) {
     rows.erase(rows.begin() + static_cast<ptrdiff_t>(before));
   }
   part.has_all = rows.size() - before < part.asked_for;
@@ -155,14 +155,14 @@ void Access::MergeParts(const index::ScanRange& range, bool in_order, std::span<
   }
   if (!in_order) {
     std::ranges::sort(all, [&](const auto& a, const auto& b) {
-      return Before(a.second->key.view(), b.second->key.view(), range.reverse);
+      return Before(a.first->rows.KeyOf(*a.second), b.first->rows.KeyOf(*b.second), range.reverse);
     });
   }
   if (all.size() > range.limit) all.resize(range.limit);
   for (const auto& [part, row] : all) {
-    const size_t place = rows->bytes_.Append(row->size);
-    std::ranges::copy(part->rows.bytes_.At(row->place, row->size), rows->bytes_.At(place, row->size).begin());
-    rows->rows_.push_back({row->key, place, row->size, row->handle});
+    ScanRows::Item& merged = rows->Add(part->rows.KeyOf(*row));
+    merged.handle = row->handle;
+    std::ranges::copy(part->rows.bytes_.At(row->place, row->size), rows->MakePayload(&merged, row->size).begin());
   }
   for (const std::unique_ptr<OwnerPart>& part : parts) {
     if (part->rows.bytes_.size() > kMostKeptBytes) part->rows = {};

@@ -1,0 +1,162 @@
+// Scans of a node's own rows, which copy keys and payloads from the records: rows of one line and of several, keys of
+// every length, the transaction's own writes among them, and records into which a client has written.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/cache_line.h"
+#include "base/random.h"
+#include "gtest/gtest.h"
+#include "index/record_header.h"
+#include "txn/database.h"
+#include "txn/session/session_internal.h"
+
+namespace gannet::txn {
+namespace {
+
+using Rows = std::map<std::string, std::string>;
+
+std::span<const std::byte> BytesOf(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+std::string TextOf(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+class ScanRowsTest : public testing::TestWithParam<size_t> {  // max_key_bytes: keys in leaves, or in records
+ protected:
+  static constexpr size_t kMostPayload = 300;
+
+  ScanRowsTest() {
+    auto database = Database::OpenInMemory({.memory_bytes = uint64_t{256} << 20});
+    EXPECT_TRUE(database.ok()) << database.status();
+    database_ = *std::move(database);
+    auto table = database_->CreateTable({.name = "rows",
+                                         .key_kind = index::KeyKind::kBytes,
+                                         .max_key_bytes = GetParam(),
+                                         .index = IndexKind::kXStore,
+                                         .payload_bytes = kMostPayload,
+                                         .variable_length = true});
+    EXPECT_TRUE(table.ok()) << table.status();
+    table_ = *table;
+    EXPECT_TRUE(database_->Start().ok());
+  }
+
+  std::string AnyKey() {
+    std::string key(random_.Below(GetParam() + 1), '\0');
+    for (char& byte : key) byte = static_cast<char>(random_.OneIn(3) ? 0 : 'a' + random_.Below(3));
+    return key;
+  }
+  std::string AnyPayload() { return std::string(random_.Below(kMostPayload + 1), static_cast<char>(random_())); }
+
+  void Load(size_t rows) {
+    while (rows_.size() < rows) rows_.emplace(AnyKey(), AnyPayload());
+    const Status loaded = database_->Run([&](BlockingTransaction& t) -> Status {
+      for (const auto& [key, payload] : rows_) GANNET_RETURN_IF_ERROR(t.Insert(*table_, Key(key), BytesOf(payload)));
+      return absl::OkStatus();
+    });
+    ASSERT_TRUE(loaded.ok()) << loaded;
+  }
+  // Compares scans of some ranges with `rows`.
+  void ExpectScans(BlockingTransaction& t, const Rows& rows, bool for_update) {
+    for (int round = 0; round < 20; ++round) {
+      std::string from = AnyKey();
+      std::string to = AnyKey();
+      if (to < from) std::swap(from, to);
+      if (round == 0) from = "", to = std::string(GetParam(), '\xff');
+      index::ScanRange range{.from = Key(from), .to = Key(to), .reverse = round % 2 == 1};
+      if (round % 3 == 2) range.limit = random_.Below(40);
+      const bool keys_only = round % 5 == 4;
+      std::vector<std::pair<std::string, std::string>> expected(rows.lower_bound(from), rows.upper_bound(to));
+      if (range.reverse) std::ranges::reverse(expected);
+      if (expected.size() > range.limit) expected.resize(range.limit);
+      ScanRows found;
+      const Status status = t.Scan(*table_, range, &found, {.keys_only = keys_only, .for_update = for_update});
+      ASSERT_TRUE(status.ok()) << status;
+      ASSERT_EQ(found.size(), expected.size());
+      for (size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_EQ(found.key(i).bytes(), expected[i].first);
+        EXPECT_EQ(TextOf(found.payload(i)), keys_only ? "" : expected[i].second);
+      }
+    }
+  }
+  std::byte* RecordOf(const std::string& key) {
+    return database_->state().local->node.memory().data() + table_->local_index().Find(Key(key)).record.offset();
+  }
+
+  Random random_{7};
+  std::unique_ptr<Database> database_;
+  const Table* table_ = nullptr;
+  Rows rows_;
+};
+
+TEST_P(ScanRowsTest, BringTheRowsAndOwnWrites) {
+  Load(GetParam() < 8 ? 40 : 3000);
+  const Status read = database_->Run([&](BlockingTransaction& t) -> Status {
+    ExpectScans(t, rows_, false);
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(read.ok()) << read;
+  for (const bool for_update : {false, true}) {
+    const Status written = database_->Run([&](BlockingTransaction& t) -> Status {
+      Rows rows = rows_;
+      for (int i = 0; i < 30; ++i) {
+        auto near = rows_.lower_bound(AnyKey());
+        if (near == rows_.end()) near = rows_.begin();
+        const std::string key = random_.OneIn(2) ? AnyKey() : near->first;
+        const std::string payload = AnyPayload();
+        if (!rows.contains(key)) {
+          GANNET_RETURN_IF_ERROR(t.Insert(*table_, Key(key), BytesOf(payload)));
+          rows[key] = payload;
+        } else if (random_.OneIn(2)) {
+          GANNET_RETURN_IF_ERROR(t.Remove(*table_, Key(key)));
+          rows.erase(key);
+        } else {
+          GANNET_RETURN_IF_ERROR(t.Update(*table_, Key(key), BytesOf(payload)));
+          rows[key] = payload;
+        }
+      }
+      ExpectScans(t, rows, for_update);
+      return absl::CancelledError("leave the rows as they are");
+    });
+    EXPECT_TRUE(absl::IsCancelled(written)) << written;
+  }
+}
+
+// A client that breaks the rules writes anything behind the state words of records. Scans bring rows, or an error that
+// says so; they end, and touch no other memory.
+TEST_P(ScanRowsTest, MeetRecordsThatWereOverwritten) {
+  if (GetParam() < 8) GTEST_SKIP() << "has too few keys";
+  Load(2000);
+  std::vector<std::string> keys;
+  for (const auto& [key, payload] : rows_) keys.push_back(key);
+  int damaged = 0;
+  for (int round = 0; round < 300; ++round) {
+    std::byte* const record = RecordOf(keys[random_.Below(keys.size())]);
+    if (record == database_->state().local->node.memory().data()) continue;  // not found any more
+    const bool whole = random_.OneIn(3);                                     // the sizes, too
+    for (size_t word = whole ? 1 : 2; word < 3; ++word) {
+      if (random_.OneIn(2)) StoreWord(record + word * kWordBytes, random_());
+    }
+    const Status status = database_->Run([&](BlockingTransaction& t) -> Status {
+      ScanRows found;
+      const std::string last(GetParam(), '\xff');
+      const Status scanned = t.Scan(*table_, {.from = Key(""), .to = Key(last), .reverse = round % 2 == 1}, &found);
+      if (!scanned.ok()) return scanned;
+      EXPECT_LE(found.size(), rows_.size());
+      return absl::CancelledError("");
+    });
+    EXPECT_TRUE(absl::IsCancelled(status) || absl::IsDataLoss(status)) << status;
+    damaged += absl::IsDataLoss(status) ? 1 : 0;
+  }
+  EXPECT_GT(damaged, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(LongestKeys, ScanRowsTest, testing::Values(3, 20, 39, 64),
+                         [](const auto& bytes) { return "Bytes" + std::to_string(bytes.param); });
+
+}  // namespace
+}  // namespace gannet::txn
