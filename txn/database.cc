@@ -145,6 +145,19 @@ Status CheckName(const std::string& name) {
   return absl::OkStatus();
 }
 
+// For a message about keys that are too long for a kind of index: the kinds that take keys of `max_key_bytes`. Empty if
+// none does.
+std::string KindsForKeysOf(size_t max_key_bytes) {
+  std::string kinds;
+  for (const std::string_view name : index::IndexKindNames()) {
+    const index::IndexTraits& traits = index::FindIndexKind(name)->traits;
+    if (traits.max_key_bytes < max_key_bytes) continue;
+    absl::StrAppend(&kinds, kinds.empty() ? "; kinds that take such keys: " : ", ",
+                    absl::string_view(name.data(), name.size()), traits.ordered ? "" : " (no order)");
+  }
+  return kinds;
+}
+
 Status CheckOptions(const TableOptions& options, int data_nodes) {
   const auto wrong = [&](absl::string_view what) {
     return absl::InvalidArgumentError(absl::StrCat("table '", options.name, "': ", what));
@@ -170,7 +183,8 @@ Status CheckOptions(const TableOptions& options, int data_nodes) {
   const index::IndexKindEntry& kind = index::EntryOf(options.index);
   if (options.max_key_bytes == 0 || options.max_key_bytes > kind.traits.max_key_bytes) {
     return wrong(absl::StrCat("max_key_bytes is ", options.max_key_bytes, ", from 1 to ", kind.traits.max_key_bytes,
-                              " with an index of kind ", kind.name));
+                              " with an index of kind ", kind.name,
+                              options.max_key_bytes == 0 ? "" : KindsForKeysOf(options.max_key_bytes)));
   }
   if (!log::IsUtf8(options.application) || options.application.size() > kMaxApplicationBytes) {
     return wrong(absl::StrCat("application has ", options.application.size(), " bytes: give at most ",

@@ -268,6 +268,14 @@ TEST(LongKeyTablesTest, AKindThatTakesNoLongOnesSaysSo) {
                                     index::EntryOf(kind).name),
               absl::string_view::npos)
         << status;
+    // Names the kinds that take such keys, if there are any.
+    const bool names_hash =
+        status.message().find("; kinds that take such keys: hash (no order)") != absl::string_view::npos;
+    EXPECT_EQ(names_hash, most < kLongest) << status;
+    options.max_key_bytes = 0;
+    const Status zero = cluster.databases[0]->CreateTable(options).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(zero)) << zero;
+    EXPECT_EQ(zero.message().find("kinds that take"), absl::string_view::npos) << zero;
     options.max_key_bytes = most;
     EXPECT_TRUE(cluster.databases[0]->CreateTable(options).ok());
   }
