@@ -180,6 +180,7 @@ coro::Async<Status> Transaction::Remove(const Table& table, Key key) {
     return *failure_;
   return impl_->access().Remove(table, key);
 }
+
 ScanRows::Item& ScanRows::Add(const Key& key) {
   const size_t stored = index::StoredKeyBytes(key.size());
   const size_t place = bytes_.Append(stored);

@@ -10,7 +10,6 @@
 #include "base/cache_line.h"
 #include "base/random.h"
 #include "gtest/gtest.h"
-#include "index/record_header.h"
 #include "txn/database.h"
 #include "txn/session/session_internal.h"
 

@@ -319,6 +319,12 @@ bool CanBeKeyOf(const Table& table, uint16_t bytes) {
                                                       : bytes <= options.max_key_bytes;
 }
 
+// True if what a scan copies of a row may reach into the record's second line.
+bool MayTakeSecondLine(const Table& table, ScanOptions options) {
+  const size_t key_bytes = table.options().key_kind == index::KeyKind::kInteger ? index::kIntegerKeyBytes : 0;
+  return !options.keys_only && PayloadDataOffset(key_bytes) + table.payload_bytes() > rdma::kLineDataBytes;
+}
+
 // Copies `size` bytes of a record's data, from its key on, in whole words: up to 7 bytes more are copied.
 void CopyFromKey(const std::byte* record, size_t size, std::byte* to) {
   const std::byte* from = record + rdma::PlaceOf(index::kKeyDataOffset);
@@ -392,9 +398,7 @@ bool Access::EndsInOrder(const ScanRows& rows, bool reverse) {
 // Copies the rows of one leaf while the records of the next one are on their way. Order and sizes are checked, because
 // clients can write into records; the places come from leaves, where they cannot.
 Status Access::AppendScanned(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options) {
-  const size_t key_bytes = table.options().key_kind == index::KeyKind::kInteger ? index::kIntegerKeyBytes : 0;
-  const bool second_line =
-      !options.keys_only && PayloadDataOffset(key_bytes) + table.payload_bytes() > rdma::kLineDataBytes;
+  const bool second_line = MayTakeSecondLine(table, options);
   const size_t first_row = rows->rows_.size();
   const size_t first_byte = rows->bytes_.size();
   const bool has_writes = !writes_.entries().empty();
@@ -449,7 +453,7 @@ Status Access::AppendScanned(const Table& table, const index::ScanRange& range, 
     }
     if (look == Look::kConflict) return Conflict();
     if (look == Look::kDamaged || IsGoneForGood(table, failed)) return IndexDamaged(table, failed.key.view());
-    // As in AppendFound.
+    // A record was removed during the scan: it begins again (AppendFound says why entries read for update may stay).
     reads_.ForgetRecordsFrom(reads);
     rows->rows_.resize(first_row);
     rows->bytes_.Cut(first_byte);
@@ -463,9 +467,7 @@ Status Access::AppendFound(const Table& table, absl::FunctionRef<Status(index::S
   // Rows whose records are on their way while one is copied: more than the cache misses that a core can have in flight.
   // A scan of thousands of rows would push the first out of the nearest cache again if it asked for all at once.
   constexpr size_t kRowsAhead = 32;
-  const size_t key_bytes = table.options().key_kind == index::KeyKind::kInteger ? index::kIntegerKeyBytes : 0;
-  const bool second_line =
-      !options.keys_only && PayloadDataOffset(key_bytes) + table.payload_bytes() > rdma::kLineDataBytes;
+  const bool second_line = MayTakeSecondLine(table, options);
   const size_t first_row = rows->rows_.size();
   const size_t first_byte = rows->bytes_.size();
   for (int looks = 0; looks < kLookAgain; ++looks) {
