@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/txn/disk_image.h"
@@ -70,6 +72,12 @@ void ExpectHistories(Database& database, const std::vector<uint64_t>& acknowledg
     ExpectPrefix(ReadState(database, worker), kSeed, worker, acknowledged[worker]);
 }
 
+// Until the database has taken one, or for a minute.
+void AwaitCheckpoint(Database& database) {
+  const absl::Time deadline = absl::Now() + absl::Minutes(1);
+  while (database.checkpoint_statistics().taken == 0 && absl::Now() < deadline) std::this_thread::yield();
+}
+
 TEST(BackupTest, UnderLoadWithCheckpointsAndNewTables) {
   const Disk disk = NewDisk();
   DurableOptions options;
@@ -96,6 +104,8 @@ TEST(BackupTest, UnderLoadWithCheckpointsAndNewTables) {
     });
     for (int i = 0; i < kBackups; ++i) {
       workers.Await(static_cast<uint64_t>(20 * (i + 1)));
+      // A machine may be too busy for a checkpoint until now.
+      if (i == kBackups / 2) AwaitCheckpoint(database);
       before.push_back(workers.done());
       tables_before.push_back(tables);
       const Status status = database.Backup(absl::StrCat("/copy-", i));
