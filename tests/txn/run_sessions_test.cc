@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,52 @@ TEST_F(RunSessionsTest, ManyThreadsShareAFew) {
   EXPECT_LE(database_->state().run_sessions->open(), 3u);
 }
 
+TEST_F(RunSessionsTest, ThreadsThatRunOneAfterTheOtherNeedOne) {
+  Open({.durable_within = absl::Minutes(10)});
+  for (int i = 0; i < 100; ++i) RunInThreads(1, 1);
+  EXPECT_EQ(counted(), 100u);
+  EXPECT_EQ(database_->state().run_sessions->open(), 1u);
+}
+
+TEST_F(RunSessionsTest, AThreadGetsItsSessionAgain) {
+  Open({.durable_within = absl::Minutes(10)});
+  RunSessions& pool = *database_->state().run_sessions;
+  std::optional<RunSessions::Lease> first = pool.Borrow().value();
+  std::optional<RunSessions::Lease> second = pool.Borrow().value();
+  Session* const last = &second->session();
+  EXPECT_NE(&first->session(), last);
+  second.reset();
+  first.reset();  // finds the nest taken
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(&pool.Borrow().value().session(), last);
+  EXPECT_EQ(pool.open(), 2u);
+  // Another thread takes it in place of opening a third.
+  Thread("other", [&] {
+    std::vector<RunSessions::Lease> both;
+    both.push_back(pool.Borrow().value());
+    both.push_back(pool.Borrow().value());
+    EXPECT_EQ(pool.open(), 2u);
+  }).join();
+}
+
+// A session that is given back reaches a waiter, whichever of the two comes first.
+TEST_F(RunSessionsTest, NoWaiterIsForgotten) {
+  constexpr int kThreads = 6;
+  constexpr int kRuns = 3000;
+  Open({.run_sessions = 2, .durable_within = absl::Minutes(10)});
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.push_back(std::make_unique<Thread>("run", [&] {
+      for (int run = 0; run < kRuns; ++run) {
+        const Status status = database_->Run([&](BlockingTransaction& t) { return Count(t); });
+        ASSERT_TRUE(status.ok()) << status;
+      }
+    }));
+  }
+  for (const auto& thread : threads) thread->join();
+  EXPECT_EQ(counted(), uint64_t{kThreads} * kRuns);
+  EXPECT_LE(database_->state().run_sessions->open(), 2u);
+}
+
 TEST_F(RunSessionsTest, ACallThatGetsNoSessionSaysSo) {
   Open({.run_sessions = 1, .durable_within = absl::Milliseconds(10)});
   Status inner;
@@ -133,8 +180,11 @@ TEST(RunSessionsInSimulationTest, WhatNobodyBorrowsIsClosed) {
     };
     run();
     EXPECT_EQ(pool.open(), 5u);
-    SleepForNanos(RunSessions::kIdleNanos);
-    for (int i = 0; i < 10; ++i) run();
+    // A sweep finds what has not been used since the one before.
+    for (int sweeps = 0; sweeps < 2; ++sweeps) {
+      SleepForNanos(RunSessions::kIdleNanos);
+      for (uint32_t i = 0; i < RunSessions::kGiveBacksPerSweep; ++i) run();
+    }
     EXPECT_EQ(pool.open(), 1u);
   }));
 }
