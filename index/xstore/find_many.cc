@@ -41,17 +41,12 @@ void Tree<W>::FindGroup(std::span<const Words> keys, std::span<FindResult> resul
       Descent& descent = descents[i];
       if (descent.node == nullptr) continue;
       descent.version = descent.node->version();
-      if constexpr (W == 1) descent.block = descent.node->FindBlock(keys[i]);
+      descent.block = descent.node->FindBlock(keys[i]);
     }
     for (size_t i = 0; i < keys.size(); ++i) {
       Descent& descent = descents[i];
       if (descent.node == nullptr) continue;
-      int index;
-      if constexpr (W == 1) {
-        index = descent.node->SearchBlock(descent.block, keys[i]);
-      } else {
-        index = descent.node->Search(keys[i]);
-      }
+      const int index = descent.node->SearchBlock(descent.block, keys[i]);
       const uint64_t child = descent.node->child(index);
       const bool valid =
           Node::IsStable(descent.version) && descent.node->level() == level && descent.node->Validate(descent.version);

@@ -8,14 +8,14 @@
 //   version   lock bit 63, dead bit 62 (unlinked from the tree), counter
 //   shape     | level (32) | count (32) |
 //
-// Integer keys: seven blocks of eight. A search reads the header line, then one block: two dependent cache misses.
+// A key's first word is its head. Heads and children lie in blocks of eight. A search reads the header line, then one
+// block: two dependent cache misses. The rests of the keys (words 1 to W - 1) are read only where heads are equal.
 //
-// line 0      | version | shape | key 7 | key 15 | key 23 | key 31 | key 39 | key 47 |    copies of each block's last
-// key
-//   line 1, 2   | keys 0..7 |  | children 0..7 |
-//   line 3, 4   | keys 8..15 |  | children 8..15 |   ...
-//
-// Byte keys: version, shape, all keys, all children; binary search.
+//   line 0      | version | shape | head 7 | head 15 | head 23 | head 31 | head 39 | head 47 |    copies of the last
+//                                                                                                 head of each block
+//   line 1, 2   | heads 0..7 |  | children 0..7 |
+//   line 3, 4   | heads 8..15 |  | children 8..15 |   ...
+//   then        | rest of key 0 | rest of key 1 | ...
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ template <int W>
 class alignas(kLineBytes) InnerNode {
  public:
   using Words = KeyWords<W>;
-  static constexpr int kFanout = W == 1 ? 56 : 32;
+  static constexpr int kBlocks = 7;
+  static constexpr int kFanout = kBlocks * 8;
 
   static constexpr uint64_t kLocked = uint64_t{1} << 63;
   static constexpr uint64_t kDead = uint64_t{1} << 62;
@@ -43,7 +44,8 @@ class alignas(kLineBytes) InnerNode {
   int level() const { return static_cast<int>(LoadWord(&words_[kShape]) >> 32); }
   Words key(int i) const {
     Words key;
-    for (int word = 0; word < W; ++word) key.words[word] = LoadWord(&words_[KeyIndex(i, word)]);
+    key.words[0] = head(i);
+    for (int word = 1; word < W; ++word) key.words[word] = LoadWord(&words_[RestIndex(i, word)]);
     return key;
   }
   // A leaf's or a node's address.
@@ -51,33 +53,25 @@ class alignas(kLineBytes) InnerNode {
   InnerNode* node(int i) const { return reinterpret_cast<InnerNode*>(child(i)); }
 
   // The child that covers `key`.
-  int Search(const Words& key) const {
-    if constexpr (W == 1) {
-      return SearchBlock(FindBlock(key), key);
-    } else {
-      int low = 0;
-#pragma GCC unroll 5
-      for (int step = kFanout / 2; step > 0; step /= 2) {
-        if (this->key(low + step - 1) < key) low += step;
-      }
-      return low;
-    }
-  }
-  // The two steps of Search for integer keys, for callers with other work to do in between.
+  int Search(const Words& key) const { return SearchBlock(FindBlock(key), key); }
+  // The two steps of Search, for callers with other work to do in between.
   int FindBlock(const Words& key) const {
     int block = 0;
 #pragma GCC unroll 6
     for (int i = 0; i < kSamples; ++i) block += LoadWord(&words_[kSample + i]) < key.words[0];
-    const uint64_t* lines = &words_[KeyIndex(block * 8, 0)];
+    const uint64_t* lines = &words_[HeadIndex(block * 8)];
     Prefetch(lines);
     Prefetch(lines + 8);
     return block;
   }
   int SearchBlock(int block, const Words& key) const {
-    const uint64_t* keys = &words_[KeyIndex(block * 8, 0)];
+    const uint64_t* heads = &words_[HeadIndex(block * 8)];
     int index = block * 8;
 #pragma GCC unroll 7
-    for (int i = 0; i < 7; ++i) index += LoadWord(&keys[i]) < key.words[0];
+    for (int i = 0; i < 7; ++i) index += LoadWord(&heads[i]) < key.words[0];
+    if constexpr (W > 1) {
+      if (head(index) == key.words[0]) return SearchRests(index, key);
+    }
     return index;
   }
 
@@ -148,18 +142,51 @@ class alignas(kLineBytes) InnerNode {
   static constexpr int kVersion = 0;
   static constexpr int kShape = 1;
   static constexpr int kSample = 2;
-  static constexpr int kSamples = 6;
+  static constexpr int kSamples = kBlocks - 1;
+  static_assert(kSample + kSamples <= 8);
 
-  static constexpr size_t KeyIndex(int i, int word) {
-    return W == 1 ? static_cast<size_t>(8 + i / 8 * 16 + i % 8) : static_cast<size_t>(2 + i * W + word);
+  static constexpr size_t HeadIndex(int i) {
+    return static_cast<size_t>(8 + i / 8 * 16 + i % 8);
   }
   static constexpr size_t ChildIndex(int i) {
-    return W == 1 ? static_cast<size_t>(16 + i / 8 * 16 + i % 8) : static_cast<size_t>(2 + kFanout * W + i);
+    return HeadIndex(i) + 8;
+  }
+  static constexpr size_t RestIndex(int i, int word) {
+    return static_cast<size_t>(8 + kBlocks * 16 + i * (W - 1) + word - 1);
+  }
+
+  uint64_t head(int i) const {
+    return LoadWord(&words_[HeadIndex(i)]);
+  }
+  bool IsBelow(int i, const Words& key) const {
+    if (head(i) != key.words[0]) return head(i) < key.words[0];
+    int word = 1;
+    while (word < W - 1 && LoadWord(&words_[RestIndex(i, word)]) == key.words[word]) ++word;
+    return LoadWord(&words_[RestIndex(i, word)]) < key.words[word];
+  }
+  // `first`: the first key with the head of `key`. Few keys share a head, unless all begin alike: the first two are
+  // looked at, then the others are halved. The last key is the highest, so it is not below any.
+  int SearchRests(int first, const Words& key) const {
+    int low = first;
+    for (int looks = 0; looks < 2; ++looks) {
+      if (low == kFanout - 1 || !IsBelow(low, key)) return low;
+      ++low;
+    }
+    for (int high = kFanout - 1; low < high;) {
+      const int middle = (low + high) / 2;
+      if (IsBelow(middle, key)) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
   }
 
   void SetKey(int i, const Words& key) {
-    for (int word = 0; word < W; ++word) StoreWord(&words_[KeyIndex(i, word)], key.words[word]);
-    if (W == 1 && i % 8 == 7 && i / 8 < kSamples) StoreWord(&words_[kSample + i / 8], key.words[0]);
+    StoreWord(&words_[HeadIndex(i)], key.words[0]);
+    for (int word = 1; word < W; ++word) StoreWord(&words_[RestIndex(i, word)], key.words[word]);
+    if (i % 8 == 7 && i / 8 < kSamples) StoreWord(&words_[kSample + i / 8], key.words[0]);
   }
   void SetChild(int i, uint64_t child) {
     StoreWord(&words_[ChildIndex(i)], child);
@@ -168,7 +195,7 @@ class alignas(kLineBytes) InnerNode {
     StoreWord(&words_[kShape], static_cast<uint64_t>(level) << 32 | static_cast<uint64_t>(count));
   }
 
-  uint64_t words_[W == 1 ? 8 + 7 * 16 : 2 + kFanout * (W + 1)] = {};
+  uint64_t words_[8 + kBlocks * 16 + kFanout * (W - 1)] = {};
 };
 
 }  // namespace gannet::index::xstore

@@ -1,0 +1,104 @@
+// InnerNode: searches against a sorted list, with keys that share their heads.
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "base/random.h"
+#include "gtest/gtest.h"
+#include "index/xstore/inner_node.h"
+
+namespace gannet::index::xstore {
+namespace {
+
+template <int W>
+using Keys = std::vector<KeyWords<W>>;
+
+// The child of a node with these separators that covers `key`.
+template <int W>
+int Expected(const Keys<W>& separators, const KeyWords<W>& key) {
+  return static_cast<int>(
+      std::ranges::lower_bound(separators, key, [](const auto& a, const auto& b) { return a < b; }) -
+      separators.begin());
+}
+
+// A node whose children are numbered from 1, with the separators between them.
+template <int W>
+void Fill(const Keys<W>& separators, InnerNode<W>* node) {
+  node->Reset(1);
+  node->Append(KeyWords<W>::Highest(), 1);
+  for (size_t i = 0; i < separators.size(); ++i) node->Append(separators[i], i + 2);
+}
+
+template <int W>
+void ExpectSearches(const Keys<W>& separators, const InnerNode<W>& node, const Keys<W>& keys) {
+  for (const KeyWords<W>& key : keys) {
+    const int child = node.Search(key);
+    ASSERT_EQ(child, Expected<W>(separators, key));
+    ASSERT_EQ(node.SearchBlock(node.FindBlock(key), key), child);
+  }
+}
+
+// Keys of few values in each word: many share their heads. `heads` 1: all do.
+template <int W>
+KeyWords<W> RandomKey(Random& random, uint64_t heads) {
+  KeyWords<W> key;
+  for (uint64_t& word : key.words) word = random.Below(4);
+  // The highest head, too: it is that of the last key of a node.
+  key.words[0] = ~uint64_t{0} - random.Below(heads) - (W == 1 ? 1 : 0);
+  return key;
+}
+
+template <int W>
+void CheckWidth() {
+  SCOPED_TRACE(W);
+  Random random(static_cast<uint64_t>(W));
+  auto node = std::make_unique<InnerNode<W>>();
+  for (const uint64_t heads : {1, 2, 5, 20, 1000}) {
+    for (int round = 0; round < 60; ++round) {
+      Keys<W> separators(random.Below(InnerNode<W>::kFanout));
+      for (auto& separator : separators) separator = RandomKey<W>(random, heads);
+      std::ranges::sort(separators, [](const auto& a, const auto& b) { return a < b; });
+      separators.erase(std::unique(separators.begin(), separators.end()), separators.end());
+      Keys<W> keys = separators;
+      for (int i = 0; i < 100; ++i) keys.push_back(RandomKey<W>(random, heads));
+      keys.push_back(KeyWords<W>::Lowest());
+      keys.push_back(KeyWords<W>::Highest());
+      Fill<W>(separators, node.get());
+      ExpectSearches<W>(separators, *node, keys);
+      if (separators.empty()) continue;
+      // Without one child, whose left neighbour covers its keys now.
+      const size_t removed = 1 + random.Below(separators.size());
+      node->Remove(static_cast<int>(removed));
+      separators.erase(separators.begin() + static_cast<ptrdiff_t>(removed) - 1);
+      ExpectSearches<W>(separators, *node, keys);
+      // With one more.
+      const KeyWords<W> added = RandomKey<W>(random, heads);
+      if (std::ranges::find(separators, added) == separators.end()) {
+        const int at = Expected<W>(separators, added);
+        node->InsertAfter(at, added, 1000);
+        separators.insert(separators.begin() + at, added);
+        ASSERT_EQ(node->child(at + 1), 1000u);
+        ExpectSearches<W>(separators, *node, keys);
+      }
+      // Its upper half in another node.
+      const int count = node->count();
+      if (count < 2) continue;
+      auto right = std::make_unique<InnerNode<W>>();
+      right->Reset(1);
+      const KeyWords<W> high = node->MoveUpper(count / 2, right.get());
+      ASSERT_EQ(high, separators[static_cast<size_t>(count / 2) - 1]);
+      ExpectSearches<W>(Keys<W>(separators.begin(), separators.begin() + count / 2 - 1), *node, keys);
+      ExpectSearches<W>(Keys<W>(separators.begin() + count / 2, separators.end()), *right, keys);
+    }
+  }
+}
+
+TEST(XStoreNodeTest, SearchesFindTheChild) {
+  CheckWidth<1>();
+  CheckWidth<3>();
+  CheckWidth<5>();
+  CheckWidth<9>();
+}
+
+}  // namespace
+}  // namespace gannet::index::xstore
