@@ -1,5 +1,5 @@
 // XTree: many lookups interleaved. All descents of a group advance by one cache miss per round, so their misses
-// overlap.
+// overlap. Where leaves keep keys in records, a last round fetches the records of matching tags.
 #include <algorithm>
 #include <array>
 
@@ -58,6 +58,11 @@ void Tree<W>::FindGroup(std::span<const Words> keys, std::span<FindResult> resul
         leaves[i] = Leaf<W>(reinterpret_cast<std::byte*>(child));
         leaves[i].PrefetchAll();
       }
+    }
+  }
+  if constexpr (Leaf<W>::kKeysInRecords) {
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (!leaves[i].is_null()) leaves[i].PrefetchMatches(records_, keys[i]);
     }
   }
   for (size_t i = 0; i < keys.size(); ++i) {

@@ -113,6 +113,12 @@ class TaggedLeaf : public LeafFrame<W, TaggedLayout<W>> {
     }
     return -1;
   }
+  // Prefetches the keys that FindSlot will compare.
+  void PrefetchMatches(const RecordKeys& records, const Words& key) const {
+    for (uint64_t equal = MatchTag(key, meta().count); equal != 0; equal &= equal - 1) {
+      records.PrefetchFor<W>(entry(std::countr_zero(equal)));
+    }
+  }
   // The slot below `count` that holds `key` with this record, or -1. It takes no look at the record.
   int FindPair(const RecordKeys& records, const Words& key, uint64_t record, uint32_t count) const {
     const Entry pair = EntryOf(key, record);
