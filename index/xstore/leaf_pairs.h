@@ -118,19 +118,22 @@ struct LeafRecords {
 
   void Take(const RecordKeys& keys, Leaf<W> leaf, uint32_t count, const KeyWords<W>& from, const KeyWords<W>& to) {
     if constexpr (Leaf<W>::kKeysInRecords) {
-      if (from <= leaf.low() && leaf.high() <= to) {  // no key is needed
-        size = static_cast<int>(std::min<uint32_t>(count, LeafLayout<W>::kSlots));
-        for (int slot = 0; slot < size; ++slot) {
-          records[slot] = rdma::GlobalAddress::FromBits(keys.AddressOf(leaf.entry(slot)));
-        }
-        return;
+      size = 0;
+      if (to < from) return;
+      // Keys are read only in the leaves at the ends of a range. Their order is that of the slots.
+      const uint32_t slots = std::min<uint32_t>(count, LeafLayout<W>::kSlots);
+      const int first = from <= leaf.low() ? 0 : leaf.PlaceFor(keys, from, slots);
+      const int end = leaf.high() <= to ? static_cast<int>(slots) : leaf.PlaceFor(keys, to.Next(), slots);
+      for (int slot = first; slot < end; ++slot) {
+        records[size++] = rdma::GlobalAddress::FromBits(keys.AddressOf(leaf.entry(slot)));
       }
+    } else {
+      LeafPairs<W> pairs;
+      pairs.Take(keys, leaf, count, from, to);
+      pairs.Sort();
+      size = pairs.size;
+      for (int i = 0; i < size; ++i) records[i] = rdma::GlobalAddress::FromBits(pairs.pairs[i].record);
     }
-    LeafPairs<W> pairs;
-    pairs.Take(keys, leaf, count, from, to);
-    pairs.Sort();
-    size = pairs.size;
-    for (int i = 0; i < size; ++i) records[i] = rdma::GlobalAddress::FromBits(pairs.pairs[i].record);
   }
 };
 

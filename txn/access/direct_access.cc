@@ -449,6 +449,14 @@ Status Access::AppendScanned(const Table& table, const index::ScanRange& range, 
     GANNET_RETURN_IF_ERROR(table.local_index().ScanRecords(range, take));
     if (look == Look::kDone && copy({})) {
       for (const index::Witness& witness : scan_.witnesses) reads_.AddWitness(witness);
+      if (rows->rows_.size() == first_row) return absl::OkStatus();
+      // Rows in order are in the range if the first and the last one are.
+      const Key lowest = range.reverse ? rows->key(rows->size() - 1) : rows->key(first_row);
+      const Key highest = range.reverse ? rows->key(first_row) : rows->key(rows->size() - 1);
+      if (lowest < range.from) [[unlikely]]
+        return IndexDamaged(table, lowest);
+      if (range.to < highest) [[unlikely]]
+        return IndexDamaged(table, highest);
       return absl::OkStatus();
     }
     if (look == Look::kConflict) return Conflict();
