@@ -342,6 +342,13 @@ class Node {
   // Begin of the part of the heap that other nodes may WRITE (heap_parts.h).
   virtual uint64_t writable_offset() const = 0;
 
+  // Gives memory of the heap, in whole huge pages, back to the system: it is zero afterwards, and takes none of the
+  // machine's memory until it is used again. False: this node's memory has to stay resident, and nothing has changed.
+  virtual bool GiveBack(std::span<std::byte> pages) {
+    (void)pages;
+    return false;
+  }
+
   // Opens a channel for one worker thread. ResourceExhausted: all channels of the node are open.
   virtual StatusOr<std::unique_ptr<Channel>> OpenChannel() = 0;
 

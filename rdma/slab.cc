@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/bulk_memory.h"
 #include "base/cache_line.h"
 #include "base/check.h"
 #include "base/owner_lock.h"
@@ -95,8 +96,14 @@ struct Part {
   size_t returned = 0;
   // Joined free memory without a class, by its bytes.
   std::multimap<size_t, std::byte*> runs;
-  // Extents that were freed, by their addresses, without neighbours: zeroed.
+  size_t run_bytes = 0;  // of all
+  // Free memory that is zero, by its addresses, without neighbours: extents that were freed, and trimmed memory. Its
+  // huge pages were given back, if the node can do that.
   std::map<std::byte*, size_t> extents;
+  size_t extent_bytes = 0;
+  // The largest version of trimmed memory, marked; 0: none was trimmed.
+  uint64_t trimmed_version = 0;
+  size_t left_by_trim = 0;  // of listed and run_bytes, at the last Trim or less
 
   void Open(const char* its_name, std::byte* its_begin, size_t its_bytes, bool joins) {
     name = its_name;
@@ -138,6 +145,9 @@ struct Part {
   // Turns free neighbours of any class into runs.
   void Join();
 
+  // Moves the huge pages of runs to `extents`, if the node takes them, and returns their bytes.
+  size_t TrimRuns(Node& node);
+
   // Null if no freed extent is large enough. `rounded`: whole lines.
   std::byte* TakeExtent(size_t rounded);
   void AddExtent(std::byte* extent, size_t rounded);
@@ -158,15 +168,16 @@ size_t Part::TakeFromRun(size_t size_class, size_t count, Blocks* out) {
   const size_t block_bytes = kTable.block_bytes[size_class];
   const auto found = runs.lower_bound(block_bytes);
   if (found == runs.end()) return 0;
-  const auto [run_bytes, run] = *found;
+  const auto [its_bytes, run] = *found;
   runs.erase(found);
-  count = std::min(count, run_bytes / block_bytes);
+  count = std::min(count, its_bytes / block_bytes);
+  run_bytes -= count * block_bytes;
   for (size_t i = count; i > 0; --i) {
     std::byte* const block = run + (i - 1) * block_bytes;
     ContinueVersions(block, block_bytes / kLineBytes);
     out->push_back(block);
   }
-  const size_t rest = run_bytes - count * block_bytes;
+  const size_t rest = its_bytes - count * block_bytes;
   if (rest > 0) runs.emplace(rest, run + count * block_bytes);
   return count;
 }
@@ -189,11 +200,13 @@ std::byte* Part::TakeExtent(size_t rounded) {
   if (best == extents.end()) return nullptr;
   const auto [taken, its_bytes] = *best;
   extents.erase(best);
+  extent_bytes -= rounded;
   if (its_bytes > rounded) extents.emplace(taken + rounded, its_bytes - rounded);
   return taken;
 }
 
 void Part::AddExtent(std::byte* extent, size_t rounded) {
+  extent_bytes += rounded;
   auto next = extents.lower_bound(extent);
   if (next != extents.end() && next->first == extent + rounded) {
     rounded += next->second;
@@ -216,8 +229,49 @@ size_t Part::TakeFromExtent(size_t size_class, size_t count, Blocks* out) {
     extent = TakeExtent(count * block_bytes);
     if (extent != nullptr) break;
   }
-  for (size_t i = count; i > 0; --i) out->push_back(extent + (i - 1) * block_bytes);
+  for (size_t i = count; i > 0; --i) {
+    std::byte* const block = extent + (i - 1) * block_bytes;
+    // All lines: the block's user may leave some of them as they are.
+    for (size_t at = 0; at < block_bytes && trimmed_version != 0; at += kLineBytes) {
+      StoreWord(block + at, trimmed_version);
+    }
+    out->push_back(block);
+  }
   return count;
+}
+
+// The whole huge pages of some memory.
+std::span<std::byte> HugePagesOf(std::byte* memory, size_t bytes) {
+  constexpr size_t kPage = BulkMemory::kHugePageBytes;
+  const size_t before = (kPage - reinterpret_cast<uintptr_t>(memory) % kPage) % kPage;
+  if (bytes < before + kPage) return {};
+  return {memory + before, (bytes - before) / kPage * kPage};
+}
+
+size_t Part::TrimRuns(Node& node) {
+  size_t trimmed = 0;
+  std::multimap<size_t, std::byte*> rest;
+  for (const auto& [its_bytes, run] : runs) {
+    const std::span<std::byte> pages = HugePagesOf(run, its_bytes);
+    uint64_t newest = trimmed_version;
+    for (size_t at = 0; at < pages.size(); at += kLineBytes) {
+      newest = std::max(newest, (LoadWord(pages.data() + at) & kVersionMask) | kNotAState);
+    }
+    if (pages.empty() || !node.GiveBack(pages)) {
+      rest.emplace(its_bytes, run);
+      continue;
+    }
+    trimmed_version = newest;
+    trimmed += pages.size();
+    AddExtent(pages.data(), pages.size());
+    const auto before = static_cast<size_t>(pages.data() - run);
+    const size_t after = its_bytes - before - pages.size();
+    if (before > 0) rest.emplace(before, run);
+    if (after > 0) rest.emplace(after, pages.data() + pages.size());
+  }
+  runs = std::move(rest);
+  run_bytes -= trimmed;
+  return trimmed;
 }
 
 // A bitmap of the free lines of a part.
@@ -255,7 +309,7 @@ void Part::Join() {
   returned = 0;
   const auto line_of = [this](const std::byte* at) { return static_cast<size_t>(at - begin) / kLineBytes; };
   FreeLines lines(carved / kLineBytes);
-  for (const auto& [run_bytes, run] : runs) lines.Add(line_of(run), run_bytes / kLineBytes);
+  for (const auto& [its_bytes, run] : runs) lines.Add(line_of(run), its_bytes / kLineBytes);
   for (size_t i = 0; i < kClasses; ++i) {
     for (const std::byte* block : free[i]) lines.Add(line_of(block), kTable.block_bytes[i] / kLineBytes);
   }
@@ -263,21 +317,22 @@ void Part::Join() {
   std::multimap<size_t, std::byte*> joined;
   for (size_t first = lines.NextFree(0); first < lines.end();) {
     const size_t end = lines.NextTaken(first);
-    const size_t run_bytes = (end - first) * kLineBytes;
-    if (run_bytes >= kSmallestRun) {
-      joined.emplace(run_bytes, begin + first * kLineBytes);
+    const size_t joined_bytes = (end - first) * kLineBytes;
+    if (joined_bytes >= kSmallestRun) {
+      joined.emplace(joined_bytes, begin + first * kLineBytes);
     } else {
       lines.Remove(first, end - first);
     }
     first = lines.NextFree(end);
   }
-  for (const auto& [run_bytes, run] : runs) {
-    if (!lines.Has(line_of(run))) joined.emplace(run_bytes, run);
+  for (const auto& [its_bytes, run] : runs) {
+    if (!lines.Has(line_of(run))) joined.emplace(its_bytes, run);
   }
   runs = std::move(joined);
   for (size_t i = 0; i < kClasses; ++i) {
     const size_t gone = std::erase_if(free[i], [&](const std::byte* block) { return lines.Has(line_of(block)); });
     listed -= gone * kTable.block_bytes[i];
+    run_bytes += gone * kTable.block_bytes[i];
   }
 }
 
@@ -323,6 +378,7 @@ struct SlabAllocator::Shared {
   Status Refill(int part, size_t size_class, bool full, Blocks* out);
   // Collects all free memory: retired blocks that are free, and the caches' free blocks.
   void CollectAll();
+  void EmptyCaches();
   // Moves the cache's free blocks to the lists. Called by the holder of the cache's lock.
   void Empty(SlabCache::Classes& cache);
 };
@@ -337,6 +393,8 @@ Status SlabAllocator::Shared::Refill(int part, size_t size_class, bool full, Blo
     from.Join();
     count = from.TakeFree(size_class, batch, out);
   }
+  // Extents of the read-only part are rather kept for other extents.
+  if (count == 0 && part == kWritable) count = from.TakeFromExtent(size_class, batch, out);
   if (count == 0) {
     count = from.TakeFresh(size_class, batch, Room(from), out);
     if (count > 0) return absl::OkStatus();
@@ -353,6 +411,10 @@ void SlabAllocator::Shared::CollectAll() {
     collect = when_full;
   }
   if (collect != nullptr) collect();
+  EmptyCaches();
+}
+
+void SlabAllocator::Shared::EmptyCaches() {
   std::lock_guard lock(caches_mutex);
   for (SlabCache::Classes* cache : caches) {
     const OwnerLock::Visit visit(cache->lock);
@@ -429,11 +491,41 @@ void SlabAllocator::FreeExtent(std::byte* extent, size_t bytes) {
   const auto offset = static_cast<size_t>(extent - part.begin);
   const size_t rounded = std::min(RoundUp(bytes, kLineBytes), (part.bytes - offset) / kLineBytes * kLineBytes);
   GANNET_CHECK(offset < part.bytes && offset % kLineBytes == 0, "freed extent at offset %d", offset);
-  std::fill_n(extent, rounded, std::byte{0});
   if (rounded == 0) return;
+  const std::span<std::byte> pages = HugePagesOf(extent, rounded);
+  if (!pages.empty() && node_->GiveBack(pages)) {
+    std::fill(extent, pages.data(), std::byte{0});
+    std::fill(pages.data() + pages.size(), extent + rounded, std::byte{0});
+  } else {
+    std::fill_n(extent, rounded, std::byte{0});
+  }
   std::lock_guard lock(shared_->mutex);
   part.AddExtent(extent, rounded);
   shared_->free_bytes += rounded;
+}
+
+uint64_t SlabAllocator::Trim(bool alone) {
+  if (!alone) return 0;  // extents have been given back already
+  // A cache has few blocks, but they may lie in as many pages.
+  shared_->EmptyCaches();
+  std::lock_guard lock(shared_->mutex);
+  Part& part = shared_->parts[kWritable];
+  if (part.returned > 0) part.Join();
+  const size_t trimmed = part.TrimRuns(*node_);
+  part.left_by_trim = part.listed + part.run_bytes;
+  return trimmed;
+}
+
+uint64_t SlabAllocator::TrimIfWorth(bool alone) {
+  {
+    std::lock_guard lock(shared_->mutex);
+    Part& part = shared_->parts[kWritable];
+    const size_t free = part.listed + part.run_bytes;
+    part.left_by_trim = std::min(part.left_by_trim, free);
+    const size_t resident = part.carved - part.extent_bytes;
+    if (free - part.left_by_trim < std::max<uint64_t>(kWorthTrimming, resident / 2)) return 0;
+  }
+  return Trim(alone);
 }
 
 SlabStatistics SlabAllocator::statistics() const {
@@ -443,6 +535,7 @@ SlabStatistics SlabAllocator::statistics() const {
   SlabStatistics result{.capacity_bytes = std::min<uint64_t>(read_only.bytes + writable.bytes, shared_->most_bytes),
                         .carved_bytes = read_only.carved + writable.carved,
                         .free_bytes = shared_->free_bytes,
+                        .trimmed_bytes = writable.extent_bytes,
                         .read_only_capacity_bytes = std::min<uint64_t>(read_only.bytes, shared_->most_bytes),
                         .read_only_carved_bytes = read_only.carved};
   for (const auto* cache : shared_->caches) result.free_bytes += cache->free_bytes.load(std::memory_order_relaxed);

@@ -28,6 +28,11 @@
 // 4 KiB, or than the requested size. Before an allocation fails for lack of fresh memory, all caches are emptied, and
 // all retired blocks that are free are collected.
 //
+// Memory that is given back. Trim gives free huge pages back to the system: they are zero afterwards, and are carved
+// again before fresh memory. Extents are zeroed when they are freed, so they can always be given back. For the
+// writable part that breaks promise (a), so there it needs a node whose memory no other node reads. Promise (b) holds:
+// the slab remembers the largest version that it has given back, and blocks from there continue from it.
+//
 // Blocks come from two parts of the heap (heap_parts.h): Allocate returns memory that other nodes may WRITE and lock
 // (records). AllocateReadOnly and AllocateExtent return memory that only this node's CPU writes (indexes). A block
 // never changes its part.
@@ -63,6 +68,7 @@ struct SlabStatistics {
   uint64_t capacity_bytes = 0;  // of the heap, or its limit
   uint64_t carved_bytes = 0;    // ever taken from the heap
   uint64_t free_bytes = 0;      // carved and now free, in the allocator, joined or not, and in all caches
+  uint64_t trimmed_bytes = 0;   // of these: given back to the system
   // The first two, for the part that other nodes may only READ.
   uint64_t read_only_capacity_bytes = 0;
   uint64_t read_only_carved_bytes = 0;
@@ -92,6 +98,14 @@ class SlabAllocator {
   // has. Without this call pages arrive shortly ahead of their use, which delays the working threads on a machine that
   // must first find pages (a virtual machine).
   void Prefault(uint64_t bytes);
+
+  // Gives free memory back to the system, and returns its bytes (0 if the node's memory has to stay resident). `alone`:
+  // no other node reads this one's memory by verbs. Takes as long as a Join (150 ms per GiB of small free blocks), in
+  // which other threads wait if they need memory. Blocks that are still retired are not found.
+  uint64_t Trim(bool alone);
+  // The same if half of the memory, and at least kWorthTrimming, has been freed since the last Trim. Cheap if not.
+  uint64_t TrimIfWorth(bool alone);
+  static constexpr uint64_t kWorthTrimming = uint64_t{32} << 20;
 
   // Sets the function that a thread calls when its allocation is about to fail. `collect` may free blocks (the epoch
   // manager's does) and must not allocate from the slab. There is only one; null: none.

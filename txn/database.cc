@@ -263,6 +263,10 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
                 .record_stock = *state->record_stock,
                 .index_damage = state->index_damage,
                 .data_nodes = options.data_nodes == 0 ? fabric->num_nodes() : options.data_nodes});
+  // Not removed: the epochs end before the slab. Other nodes may READ memory that is free.
+  if (!state->local->calls()) {
+    state->epochs->AddChore([slab = state->slab.get()] { slab->TrimIfWorth(/*alone=*/true); });
+  }
   // Also if nothing is logged, because every node's memory has the same layout.
   StatusOr<std::unique_ptr<EpochWords>> words = EpochWords::Create(fabric, state->node.get(), state->slab.get());
   if (!words.ok()) return words.status();

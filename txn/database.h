@@ -134,8 +134,9 @@ struct DatabaseOptions {
   bool salvage = false;                              // recover what can be had of damaged files, and list the rest
   std::string application = {};                      // kept in the manifest for programs that read the directory
   std::shared_ptr<log::FileSystem> files = nullptr;  // null: those of `medium`
-  // At most this much for indexes and records, in any division; it grows as needed. Only where Open makes the memory
-  // itself: Open(directory, ...), OpenInMemory.
+  // At most this much for indexes and records, in any division. Only where Open makes the memory itself:
+  // Open(directory, ...), OpenInMemory. It grows as needed. What is free goes back to the system when a table is
+  // dropped, and when half of what the records took has become free (at least 32 MiB).
   uint64_t memory_bytes = uint64_t{8} << 30;
 
   // Called with the rare events that a program may want in its own log, each one line of text: what recovery did and

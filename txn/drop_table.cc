@@ -10,7 +10,7 @@
 //   4. The manifest: here the table is dropped durably. The number of a table is never used again, so the log's changes
 //      of it are changes of no table to recovery, which leaves them out.
 //   5. Wait for a checkpoint's walk over the table, which ends early (UnsavedLoads::Hold). Then the index has no user.
-//   6. The memory of the rows and of the index goes back to the slab.
+//   6. The memory of the rows and of the index goes back to the slab, and from there to the system.
 //
 // Before a secondary index is dropped, nobody keeps it any more (EndIndex).
 #include <algorithm>
@@ -161,6 +161,7 @@ Status Database::DropTable(std::string_view name) {
   state_->indexes->Remove(table->id());
   index->ReleaseMemory();
   index.reset();
+  state_->slab->Trim(/*alone=*/!state_->local->calls());
   if (noted.ok()) return noted;
   return Status(noted.code(),
                 absl::StrCat("table '", table->name(), "' is dropped here, but the manifest could not be written: ",

@@ -238,9 +238,13 @@ void Region::WriteHeader(const ShmOptions& options) {
                                               .configuration = options.configuration};
 }
 
+// Both DONTNEED for private pages and REMOVE for a file's pages leave zeros.
+bool Region::GiveBack(std::span<std::byte> pages) {
+  return madvise(pages.data(), pages.size(), in_file() ? MADV_REMOVE : MADV_DONTNEED) == 0;
+}
+
 Status Region::Clear(NodeId node) {
-  // Both DONTNEED for private pages and REMOVE for a file's pages leave zeros.
-  if (madvise(memory(node), geometry_.memory_stride(), in_file() ? MADV_REMOVE : MADV_DONTNEED) != 0) {
+  if (!GiveBack({memory(node), geometry_.memory_stride()})) {
     return SystemError(absl::StrCat("cannot clear the memory of node ", node));
   }
   return absl::OkStatus();

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 
 #include "base/status.h"
@@ -46,6 +47,8 @@ class Region {
 
   // Zeroes a node's memory and returns its pages to the kernel.
   Status Clear(NodeId node);
+  // The same for whole pages of a node's memory; false: nothing has changed.
+  bool GiveBack(std::span<std::byte> pages);
 
   // Held while a node is attached, or its torn lines are finished, by one thread of one process at a time.
   class AttachLock {

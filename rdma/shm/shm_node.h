@@ -25,6 +25,8 @@ class ShmNode final : public Node {
   uint64_t heap_offset() const override { return kHeapOffset; }
   uint64_t writable_offset() const override { return region_->writable_offset(); }
 
+  bool GiveBack(std::span<std::byte> pages) override { return region_->GiveBack(pages); }
+
   StatusOr<std::unique_ptr<Channel>> OpenChannel() override;
   void Handle(MethodId method, Handler handler) override;
   Status Serve(int threads) override;

@@ -1,5 +1,8 @@
 #include "rdma/slab.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -271,6 +274,121 @@ StatusOr<Made> Make(SlabCache& cache, size_t lines, uint64_t mark) {
 void Unmake(SlabCache& cache, Made& made) {
   made.MarkAbsent();
   cache.Free(made.at, made.lines * kLineBytes);
+}
+
+// Bytes of [begin, begin + bytes) that take memory of the machine.
+size_t ResidentBytes(const std::byte* begin, size_t bytes) {
+  const auto page = static_cast<size_t>(getpagesize());
+  std::vector<unsigned char> pages((bytes + page - 1) / page);
+  if (mincore(const_cast<std::byte*>(begin), bytes, pages.data()) != 0) return 0;
+  return page * static_cast<size_t>(std::ranges::count_if(pages, [](unsigned char is) { return (is & 1) != 0; }));
+}
+
+class LargeSlabTest : public SlabTest {
+ protected:
+  static constexpr size_t kBytes = size_t{128} << 20;
+  LargeSlabTest() : SlabTest(kBytes) {}
+
+  // Of the first `bytes` of the writable part: fresh memory becomes resident ahead of its use.
+  size_t resident(size_t bytes) { return ResidentBytes(node_->memory().data() + node_->writable_offset(), bytes); }
+};
+
+TEST_F(LargeSlabTest, FreeMemoryIsGivenBack) {
+  constexpr size_t kLines = 16;
+  constexpr size_t kRecords = 40'000;
+  constexpr size_t kAll = kRecords * kLines * kLineBytes;
+  SlabCache cache(allocator_.get());
+  std::vector<Made> made;
+  for (uint64_t i = 0; i < kRecords; ++i) made.push_back(Make(cache, kLines, i).value());
+  EXPECT_EQ(allocator_->Trim(true), 0u);
+  const size_t full = resident(kAll);
+  EXPECT_GE(full, kAll);
+  std::vector<Made> kept;
+  for (uint64_t i = 0; i < kRecords; ++i) {
+    if (i % 10'000 == 0) {
+      kept.push_back(made[i]);
+    } else {
+      Unmake(cache, made[i]);
+    }
+  }
+  EXPECT_EQ(allocator_->Trim(false), 0u);  // other nodes may read it
+  EXPECT_EQ(resident(kAll), full);
+  const SlabStatistics before = allocator_->statistics();
+  const uint64_t trimmed = allocator_->Trim(true);
+  EXPECT_GT(trimmed, uint64_t{20} << 20);
+  EXPECT_LE(resident(kAll), full - trimmed);
+  EXPECT_EQ(allocator_->Trim(true), 0u);
+  const SlabStatistics after = allocator_->statistics();
+  EXPECT_EQ(after.free_bytes, before.free_bytes);
+  EXPECT_EQ(after.carved_bytes, before.carved_bytes);
+  EXPECT_EQ(after.trimmed_bytes, trimmed);
+  for (const Made& record : kept) EXPECT_TRUE(record.IsWhole());
+  // It is carved again before fresh memory.
+  for (uint64_t i = 0; i + 1000 < kRecords; ++i) made[i] = Make(cache, kLines, ~i).value();
+  EXPECT_EQ(allocator_->statistics().carved_bytes, after.carved_bytes);
+  for (const Made& record : kept) EXPECT_TRUE(record.IsWhole());
+}
+
+TEST_F(LargeSlabTest, TrimmingIsWorthHalfOfTheMemory) {
+  SlabCache cache(allocator_.get());
+  std::vector<Made> made;
+  for (uint64_t i = 0; i < 80'000; ++i) made.push_back(Make(cache, 16, i).value());  // 80 MB
+  size_t freed = 0;
+  for (; freed < 35'000; ++freed) Unmake(cache, made[freed]);
+  EXPECT_EQ(allocator_->TrimIfWorth(true), 0u);
+  for (; freed < 45'000; ++freed) Unmake(cache, made[freed]);
+  EXPECT_EQ(allocator_->TrimIfWorth(false), 0u);
+  EXPECT_GE(allocator_->TrimIfWorth(true), uint64_t{40} << 20);
+  EXPECT_EQ(allocator_->TrimIfWorth(true), 0u);
+  // What is left is small: it is worth less than kWorthTrimming.
+  for (; freed < made.size() - 10'000; ++freed) Unmake(cache, made[freed]);
+  EXPECT_EQ(allocator_->TrimIfWorth(true), 0u);
+  for (; freed < made.size(); ++freed) Unmake(cache, made[freed]);
+  EXPECT_GT(allocator_->TrimIfWorth(true), uint64_t{30} << 20);
+}
+
+// Promise (b), with memory that was given back in between.
+TEST_F(LargeSlabTest, VersionsGoOnInMemoryThatWasGivenBack) {
+  const std::byte* const begin = node_->memory().data() + node_->writable_offset();
+  std::vector<uint64_t> newest((node_->memory().size() - node_->writable_offset()) / kLineBytes);
+  SlabCache cache(allocator_.get());
+  Random random(7);
+  uint64_t trimmed = 0;
+  for (int round = 0; round < 6; ++round) {
+    std::vector<Made> live;
+    for (int i = 0; i < 10'000; ++i) {
+      const size_t lines = 1 + random.Below(20);
+      live.push_back(Make(cache, lines, random()).value());
+      const Made& made = live.back();
+      const auto first = static_cast<size_t>(made.at - begin) / kLineBytes;
+      for (size_t at = 0; at < lines; ++at) ASSERT_GT(made.state, newest[first + at]);
+      for (size_t at = 1; at < lines; ++at) ASSERT_NE(LoadWord(made.at + at * kLineBytes) & kNotAState, 0u);
+    }
+    for (Made& made : live) {
+      ASSERT_TRUE(made.IsWhole());
+      for (uint64_t changes = random.Below(4); changes > 0; --changes) made.Install();
+      Unmake(cache, made);
+      const auto first = static_cast<size_t>(made.at - begin) / kLineBytes;
+      for (size_t at = 0; at < made.lines; ++at) {
+        newest[first + at] = LoadWord(made.at + at * kLineBytes) & kVersionMask;
+      }
+    }
+    trimmed += allocator_->Trim(true);
+  }
+  EXPECT_GT(trimmed, uint64_t{8} << 20);
+}
+
+TEST_F(LargeSlabTest, AFreedExtentTakesNoMemory) {
+  constexpr size_t kExtent = size_t{20} << 20;
+  std::byte* const extent = allocator_->AllocateExtent(kExtent).value();
+  std::fill_n(extent, kExtent, std::byte{0xab});
+  const auto page = static_cast<size_t>(getpagesize());
+  const std::byte* const inside = extent + kExtent / 4 + (page - reinterpret_cast<uintptr_t>(extent) % page) % page;
+  EXPECT_EQ(ResidentBytes(inside, kExtent / 2), kExtent / 2);
+  allocator_->FreeExtent(extent, kExtent);
+  EXPECT_EQ(ResidentBytes(inside, kExtent / 2), 0u);
+  EXPECT_EQ(allocator_->AllocateExtent(kExtent).value(), extent);
+  EXPECT_TRUE(std::all_of(extent, extent + kExtent, [](std::byte b) { return b == std::byte{0}; }));
 }
 
 TEST_F(SlabTest, MemoryOfOneSizeServesAnyOther) {

@@ -1,10 +1,16 @@
 // DatabaseOptions::memory_bytes: memory is short only when it is used up, however it is divided between the index and
 // the records, and a database that is full goes on.
+#include <unistd.h>
+
 #include <cstdint>
+#include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/thread.h"
 #include "gtest/gtest.h"
 #include "txn/database.h"
 #include "txn/session.h"
@@ -54,6 +60,92 @@ TEST_P(MemoryLimitTest, AnyDivisionFillsIt) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, MemoryLimitTest,
                          ::testing::Values(IndexKind::kHash, IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex),
+                         [](const auto& kind) { return index::EntryOf(kind.param).name; });
+
+// Memory that rows took is the machine's again when they are gone, and their table holds as many again.
+class MemoryGivenBackTest : public ::testing::TestWithParam<IndexKind> {
+ protected:
+  static constexpr uint64_t kRows = 40'000;
+  static constexpr size_t kPayload = 2000;
+
+  void Load() {
+    const std::vector<std::byte> bytes(kPayload, std::byte{1});
+    for (uint64_t first = 0; first < kRows; first += 500) {
+      const Status status = database_->Run([&](BlockingTransaction& t) -> Status {
+        for (uint64_t key = first; key < first + 500; ++key) {
+          GANNET_RETURN_IF_ERROR(t.Insert(*table_, key, std::span<const std::byte>(bytes)));
+        }
+        return absl::OkStatus();
+      });
+      ASSERT_TRUE(status.ok()) << status;
+    }
+  }
+  void Open() {
+    auto database = Database::OpenInMemory({.memory_bytes = uint64_t{512} << 20});
+    ASSERT_TRUE(database.ok()) << database.status();
+    database_ = *std::move(database);
+    ASSERT_TRUE(database_->Start().ok());
+    Create();
+  }
+  void Create() {
+    const auto table = database_->CreateTable(
+        {.name = "rows", .index = GetParam(), .payload_bytes = kPayload, .expected_rows = kRows});
+    ASSERT_TRUE(table.ok()) << table.status();
+    table_ = *table;
+  }
+  // Of this process.
+  static uint64_t ResidentBytes() {
+    uint64_t pages = 0;
+    uint64_t resident = 0;
+    std::ifstream("/proc/self/statm") >> pages >> resident;
+    return resident * static_cast<uint64_t>(getpagesize());
+  }
+
+  std::unique_ptr<Database> database_;
+  const Table* table_ = nullptr;
+};
+
+TEST_P(MemoryGivenBackTest, WhenATableIsDropped) {
+  Open();
+  for (int round = 0; round < 3; ++round) {
+    const uint64_t before = ResidentBytes();
+    Load();
+    EXPECT_GT(ResidentBytes(), before + kRows * kPayload * 9 / 10);
+    ASSERT_TRUE(database_->DropTable("rows").ok());
+    EXPECT_LT(ResidentBytes(), before + kRows * kPayload / 4) << "round " << round;
+    EXPECT_GT(database_->memory_statistics().trimmed_bytes, kRows * kPayload * 3 / 4);
+    Create();
+  }
+  EXPECT_LT(database_->memory_statistics().carved_bytes, kRows * kPayload * 2);
+}
+
+TEST_P(MemoryGivenBackTest, WhenRowsAreRemoved) {
+  Open();
+  for (int round = 0; round < 2; ++round) {
+    Load();
+    for (uint64_t first = 0; first < kRows; first += 500) {
+      const Status status = database_->Run([&](BlockingTransaction& t) -> Status {
+        for (uint64_t key = first; key < first + 500; ++key) GANNET_RETURN_IF_ERROR(t.Remove(*table_, key));
+        return absl::OkStatus();
+      });
+      ASSERT_TRUE(status.ok()) << status;
+    }
+    const uint64_t deadline = NowNanos() + 60'000'000'000;
+    while (database_->memory_statistics().trimmed_bytes < kRows * kPayload / 3 && NowNanos() < deadline) {
+      SleepForNanos(1'000'000);
+    }
+    EXPECT_GE(database_->memory_statistics().trimmed_bytes, kRows * kPayload / 3);
+  }
+  // Rows are where they were.
+  Load();
+  std::vector<std::byte> payload(kPayload);
+  for (const uint64_t key : {uint64_t{0}, kRows / 2, kRows - 1}) {
+    EXPECT_TRUE(database_->Run([&](BlockingTransaction& t) { return t.Get(*table_, key, std::span(payload)); }).ok());
+    EXPECT_EQ(payload, std::vector<std::byte>(kPayload, std::byte{1}));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, MemoryGivenBackTest, ::testing::Values(IndexKind::kHash, IndexKind::kXStore),
                          [](const auto& kind) { return index::EntryOf(kind.param).name; });
 
 }  // namespace
