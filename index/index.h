@@ -48,7 +48,9 @@
 // Participant::Enter/Leave.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -56,6 +58,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "base/coro/async.h"
 #include "base/status.h"
@@ -147,12 +150,39 @@ struct ScanRange {
   size_t limit = SIZE_MAX;  // stop after this many entries
 };
 
+// The words of a position in an index: kFewPositionWords, or more in an index of longer keys. Words that are missing at
+// the end are zeros. Few words take no memory of their own.
+inline constexpr size_t kFewPositionWords = 9;  // a key of kShortKeyBytes, and one more
+inline constexpr size_t kMostPositionWords = kMaxKeyBytes / sizeof(uint64_t) + 1;
+using PositionWords = absl::InlinedVector<uint64_t, kFewPositionWords>;
+
+// The words of kinds that need no more.
+using FewWords = std::span<const uint64_t, kFewPositionWords>;
+using FewWordsOut = std::span<uint64_t, kFewPositionWords>;
+inline FewWords FewOf(const PositionWords& words) {
+  return FewWords(words.data(), kFewPositionWords);
+}
+inline FewWordsOut FewOf(PositionWords* words) {
+  return FewWordsOut(words->data(), kFewPositionWords);
+}
+
 // Where a scan continues that stopped before the end of its range. The index defines the words, but they must compare,
 // first word first, like the keys: each step of a forward scan leads to a greater position, each step of a reverse scan
 // to a smaller one.
 struct ScanPosition {
-  std::array<uint64_t, 9> words{};
-  friend auto operator<=>(const ScanPosition&, const ScanPosition&) = default;  // NOLINT: the generated code's 0
+  PositionWords words = PositionWords(kFewPositionWords);
+
+  friend bool operator==(const ScanPosition& a, const ScanPosition& b) { return (a <=> b) == 0; }
+  friend std::strong_ordering operator<=>(const ScanPosition& a, const ScanPosition& b) {
+    const size_t both = std::min(a.words.size(), b.words.size());
+    for (size_t i = 0; i < both; ++i) {
+      if (a.words[i] != b.words[i]) return a.words[i] <=> b.words[i];
+    }
+    const auto rest_of = [both](const PositionWords& words) {
+      return std::any_of(words.begin() + both, words.end(), [](uint64_t word) { return word != 0; });
+    };
+    return rest_of(a.words) <=> rest_of(b.words);
+  }
 };
 
 // Buffers of a scan, owned and reused by the caller. Entries come in scan order.
@@ -242,7 +272,7 @@ struct ReadEstimate {
 
 // The position of a walk; by default the beginning. The index defines the words.
 struct WalkPosition {
-  std::array<uint64_t, 9> next{};
+  PositionWords next = PositionWords(kFewPositionWords);
 };
 
 // The resources of a thread for calls that allocate or retire memory. Not thread-safe; one per worker or server thread.

@@ -5,7 +5,7 @@
 namespace gannet::index::blink {
 
 SeparatorTable::Words::Words(const Point& point) : below_(point.below) {
-  ByteKeys::PutCut({point.key, false}, &key_);
+  ByteKeys::PutCut({point.key, false}, key_);
 }
 
 bool SeparatorTable::IsAtMost(const std::array<Word, kKeyWords>& separator, const Words& point) {
@@ -60,7 +60,7 @@ void SeparatorTable::Put(const Place& node) {
   copy->size.store(uint64_t{node.image.level()} << 8 | n, std::memory_order_relaxed);
   for (size_t i = 0; i < n; ++i) {
     std::array<uint64_t, kKeyWords> words;
-    ByteKeys::PutCut({node.keys.of[static_cast<size_t>(slots[i])], false}, &words);
+    ByteKeys::PutCut({node.keys.of[static_cast<size_t>(slots[i])], false}, words);
     for (size_t w = 0; w < kKeyWords; ++w) copy->key[i][w].store(words[w], std::memory_order_relaxed);
     copy->child[i].store(node.image.entry<ByteKeys::Entry>(slots[i]).offset(), std::memory_order_relaxed);
   }

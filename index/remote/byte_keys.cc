@@ -103,19 +103,19 @@ Status ByteKeys::CheckLength(const Schema& schema, const index::Key& key) {
       absl::StrCat("a key of ", key.size(), " bytes in an index of keys of at most ", schema.max_key_bytes));
 }
 
-ByteKeys::Cut ByteKeys::CutFrom(const std::array<uint64_t, 9>& words) {
+ByteKeys::Cut ByteKeys::CutFrom(FewWords words) {
   std::array<char, kShortKeyBytes> bytes;
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(words[i / 8] >> (56 - i % 8 * 8));
   const size_t size = std::min<uint64_t>(words[8] / 2, kShortKeyBytes);
   return {ByteKey(std::string_view(bytes.data(), size)), words[8] % 2 != 0};
 }
 
-void ByteKeys::PutCut(const Cut& cut, std::array<uint64_t, 9>* words) {
-  words->fill(0);
+void ByteKeys::PutCut(const Cut& cut, FewWordsOut words) {
+  std::ranges::fill(words, 0);
   for (size_t i = 0; i < cut.key.size(); ++i) {
-    (*words)[i / 8] |= uint64_t{static_cast<uint8_t>(cut.key.view()[i])} << (56 - i % 8 * 8);
+    words[i / 8] |= uint64_t{static_cast<uint8_t>(cut.key.view()[i])} << (56 - i % 8 * 8);
   }
-  (*words)[8] = 2 * cut.key.size() + (cut.after ? 1 : 0);
+  words[8] = 2 * cut.key.size() + (cut.after ? 1 : 0);
 }
 
 void LoadOwnKeys(const LeafBlocks& blocks, const ByteKeys::Schema& schema, TaggedPlace* place, uint64_t slots,

@@ -131,8 +131,8 @@ struct ByteKeys {
   }
   static Point PointOf(const Cut& cut, bool reverse) { return {cut.key, reverse && !cut.after}; }
   // The key in big-endian order, padded with zeros; then its length, twice, and one more after it.
-  static Cut CutFrom(const std::array<uint64_t, 9>& words);
-  static void PutCut(const Cut& cut, std::array<uint64_t, 9>* words);
+  static Cut CutFrom(FewWords words);
+  static void PutCut(const Cut& cut, FewWordsOut words);
 
   // Between leaves the shortest key that separates them.
   static Key Border(const Key& left, const Key& right, uint8_t level, bool /*appended*/) {

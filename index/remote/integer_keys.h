@@ -92,8 +92,8 @@ struct IntegerKeys {
   static bool IsPast(Cut cut, Key from, Key to, bool reverse) { return reverse ? cut < from : cut > to; }
   // The leaf where the scan goes on.
   static Point PointOf(Cut cut, bool /*reverse*/) { return cut; }
-  static Cut CutFrom(const std::array<uint64_t, 9>& words) { return words[0]; }
-  static void PutCut(Cut cut, std::array<uint64_t, 9>* words) { (*words)[0] = cut; }
+  static Cut CutFrom(FewWords words) { return words[0]; }
+  static void PutCut(Cut cut, FewWordsOut words) { words[0] = cut; }
 
   // Low fence of a right leaf that begins with `right`, when `left` is the last key of the left one. `appended`: keys
   // follow that are a little greater than `left`.

@@ -106,21 +106,21 @@ Status OwnLeaves<Keys>::ScanStep(const ScanRange& range, size_t most_witnesses, 
   const Key to = Keys::KeyFrom(range.to);
   Cut next = Keys::Start(from, to, range.reverse);
   if (position->has_value()) {
-    const Cut at = Keys::CutFrom((*position)->words);
+    const Cut at = Keys::CutFrom(FewOf((*position)->words));
     next = range.reverse ? std::min(next, at) : std::max(next, at);
   }
   position->reset();
   if (range.limit == 0 || to < from || Keys::IsPast(next, from, to, range.reverse)) return absl::OkStatus();
   const StatusOr<bool> more = ScanSome(from, to, range.reverse, range.limit, most_witnesses, result, &next);
   if (!more.ok()) return more.status();
-  if (*more) Keys::PutCut(next, &position->emplace().words);
+  if (*more) Keys::PutCut(next, FewOf(&position->emplace().words));
   return absl::OkStatus();
 }
 
 template <class Keys>
 ScanPosition OwnLeaves<Keys>::PositionBehind(const index::Key& key, bool reverse) {
   ScanPosition position;
-  Keys::PutCut(Keys::Behind(Keys::KeyFrom(key), reverse), &position.words);
+  Keys::PutCut(Keys::Behind(Keys::KeyFrom(key), reverse), FewOf(&position.words));
   return position;
 }
 
@@ -128,10 +128,10 @@ template <class Keys>
 bool OwnLeaves<Keys>::Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) const {
   constexpr size_t kLeavesPerStep = 16;
   ScanResult result;
-  Cut next = Keys::CutFrom(position->next);
+  Cut next = Keys::CutFrom(FewOf(position->next));
   const StatusOr<bool> more = ScanSome(Keys::kLeast, Keys::Greatest(), false, SIZE_MAX, kLeavesPerStep, &result, &next);
   for (const index::Entry& entry : result.entries) records->push_back(entry.record);
-  Keys::PutCut(next, &position->next);
+  Keys::PutCut(next, FewOf(&position->next));
   if (!more.ok()) records->push_back({});
   return more.value_or(false);
 }

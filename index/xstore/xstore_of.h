@@ -56,8 +56,7 @@ class XStoreOf final : public XStore, public RpcTarget {
     KeyWords<W> from = EncodeFrom<W>(range.from);
     KeyWords<W> to = EncodeTo<W>(range.to);
     if (position->has_value()) {
-      KeyWords<W> at;
-      std::copy_n((*position)->words.begin(), W, at.words.begin());
+      const KeyWords<W> at = WordsAt((*position)->words);
       if (range.reverse) {
         to = std::min(to, at);
       } else {
@@ -76,13 +75,12 @@ class XStoreOf final : public XStore, public RpcTarget {
   }
   bool Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) override {
     constexpr size_t kLeavesPerStep = 16;
-    KeyWords<W> from;
-    std::copy_n(position->next.begin(), W, from.words.begin());
+    const KeyWords<W> from = WordsAt(position->next);
     KeyWords<W> next;
     ScanResult result;
     const bool more = tree_->ScanForward(from, KeyWords<W>::Highest(), SIZE_MAX, kLeavesPerStep, &result, &next);
     for (const Entry& entry : result.entries) records->push_back(entry.record);
-    if (more) std::copy_n(next.words.begin(), W, position->next.begin());
+    if (more) position->next = PositionOf(next).words;
     return more;
   }
   Status BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) override {
@@ -120,8 +118,15 @@ class XStoreOf final : public XStore, public RpcTarget {
   }
   static ScanPosition PositionOf(const KeyWords<W>& words) {
     ScanPosition position;
+    position.words.resize(std::max(position.words.size(), size_t{W}));
     std::copy_n(words.words.begin(), W, position.words.begin());
     return position;
+  }
+  // A position from a peer may have fewer words.
+  static KeyWords<W> WordsAt(const PositionWords& words) {
+    KeyWords<W> at = KeyWords<W>::Lowest();
+    std::copy_n(words.begin(), std::min(words.size(), size_t{W}), at.words.begin());
+    return at;
   }
   void PutRefresh(rdma::WireWriter& writer, const Model<W>* model, const KeyWords<W>& key) const;
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "index/index.h"
 #include "index/key_wire.h"
 
 namespace gannet::index {
@@ -107,6 +108,23 @@ TEST(KeyWireTest, AKeyTakesTheBytesThatAreGiven) {
   bool valid = true;
   static_cast<void>(GetKey(reader, &valid));
   EXPECT_FALSE(valid);
+}
+
+// Positions of few and of many words, as of a message, compare by their words; missing ones are zeros.
+TEST(ScanPositionTest, ComparesWordByWord) {
+  const auto at = [](std::initializer_list<uint64_t> words) { return ScanPosition{PositionWords(words)}; };
+  EXPECT_EQ(ScanPosition{}.words.size(), kFewPositionWords);
+  EXPECT_EQ(ScanPosition{}, at({}));
+  EXPECT_EQ(at({1, 2}), at({1, 2, 0, 0}));
+  EXPECT_LT(at({1, 2}), at({1, 2, 0, 1}));
+  EXPECT_GT(at({1, 2, 1}), at({1, 2}));
+  EXPECT_LT(at({1, 2, 9, 9}), at({1, 3}));
+  EXPECT_GT(at({UINT64_MAX}), at({1, UINT64_MAX, 1}));
+  ScanPosition most;
+  most.words.assign(kMostPositionWords, 0);
+  EXPECT_EQ(most, ScanPosition{});
+  most.words.back() = 1;
+  EXPECT_GT(most, ScanPosition{});
 }
 
 }  // namespace

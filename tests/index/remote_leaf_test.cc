@@ -597,8 +597,8 @@ TEST(TaggedLeafTest, PositionsCompareLikeKeys) {
     }
     ScanPosition positions[2];
     for (int i = 0; i < 2; ++i) {
-      ByteKeys::PutCut(cuts[i], &positions[i].words);
-      EXPECT_EQ(ByteKeys::CutFrom(positions[i].words), cuts[i]);
+      ByteKeys::PutCut(cuts[i], FewOf(&positions[i].words));
+      EXPECT_EQ(ByteKeys::CutFrom(FewOf(positions[i].words)), cuts[i]);
     }
     EXPECT_EQ(positions[0] < positions[1], cuts[0] < cuts[1]);
     EXPECT_EQ(positions[0] == positions[1], cuts[0] == cuts[1]);

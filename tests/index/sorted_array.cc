@@ -18,7 +18,16 @@ std::function<void()> after_next_insert;  // set before the threads that insert 
 
 // The order of a key: words that compare like the keys, first word first. The last one is never 0, so no key has the
 // default position.
-using Order = std::array<uint64_t, 9>;
+using Order = std::array<uint64_t, kFewPositionWords>;
+
+ScanPosition PositionAt(const Order& order) {
+  return {PositionWords(order.begin(), order.end())};
+}
+Order OrderAt(const PositionWords& words) {
+  Order order{};
+  std::copy_n(words.begin(), order.size(), order.begin());
+  return order;
+}
 
 Order OrderOf(const Key& key) {
   Order order{};
@@ -109,14 +118,14 @@ class SortedArray final : public LocalIndex {
     const std::lock_guard lock(mutex_);
     Order from = OrderOf(range.from);
     Order to = OrderOf(range.to);
-    if (position->has_value() && range.reverse) to = std::min(to, (*position)->words);
-    if (position->has_value() && !range.reverse) from = std::max(from, (*position)->words);
+    if (position->has_value() && range.reverse) to = std::min(to, OrderAt((*position)->words));
+    if (position->has_value() && !range.reverse) from = std::max(from, OrderAt((*position)->words));
     position->reset();
     size_t left = range.limit;
     while (left > 0 && from <= to) {
       const size_t region = RegionOf(range.reverse ? to : from);
       if (most_witnesses-- == 0) {
-        *position = {range.reverse ? to : from};
+        *position = PositionAt(range.reverse ? to : from);
         break;
       }
       result->witnesses.push_back(WitnessOf(region));
@@ -132,7 +141,8 @@ class SortedArray final : public LocalIndex {
       }
       if (left == 0) {
         const Order last = OrderOf(result->entries.back().key.view());
-        if (range.reverse ? from < last : last < to) *position = {range.reverse ? PreviousOf(last) : NextOf(last)};
+        if (range.reverse ? from < last : last < to)
+          *position = PositionAt(range.reverse ? PreviousOf(last) : NextOf(last));
       } else if (range.reverse ? low == from : high == to) {
         break;
       } else {
@@ -142,16 +152,16 @@ class SortedArray final : public LocalIndex {
     return absl::OkStatus();
   }
   ScanPosition PositionBehind(const Key& key, bool reverse) const override {
-    return {reverse ? PreviousOf(OrderOf(key)) : NextOf(OrderOf(key))};
+    return PositionAt(reverse ? PreviousOf(OrderOf(key)) : NextOf(OrderOf(key)));
   }
 
   bool Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) override {
     const std::lock_guard lock(mutex_);
     constexpr size_t kStep = 64;
-    const size_t first = PlaceOf(NextOf(position->next));
+    const size_t first = PlaceOf(NextOf(OrderAt(position->next)));
     const size_t end = std::min(size_, first + kStep);
     for (size_t at = first; at < end; ++at) records->push_back(RecordAt(at));
-    if (first < end) position->next = OrderOf(KeyAt(end - 1).view());
+    if (first < end) position->next = PositionAt(OrderOf(KeyAt(end - 1).view())).words;
     return end < size_;
   }
 

@@ -149,7 +149,7 @@ Status Access::TakeScanned(const Table& table, rdma::NodeId node, rdma::WireRead
   const uint8_t flags = reader.GetU8();
   *more = (flags & kMoreRows) != 0;
   const size_t read_before = reads_.size();
-  const index::ScanPosition next = GetPosition(reader);
+  const index::ScanPosition next = GetPosition(reader, (flags & kLongPosition) != 0);
   const uint16_t witnesses = reader.GetU16();
   for (uint16_t i = 0; i < witnesses && reader.ok(); ++i) {
     const index::Witness witness = index::GetWitness(reader);

@@ -21,7 +21,8 @@ constexpr size_t kMostRows = 1024;
 // Most leaves that one answer passes, with rows or without. They leave room for the longest row.
 constexpr size_t kMostWitnesses = 2048;
 constexpr size_t kWitnessBytes = 16;
-static_assert(256 + kMostWitnesses * kWitnessBytes + ScannedRowBytes(index::kMaxKeyBytes, kMaxPayloadBytes) <=
+static_assert(256 + index::kMostPositionWords * sizeof(uint64_t) + kMostWitnesses * kWitnessBytes +
+                  ScannedRowBytes(index::kMaxKeyBytes, kMaxPayloadBytes) <=
               rdma::kMaxMessageBytes);
 // Number of prefetched misses that take the time of one dependent miss: 23 ns each, where a dependent one takes 80 ns
 // (XStore, OSDI'20, section 3: 43 million random reads per second on one core).
@@ -85,7 +86,8 @@ StatusOr<size_t> OwnerService::Scan(std::span<const std::byte> request, std::spa
 
   rdma::WireWriter writer(response);
   const std::span<std::byte> flags = writer.Reserve(1);
-  const std::span<std::byte> behind = writer.Reserve(sizeof(index::ScanPosition));
+  const bool is_long = table->options().max_key_bytes > index::kShortKeyBytes;
+  const std::span<std::byte> behind = writer.Reserve(PositionWordsIn(is_long) * sizeof(uint64_t));
   writer.PutU16(static_cast<uint16_t>(found.witnesses.size()));
   SeenWords words;
   for (const index::Witness& witness : found.witnesses) {
@@ -119,9 +121,10 @@ StatusOr<size_t> OwnerService::Scan(std::span<const std::byte> request, std::spa
   const bool more = position.has_value() && n < asked.range.limit;
   const bool confirmed = !more && !asked.position.has_value() && words.Hold();
   if (confirmed) Sometimes<"owner: all rows of an answer are of one moment">();
-  flags[0] = static_cast<std::byte>((more ? kMoreRows : 0) | (confirmed ? kConfirmedRows : 0));
+  flags[0] =
+      static_cast<std::byte>((more ? kMoreRows : 0) | (confirmed ? kConfirmedRows : 0) | (is_long ? kLongPosition : 0));
   rdma::WireWriter position_writer(behind);
-  PutPosition(position_writer, position.value_or(index::ScanPosition{}));
+  PutPosition(position_writer, position.value_or(index::ScanPosition{}), is_long);
   std::memcpy(count.data(), &n, sizeof n);
   return writer.Finish();
 }

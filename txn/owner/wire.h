@@ -23,13 +23,13 @@
 //   kTxnReadMany  request:  u16 n, n x (u16 table, key)
 //                 response: u8 confirmed, u16 m, the first m records, at least one: each u8 ReadOutcome, then as above;
 //                           if it is locked, only its u64 state
-//   kTxnScan      request:  u16 table, u8 flags (1: reverse, 2: it continues, 4: of a window), key from, key to; of a
-//                           window in their place its 4 ordered doubles (index/rectangle.h); u64 limit; if it
-//                           continues, the position in the previous answer
-//                 response: u8 flags (1: more, it ends before the range and the limit do; 2: confirmed), the position
-//                           behind what it has, u16 n, n x witness of what was passed, u32 n, n x ScannedRow; if there
-//                           is more, at least one of either. A position: 9 x u64, in the order of the keys
-//                           (index::ScanPosition)
+//   kTxnScan      request:  u16 table, u8 flags (1: reverse, 2: it continues, 4: of a window, 8: its position is
+//                           long), key from, key to; of a window in their place its 4 ordered doubles
+//                           (index/rectangle.h); u64 limit; if it continues, the position in the previous answer
+//                 response: u8 flags (1: more, it ends before the range and the limit do; 2: confirmed; 4: the position
+//                           is long), the position behind what it has, u16 n, n x witness of what was passed, u32 n,
+//                           n x ScannedRow; if there is more, at least one of either. A position: 9 x u64, a long one
+//                           129 x u64, in the order of the keys (index::ScanPosition)
 //
 // confirmed: all words of the answer held their values at one moment (seen_words.h).
 #pragma once
@@ -266,13 +266,20 @@ struct ScanRequest {
 
 inline constexpr uint8_t kMoreRows = 1;
 inline constexpr uint8_t kConfirmedRows = 2;
+inline constexpr uint8_t kLongPosition = 4;
 
-// All words are sent, although an index may use only some of them.
-inline void PutPosition(rdma::WireWriter& writer, const index::ScanPosition& position) {
-  for (const uint64_t word : position.words) writer.PutU64(word);
+// Words of a position in a message; `is_long` if the table's keys may be longer than kShortKeyBytes.
+constexpr size_t PositionWordsIn(bool is_long) {
+  return is_long ? index::kMostPositionWords : index::kFewPositionWords;
 }
-inline index::ScanPosition GetPosition(rdma::WireReader& reader) {
+// All of these words are sent, although an index may use only some of them. `position` has no more.
+inline void PutPosition(rdma::WireWriter& writer, const index::ScanPosition& position, bool is_long) {
+  for (const uint64_t word : position.words) writer.PutU64(word);
+  for (size_t i = position.words.size(); i < PositionWordsIn(is_long); ++i) writer.PutU64(0);
+}
+inline index::ScanPosition GetPosition(rdma::WireReader& reader, bool is_long) {
   index::ScanPosition position;
+  position.words.resize(PositionWordsIn(is_long));
   for (uint64_t& word : position.words) word = reader.GetU64();
   return position;
 }
@@ -293,8 +300,9 @@ constexpr size_t ScannedRowBytes(size_t key_bytes, size_t payload_bytes) {
 
 inline void Put(rdma::WireWriter& writer, const ScanRequest& request) {
   writer.PutU16(request.table);
-  writer.PutU8(
-      static_cast<uint8_t>((request.range.reverse ? 1 : 0) | (request.position ? 2 : 0) | (request.window ? 4 : 0)));
+  const bool is_long = request.position && request.position->words.size() > index::kFewPositionWords;
+  writer.PutU8(static_cast<uint8_t>((request.range.reverse ? 1 : 0) | (request.position ? 2 : 0) |
+                                    (request.window ? 4 : 0) | (is_long ? 8 : 0)));
   if (request.window) {
     for (const double edge :
          {request.window->min_x, request.window->min_y, request.window->max_x, request.window->max_y}) {
@@ -305,7 +313,7 @@ inline void Put(rdma::WireWriter& writer, const ScanRequest& request) {
     index::PutKey(writer, request.range.to);
   }
   writer.PutU64(request.range.limit);
-  if (request.position) PutPosition(writer, *request.position);
+  if (request.position) PutPosition(writer, *request.position, is_long);
 }
 inline bool Get(rdma::WireReader& reader, ScanRequest* request) {
   bool from_valid = true;
@@ -323,7 +331,7 @@ inline bool Get(rdma::WireReader& reader, ScanRequest* request) {
     request->range.to = index::GetKey(reader, &to_valid);
   }
   request->range.limit = reader.GetU64();
-  if ((flags & 2) != 0) request->position = GetPosition(reader);
+  if ((flags & 2) != 0) request->position = GetPosition(reader, (flags & 8) != 0);
   return from_valid && to_valid && reader.ok();
 }
 
