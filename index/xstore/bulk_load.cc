@@ -90,9 +90,6 @@ void Tree<W>::BuildInnerLevels(std::span<const Leaf<W>> leaves, double fill) {
 }
 
 #define GANNET_INSTANTIATE(W) template Status Tree<W>::BulkLoad(Context&, std::span<const LoadEntry>, double);
-GANNET_INSTANTIATE(1)
-GANNET_INSTANTIATE(3)
-GANNET_INSTANTIATE(5)
-GANNET_INSTANTIATE(9)
+GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
 
 }  // namespace gannet::index::xstore

@@ -77,9 +77,6 @@ Status Tree<W>::CheckLeaf(Leaf<W> leaf, const Words& low, const Words& high) con
 }
 
 #define GANNET_INSTANTIATE(W) template Status Tree<W>::CheckStructure();
-GANNET_INSTANTIATE(1)
-GANNET_INSTANTIATE(3)
-GANNET_INSTANTIATE(5)
-GANNET_INSTANTIATE(9)
+GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
 
 }  // namespace gannet::index::xstore

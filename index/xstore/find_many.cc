@@ -71,9 +71,6 @@ void Tree<W>::FindGroup(std::span<const Words> keys, std::span<FindResult> resul
 }
 
 #define GANNET_INSTANTIATE(W) template void Tree<W>::FindMany(std::span<const Key>, std::span<FindResult>);
-GANNET_INSTANTIATE(1)
-GANNET_INSTANTIATE(3)
-GANNET_INSTANTIATE(5)
-GANNET_INSTANTIATE(9)
+GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
 
 }  // namespace gannet::index::xstore

@@ -125,9 +125,6 @@ Status Tree<W>::Replace(const Words& key, rdma::GlobalAddress from, rdma::Global
                                             Leaf<W>);                                                               \
   template StatusOr<Change> Tree<W>::Remove(Context&, const Words&, rdma::GlobalAddress, Leaf<W>);                  \
   template Status Tree<W>::Replace(const Words&, rdma::GlobalAddress, rdma::GlobalAddress);
-GANNET_INSTANTIATE(1)
-GANNET_INSTANTIATE(3)
-GANNET_INSTANTIATE(5)
-GANNET_INSTANTIATE(9)
+GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
 
 }  // namespace gannet::index::xstore

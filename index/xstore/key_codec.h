@@ -15,6 +15,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
@@ -22,7 +23,18 @@
 #include "base/status.h"
 #include "index/key.h"
 
+// The widths that an index may have, in words of a key, ascending: it takes the least one that is enough. The code of
+// the tree, the models and the client is compiled for each of them.
+#define GANNET_XSTORE_WIDTHS(Each) Each(1) Each(3) Each(5) Each(9)
+
 namespace gannet::index::xstore {
+
+#define GANNET_WIDTH(W) W,
+inline constexpr int kWidths[] = {GANNET_XSTORE_WIDTHS(GANNET_WIDTH)};
+#undef GANNET_WIDTH
+// The place of W among them.
+template <int W>
+inline constexpr size_t kNumberOfWidth = std::find(std::begin(kWidths), std::end(kWidths), W) - std::begin(kWidths);
 
 template <int W>
 struct KeyWords {
@@ -76,13 +88,16 @@ constexpr size_t CapacityOf(int words) {
   return static_cast<size_t>(words) * 8 - 1;
 }
 
-// Returns body.operator()<W>() for the number of words that the keys of an index take.
-template <class Body>
+// Returns body.operator()<W>() for the number of words that the keys of an index take. `Number`: the least width that
+// it may be.
+template <size_t Number = 0, class Body>
 auto WithWordsOf(KeyKind kind, size_t max_key_bytes, const Body& body) {
-  if (kind == KeyKind::kInteger || max_key_bytes <= CapacityOf(1)) return body.template operator()<1>();
-  if (max_key_bytes <= CapacityOf(3)) return body.template operator()<3>();
-  if (max_key_bytes <= CapacityOf(5)) return body.template operator()<5>();
-  return body.template operator()<9>();
+  if constexpr (Number + 1 < std::size(kWidths)) {
+    if (kind != KeyKind::kInteger && max_key_bytes > CapacityOf(kWidths[Number])) {
+      return WithWordsOf<Number + 1>(kind, max_key_bytes, body);
+    }
+  }
+  return body.template operator()<kWidths[Number]>();
 }
 
 inline uint64_t FromBigEndian(uint64_t word) {

@@ -51,10 +51,12 @@ class LeafHint {
     return slots_;
   }
   static Table& SimulatedSlots(Runtime* runtime) {
-    std::shared_ptr<void>& local = runtime->Local(kLeafHintSlot + W);
+    std::shared_ptr<void>& local = runtime->Local(kLeafHintSlot + kNumberOfWidth<W>);
     if (local == nullptr) local = std::make_shared<Table>();
     return *static_cast<Table*>(local.get());
   }
+  static_assert(kLeafHintSlot + std::size(kWidths) <= kNumLocalSlots);
+
   static inline thread_local Table slots_;
 };
 

@@ -85,9 +85,6 @@ void Tree<W>::ScanRecords(const Words& from, const Words& to, bool reverse, size
   template bool Tree<W>::ScanForward(const Words&, const Words&, size_t, size_t, ScanResult*, Words*) const; \
   template bool Tree<W>::ScanReverse(const Words&, const Words&, size_t, size_t, ScanResult*, Words*) const; \
   template void Tree<W>::ScanRecords(const Words&, const Words&, bool, size_t, LocalIndex::TakeRecords) const;
-GANNET_INSTANTIATE(1)
-GANNET_INSTANTIATE(3)
-GANNET_INSTANTIATE(5)
-GANNET_INSTANTIATE(9)
+GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
 
 }  // namespace gannet::index::xstore

@@ -238,9 +238,6 @@ bool Tree<W>::SplitNode(Node* parent, uint64_t parent_version, int index_in_pare
 
 #define GANNET_INSTANTIATE(W) \
   template StatusOr<Change> Tree<W>::SplitAndInsert(Context&, const Words&, uint64_t, rdma::GlobalAddress*);
-GANNET_INSTANTIATE(1)
-GANNET_INSTANTIATE(3)
-GANNET_INSTANTIATE(5)
-GANNET_INSTANTIATE(9)
+GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
 
 }  // namespace gannet::index::xstore

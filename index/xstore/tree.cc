@@ -213,9 +213,6 @@ Statistics Tree<W>::statistics() {
 #define GANNET_INSTANTIATE_FOR(W, Content)                                                             \
   template bool Tree<W>::TrySnapshot(Leaf<W>, const Words&, const Words&, SnapshotOf<Content>*) const; \
   template Leaf<W> Tree<W>::Look(const Words&, const Words&, const Words&, SnapshotOf<Content>*) const;
-GANNET_INSTANTIATE(1)
-GANNET_INSTANTIATE(3)
-GANNET_INSTANTIATE(5)
-GANNET_INSTANTIATE(9)
+GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
 
 }  // namespace gannet::index::xstore

@@ -210,9 +210,6 @@ void Tree<W>::CollapseRoot(Context& context) {
   template void Tree<W>::NoteEmpty(Context&, const Words&); \
   template void Tree<W>::UnlinkEmptyLeaves(Context&);       \
   template void Tree<W>::UnlinkInQuiet();
-GANNET_INSTANTIATE(1)
-GANNET_INSTANTIATE(3)
-GANNET_INSTANTIATE(5)
-GANNET_INSTANTIATE(9)
+GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
 
 }  // namespace gannet::index::xstore

@@ -183,9 +183,6 @@ ReadEstimate RemoteOf<W>::Estimate(const ScanRange& range) const {
   template ReadEstimate RemoteOf<W>::EstimateLookup(const Words&) const;   \
   template ReadEstimate RemoteOf<W>::Estimate(std::span<const Key>) const; \
   template ReadEstimate RemoteOf<W>::Estimate(const ScanRange&) const;
-GANNET_INSTANTIATE(1)
-GANNET_INSTANTIATE(3)
-GANNET_INSTANTIATE(5)
-GANNET_INSTANTIATE(9)
+GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
 
 }  // namespace gannet::index::xstore

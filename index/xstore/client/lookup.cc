@@ -444,9 +444,7 @@ void Lookup<W>::LookAtConfirmation() {
   stage_ = Stage::kSibling;  // which READs this leaf again
 }
 
-template class Lookup<1>;
-template class Lookup<3>;
-template class Lookup<5>;
-template class Lookup<9>;
+#define GANNET_INSTANTIATE(W) template class Lookup<W>;
+GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
 
 }  // namespace gannet::index::xstore

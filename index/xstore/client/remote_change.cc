@@ -36,9 +36,6 @@ coro::Task<StatusOr<Change>> RemoteOf<W>::CallChange(rdma::MethodId method, Word
 #define GANNET_INSTANTIATE(W)                                                          \
   template coro::Task<StatusOr<Change>> RemoteOf<W>::Insert(Key, rdma::GlobalAddress); \
   template coro::Task<StatusOr<Change>> RemoteOf<W>::Remove(Key, rdma::GlobalAddress);
-GANNET_INSTANTIATE(1)
-GANNET_INSTANTIATE(3)
-GANNET_INSTANTIATE(5)
-GANNET_INSTANTIATE(9)
+GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
 
 }  // namespace gannet::index::xstore

@@ -263,9 +263,6 @@ ClientStatistics RemoteOf<W>::statistics() const {
   template Status RemoteOf<W>::AcceptModel(rdma::WireReader&, uint64_t);                          \
   template PositionHint RemoteOf<W>::HintFor(const Words&) const;                                 \
   template ClientStatistics RemoteOf<W>::statistics() const;
-GANNET_INSTANTIATE(1)
-GANNET_INSTANTIATE(3)
-GANNET_INSTANTIATE(5)
-GANNET_INSTANTIATE(9)
+GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
 
 }  // namespace gannet::index::xstore

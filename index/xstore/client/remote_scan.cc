@@ -366,9 +366,6 @@ Status RemoteOf<W>::ReadScanResponse(rdma::WireReader& reader, ScanState& state)
 }
 
 #define GANNET_INSTANTIATE(W) template coro::Task<Status> RemoteOf<W>::Scan(ScanRange, ScanResult*);
-GANNET_INSTANTIATE(1)
-GANNET_INSTANTIATE(3)
-GANNET_INSTANTIATE(5)
-GANNET_INSTANTIATE(9)
+GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
 
 }  // namespace gannet::index::xstore

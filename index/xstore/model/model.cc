@@ -199,9 +199,7 @@ SubModelLine Model<W>::LineOf(uint32_t sub_model) const {
   return line;
 }
 
-template class Model<1>;
-template class Model<3>;
-template class Model<5>;
-template class Model<9>;
+#define GANNET_INSTANTIATE(W) template class Model<W>;
+GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
 
 }  // namespace gannet::index::xstore

@@ -159,9 +159,7 @@ void ModelOwner<W>::UpdateStatistics(uint64_t retrainings) {
   statistics_.mean_range = model_->mean_range();
 }
 
-template class ModelOwner<1>;
-template class ModelOwner<3>;
-template class ModelOwner<5>;
-template class ModelOwner<9>;
+#define GANNET_INSTANTIATE(W) template class ModelOwner<W>;
+GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
 
 }  // namespace gannet::index::xstore

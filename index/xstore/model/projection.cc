@@ -45,10 +45,8 @@ Projection Projection::Learner<W>::Learn() const {
   return packed;
 }
 
-template class Projection::Learner<1>;
-template class Projection::Learner<3>;
-template class Projection::Learner<5>;
-template class Projection::Learner<9>;
+#define GANNET_INSTANTIATE(W) template class Projection::Learner<W>;
+GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
 
 void Projection::Encode(rdma::WireWriter& writer) const {
   writer.PutU8(static_cast<uint8_t>(digits_));

@@ -132,10 +132,8 @@ Status XStoreOf<W>::ServeScan(rdma::WireReader& request, rdma::WireWriter& respo
   return absl::OkStatus();
 }
 
-template class XStoreOf<1>;
-template class XStoreOf<3>;
-template class XStoreOf<5>;
-template class XStoreOf<9>;
+#define GANNET_INSTANTIATE(W) template class XStoreOf<W>;
+GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
 
 }  // namespace xstore
 
