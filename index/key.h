@@ -23,8 +23,8 @@
 namespace gannet::index {
 
 inline constexpr size_t kMaxKeyBytes = 1024;
-// Keys of at most this many bytes are kept in place, without memory of their own. Kinds of index that copy keys into
-// their nodes take no longer ones.
+// Keys of at most this many bytes are kept in place, without memory of their own. Some kinds of index take no longer
+// ones.
 inline constexpr size_t kShortKeyBytes = 64;
 // `size` of an integer key.
 inline constexpr size_t kIntegerKeyBytes = 8;

@@ -6,8 +6,11 @@
 //
 //   "ab"   W = 1   | 'a' 'b'  0   0   0   0   0   2 |
 //
+// From nine words on the length has the last word for itself: the keys have at most 8 * (W - 1) bytes.
+//
 // So a prefix sorts before longer keys, even if these continue with zero bytes. No byte key is all ones, because no
-// length is 255; integers use the whole range. Fences are inclusive at both ends, so no value has to mean "infinity".
+// length is 255 or fills a word; integers use the whole range. Fences are inclusive at both ends, so no value has to
+// mean "infinity".
 #pragma once
 
 #include <algorithm>
@@ -25,7 +28,7 @@
 
 // The widths that an index may have, in words of a key, ascending: it takes the least one that is enough. The code of
 // the tree, the models and the client is compiled for each of them.
-#define GANNET_XSTORE_WIDTHS(Each) Each(1) Each(3) Each(5) Each(9)
+#define GANNET_XSTORE_WIDTHS(Each) Each(1) Each(3) Each(5) Each(9) Each(33) Each(129)
 
 namespace gannet::index::xstore {
 
@@ -83,10 +86,15 @@ KeyWords<W> FenceBetween(KeyKind kind, const KeyWords<W>& a, const KeyWords<W>& 
   return a;
 }
 
+// The length of a byte key has the last one of at least so many words for itself.
+inline constexpr int kLeastWordsWithLength = 9;
+
 // Longest byte key that W words hold.
 constexpr size_t CapacityOf(int words) {
-  return static_cast<size_t>(words) * 8 - 1;
+  const auto all = static_cast<size_t>(words) * 8;
+  return words >= kLeastWordsWithLength ? all - 8 : all - 1;
 }
+static_assert(CapacityOf(9) == kShortKeyBytes && CapacityOf(*std::rbegin(kWidths)) == kMaxKeyBytes);
 
 // Returns body.operator()<W>() for the number of words that the keys of an index take. `Number`: the least width that
 // it may be.
@@ -104,15 +112,26 @@ inline uint64_t FromBigEndian(uint64_t word) {
   return __builtin_bswap64(word);
 }
 
-// `bytes` may not be longer than CapacityOf(W).
+// The words of a key have its bytes, and zeros: makes them its encoding.
+template <int W>
+void SetLength(size_t size, KeyWords<W>* key) {
+  if constexpr (W >= kLeastWordsWithLength) {
+    const size_t words = std::min<size_t>((size + 7) / 8, W - 1);
+    for (size_t i = 0; i < words; ++i) key->words[i] = FromBigEndian(key->words[i]);
+    key->words[W - 1] = size;
+  } else {
+    for (uint64_t& word : key->words) word = FromBigEndian(word);
+    key->words[W - 1] |= size;
+  }
+}
+
+// Cuts what is longer than CapacityOf(W).
 template <int W>
 KeyWords<W> EncodeBytes(std::string_view bytes) {
-  alignas(8) char buffer[W * 8] = {};
-  std::memcpy(buffer, bytes.data(), bytes.size());
-  buffer[W * 8 - 1] = static_cast<char>(bytes.size());
-  KeyWords<W> key;
-  std::memcpy(key.words.data(), buffer, sizeof buffer);
-  for (uint64_t& word : key.words) word = FromBigEndian(word);
+  const size_t size = std::min(bytes.size(), CapacityOf(W));
+  KeyWords<W> key{};
+  std::memcpy(key.words.data(), bytes.data(), size);
+  SetLength(size, &key);
   return key;
 }
 
@@ -145,15 +164,13 @@ void Decode(const KeyWords<W>& key, KeyKind kind, OwnedKey* out) {
     *out = Key(key.words[0]);
     return;
   }
-  char buffer[W * 8];
-  for (int i = 0; i < W; ++i) {
-    const uint64_t word = FromBigEndian(key.words[i]);
-    std::memcpy(buffer + i * 8, &word, sizeof word);
-  }
   // The length was written by Encode or came from a peer, so it is limited to what fits.
-  const size_t size =
-      std::min({static_cast<size_t>(static_cast<uint8_t>(buffer[W * 8 - 1])), CapacityOf(W), kShortKeyBytes});
-  *out = Key(std::string_view(buffer, size));
+  const uint64_t length = W >= kLeastWordsWithLength ? key.words[W - 1] : key.words[W - 1] & 0xff;
+  const auto size = static_cast<size_t>(std::min<uint64_t>(length, CapacityOf(W)));
+  const size_t words = W >= kLeastWordsWithLength ? std::min<size_t>((size + 7) / 8, W - 1) : W;
+  std::array<uint64_t, W> bytes;
+  for (size_t i = 0; i < words; ++i) bytes[i] = FromBigEndian(key.words[i]);
+  *out = Key(std::string_view(reinterpret_cast<const char*>(bytes.data()), size));
 }
 
 // True if words from a peer are the encoding of a key.

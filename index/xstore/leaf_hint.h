@@ -34,7 +34,8 @@ class LeafHint {
   }
 
  private:
-  static constexpr int kBits = W == 1 ? 8 : 5;
+  // A slot of the longest keys takes 2 KiB.
+  static constexpr int kBits = W == 1 ? 8 : W <= 9 ? 5 : 2;
   struct Slot {
     uint64_t tree = 0;  // numbers start at 1
     std::byte* leaf = nullptr;

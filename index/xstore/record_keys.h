@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -16,24 +15,18 @@
 
 namespace gannet::index::xstore {
 
-// Longest byte key in an index of W words.
-template <int W>
-inline constexpr size_t kLongestKey = std::min(CapacityOf(W), kShortKeyBytes);
 // Bytes from the start of a record that hold its key.
 template <int W>
-inline constexpr size_t kKeyReadBytes = HeaderReadBytes(kLongestKey<W>);
+inline constexpr size_t kKeyReadBytes = HeaderReadBytes(CapacityOf(W));
 
 // The words of the key of a record, in the owner's memory or in the buffer of a READ of kKeyReadBytes<W>. What is no
 // key of W words is cut.
 template <int W>
 KeyWords<W> WordsOfRecord(const std::byte* record) {
-  alignas(kWordBytes) std::array<std::byte, W * kWordBytes> bytes{};
-  const size_t size = std::min<size_t>(LoadMeta(record).key_bytes, kLongestKey<W>);
-  rdma::CopyOut(record, kKeyDataOffset, std::span(bytes).first(size));
-  bytes.back() = static_cast<std::byte>(size);
-  KeyWords<W> key;
-  std::memcpy(key.words.data(), bytes.data(), bytes.size());
-  for (uint64_t& word : key.words) word = FromBigEndian(word);
+  KeyWords<W> key{};
+  const size_t size = std::min<size_t>(LoadMeta(record).key_bytes, CapacityOf(W));
+  rdma::CopyOut(record, kKeyDataOffset, std::as_writable_bytes(std::span(key.words)).first(size));
+  SetLength(size, &key);
   return key;
 }
 
@@ -51,8 +44,12 @@ class RecordKeys {
   }
   template <int W>
   void PrefetchFor(remote::TaggedEntry entry) const {
+    // A CPU has about twelve loads from memory under way, and fetches the rest of what is read in sequence by itself.
+    constexpr size_t kMostLines = 4;
     const std::byte* const record = memory_.data() + entry.offset();
-    for (size_t line = 0; line < kKeyReadBytes<W> / kLineBytes; ++line) Prefetch(record + line * kLineBytes);
+    for (size_t line = 0; line < std::min(kKeyReadBytes<W> / kLineBytes, kMostLines); ++line) {
+      Prefetch(record + line * kLineBytes);
+    }
   }
   // True if there is a record with this key at an address that a peer has sent.
   template <int W>

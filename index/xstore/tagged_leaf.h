@@ -2,7 +2,7 @@
 //
 //   line 0    | state   | meta | low ...             |     low, high: W words each, as in an inline leaf
 //   ...       | version | ... low | high ...         |
-//   lines ..  | version | entries                    |     as many as fill the lines: 44 for W = 9, in 9 lines
+//   lines ..  | version | entries                    |     as many as fill the lines: 44 for W = 9, 42 for 129
 //
 //   meta      | right (32) | incarnation (16) | last (8) | count (8) |
 //   entry     | tag 16 | offset 48 |: of the record in the owner's memory. The tag is part of the key's hash
@@ -11,7 +11,7 @@
 // An entry has the form of remote::TaggedEntry. The rest of that leaf serves clients that change it by verbs: the
 // lines' versions in line 0, which makes that line the commit point, and a second copy of the high fence. Here only the
 // owner's CPU changes leaves. So all lines have one version, as in any versioned object, and the fences are words that
-// the inner nodes and the models use, too. That takes 9 lines for the longest keys in place of 11.
+// the inner nodes and the models use, too. That takes 9 lines for keys of 64 bytes in place of 11.
 //
 // Keys by records. A reader that loads an entry from a leaf, be it in the middle of a change, may read the key of its
 // record:
@@ -54,6 +54,7 @@ constexpr int TaggedSlots() {
 template <int W>
 using TaggedLayout = LeafLayoutOf<W, TaggedSlots<W>(), 1>;
 static_assert(TaggedLayout<9>::kSlots == 44 && TaggedLayout<9>::kLines == 9);
+static_assert(TaggedLayout<129>::kSlots == 42 && TaggedLayout<129>::kLines == 43);
 
 // The tag of a key. It has no secret seed: keys of one tag that someone has chosen cost him reads of at most as many
 // records as a leaf has entries.

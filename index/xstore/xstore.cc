@@ -18,7 +18,7 @@ StatusOr<std::unique_ptr<XStore>> CreateOf(IndexService* service, const XStoreOp
 }  // namespace xstore
 
 StatusOr<std::unique_ptr<XStore>> XStore::Create(IndexService* service, IndexId id, const XStoreOptions& options) {
-  GANNET_RETURN_IF_ERROR(CheckMaxKeyBytes(options.max_key_bytes, kShortKeyBytes));
+  GANNET_RETURN_IF_ERROR(CheckMaxKeyBytes(options.max_key_bytes, kMaxKeyBytes));
   if (options.keys_per_sub_model < 1) return absl::InvalidArgumentError("keys_per_sub_model must be at least 1");
   if (options.trainers < 1 || options.trainers > kMostXStoreTrainers) {
     return absl::InvalidArgumentError(

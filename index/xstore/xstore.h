@@ -33,7 +33,7 @@ inline constexpr size_t kMostInlineKeyBytes = 39;
 
 struct XStoreOptions {
   KeyKind key_kind = KeyKind::kInteger;
-  size_t max_key_bytes = kIntegerKeyBytes;  // of byte keys; at most kShortKeyBytes
+  size_t max_key_bytes = kIntegerKeyBytes;  // of byte keys; at most kMaxKeyBytes
   // The model is trained again with twice (half) the sub-models when the average number of keys per sub-model rises
   // above this (falls below a quarter of it): the paper's model expansion.
   uint32_t keys_per_sub_model = 200;

@@ -1,5 +1,5 @@
 // XStore passes the common suite in each of its three cache modes, and with byte keys that its leaves have themselves
-// (up to 39 bytes) or leave in the records (longer ones, as the suite's own).
+// (up to 39 bytes) or leave in the records (longer ones, as the suite's own), which may share a long start.
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -55,6 +55,28 @@ IndexCase ShortKeys() {
   return {factory, KeyKind::kBytes};
 }
 
+// Most keys share their first 990 bytes; the others are those of the suite, of every length.
+OwnedKey LongKey(uint64_t n) {
+  if (n % 3 == 1 || n == 0 || n == UINT64_MAX) return TestKey(KeyKind::kBytes, n, kMaxKeyBytes);
+  std::string bytes(990, 's');
+  absl::StrAppend(&bytes, n);
+  bytes.append(n % 7, '\0');
+  return OwnedKey(Key(std::string_view(bytes)));
+}
+
+IndexCase LongKeys(const char* name, const XCacheOptions& cache) {
+  IndexFactory factory = Factory(name, cache);
+  factory.max_key_bytes = kMaxKeyBytes;
+  factory.key = LongKey;
+  return {factory, KeyKind::kBytes};
+}
+
+IndexCase LongerKeys() {
+  IndexFactory factory = Factory("xstore_256", {});
+  factory.max_key_bytes = 256;
+  return {factory, KeyKind::kBytes};
+}
+
 INSTANTIATE_TEST_SUITE_P(XStoreShort, IndexSuite, testing::Values(ShortKeys()), CaseName);
 INSTANTIATE_TEST_SUITE_P(XStore, IndexSuite, testing::ValuesIn(AllCases(Factory("xstore", {}))), CaseName);
 INSTANTIATE_TEST_SUITE_P(XStoreModelOnly, IndexSuite,
@@ -62,6 +84,13 @@ INSTANTIATE_TEST_SUITE_P(XStoreModelOnly, IndexSuite,
                          CaseName);
 INSTANTIATE_TEST_SUITE_P(XStoreTopOnly, IndexSuite,
                          testing::ValuesIn(AllCases(Factory("xstore_top_only", {.mode = XCacheMode::kTopOnly}))),
+                         CaseName);
+INSTANTIATE_TEST_SUITE_P(XStoreLonger, IndexSuite, testing::Values(LongerKeys()), CaseName);
+INSTANTIATE_TEST_SUITE_P(XStoreLong, IndexSuite,
+                         testing::Values(LongKeys("xstore_long", {}),
+                                         LongKeys("xstore_long_model_only", {.mode = XCacheMode::kModelOnly}),
+                                         LongKeys("xstore_long_top_only", {.mode = XCacheMode::kTopOnly}),
+                                         LongKeys("xstore_long_by_call", {.by_call = true})),
                          CaseName);
 // A cache with room for the tables of only a few sub-models.
 INSTANTIATE_TEST_SUITE_P(XStoreSmallCache, IndexSuite,

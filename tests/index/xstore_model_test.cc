@@ -86,6 +86,79 @@ TEST(XStoreProjection, SurvivesTheWire) {
   }
 }
 
+// Long keys: texts that are the same in all of them are between bytes that differ.
+template <int W>
+void CheckLongProjection() {
+  SCOPED_TRACE(W);
+  Random random(static_cast<uint64_t>(W));
+  const size_t shared = CapacityOf(W) / 2 - 20;
+  for (int round = 0; round < 40; ++round) {
+    Projection::Learner<W> learner;
+    const auto random_key = [&] {
+      std::string bytes(shared - random.Below(2) * static_cast<size_t>(round % 3 == 0), 's');
+      bytes.push_back(static_cast<char>('a' + random.Below(3)));
+      bytes.append(shared, 't');
+      bytes += std::to_string(100'000 + random.Below(5000));
+      return bytes;
+    };
+    for (int i = 0; i < 500; ++i) learner.Add(EncodeBytes<W>(random_key()));
+    const Projection projection = learner.Learn();
+    std::vector<KeyWords<W>> keys = {KeyWords<W>::Lowest(), KeyWords<W>::Highest()};
+    for (int i = 0; i < 500; ++i) {
+      std::string bytes = random_key();
+      if (random.OneIn(3)) bytes[random.Below(bytes.size())] = static_cast<char>(random.Below(256));
+      if (random.OneIn(9)) bytes.resize(random.Below(bytes.size()));
+      keys.push_back(EncodeBytes<W>(bytes));
+    }
+    std::sort(keys.begin(), keys.end());
+    std::set<uint64_t> numbers;
+    for (size_t i = 1; i < keys.size(); ++i) {
+      ASSERT_LE(projection(keys[i - 1]), projection(keys[i]));
+      numbers.insert(projection(keys[i]));
+    }
+    EXPECT_GT(numbers.size(), 200u) << "of 500 keys, a third of which are changed";
+
+    std::vector<std::byte> buffer(4000);
+    rdma::WireWriter writer(buffer);
+    projection.Encode(writer);
+    rdma::WireReader reader(writer.written());
+    const StatusOr<Projection> copy = Projection::Decode(reader, W);
+    ASSERT_TRUE(copy.ok()) << copy.status();
+    ASSERT_TRUE(reader.Finish().ok());
+    for (const KeyWords<W>& key : keys) ASSERT_EQ((*copy)(key), projection(key));
+    // Of keys with fewer words.
+    for (const int words : {1, 9, static_cast<int>(shared / 8)}) {
+      rdma::WireReader again(writer.written());
+      EXPECT_FALSE(Projection::Decode(again, words).ok()) << words;
+    }
+  }
+  EXPECT_EQ(Projection::Learner<W>().Learn()(KeyWords<W>::Highest()), 0u) << "no keys";
+}
+
+TEST(XStoreProjection, OfLongKeysSkipsWhatTheyShare) {
+  CheckLongProjection<33>();
+  CheckLongProjection<129>();
+}
+
+// Whatever a peer sends, no more is read than a key has, and nothing is computed that has no meaning.
+TEST(XStoreProjection, OfAPeerIsChecked) {
+  Random random(6);
+  int taken = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::vector<std::byte> bytes(1 + random.Below(300));
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.OneIn(2) ? random.Below(4) : random.Below(256));
+    bytes[0] = static_cast<std::byte>((random.OneIn(4) ? 0 : 0x80) | random.Below(12));
+    rdma::WireReader reader(bytes);
+    const StatusOr<Projection> decoded = Projection::Decode(reader, 33);
+    if (!decoded.ok()) continue;
+    ++taken;
+    KeyWords<33> key;
+    for (uint64_t& word : key.words) word = random();
+    static_cast<void>((*decoded)(key));
+  }
+  EXPECT_GT(taken, 10);
+}
+
 class XStoreModelTest : public testing::Test {
  protected:
   XStoreModelTest() {

@@ -94,10 +94,9 @@ void CheckWidth() {
 }
 
 TEST(XStoreNodeTest, SearchesFindTheChild) {
-  CheckWidth<1>();
-  CheckWidth<3>();
-  CheckWidth<5>();
-  CheckWidth<9>();
+#define GANNET_CHECK_WIDTH(W) CheckWidth<W>();
+  GANNET_XSTORE_WIDTHS(GANNET_CHECK_WIDTH)
+#undef GANNET_CHECK_WIDTH
 }
 
 }  // namespace

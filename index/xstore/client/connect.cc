@@ -17,7 +17,7 @@ void CopyCache(const xstore::CachedModel& from, xstore::CachedModel* to) {
 
 StatusOr<std::unique_ptr<RemoteIndex>> ConnectXStore(rdma::Channel* channel, rdma::NodeId owner, IndexId id,
                                                      const XStoreOptions& index, const XCacheOptions& options) {
-  GANNET_RETURN_IF_ERROR(CheckMaxKeyBytes(index.max_key_bytes, kShortKeyBytes));
+  GANNET_RETURN_IF_ERROR(CheckMaxKeyBytes(index.max_key_bytes, kMaxKeyBytes));
   return xstore::WithWordsOf(index.key_kind, index.max_key_bytes, [&]<int W>() -> std::unique_ptr<RemoteIndex> {
     return std::make_unique<xstore::RemoteOf<W>>(channel, owner, id, index.key_kind, options);
   });

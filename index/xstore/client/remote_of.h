@@ -46,8 +46,9 @@ class RemoteOf final : public RemoteIndex {
   ClientStatistics statistics() const override;
 
  private:
-  static constexpr size_t kGroup = 16;      // lookups that share a doorbell
-  static constexpr size_t kScanBatch = 32;  // leaves of one batch of a scan
+  static constexpr size_t kGroup = 16;  // lookups that share a doorbell
+  // Leaves of one batch of a scan. Each slot takes room for its key, too: 2.2 KiB of the longest ones.
+  static constexpr size_t kScanBatch = W <= 9 ? 32 : 8;
 
   // Buffers of one call, reused.
   struct Session {

@@ -44,7 +44,7 @@ class TopModel {
 
   uint32_t sub_models() const { return sub_models_; }
   size_t segments() const { return segments_.size(); }
-  size_t bytes() const { return segments_.size() * sizeof(Segment) + sizeof(Projection); }
+  size_t bytes() const { return segments_.size() * sizeof(Segment) + sizeof(Projection) + projection_.heap_bytes(); }
 
   void Encode(rdma::WireWriter& writer) const;
   static StatusOr<TopModel> Decode(rdma::WireReader& reader, int words);

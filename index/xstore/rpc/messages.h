@@ -17,8 +17,10 @@
 //             entries (4; 0: too many for a message), 8 each
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
+#include "base/cache_line.h"
 #include "index/change_wire.h"
 #include "index/index.h"
 #include "index/xstore/key_codec.h"
@@ -34,8 +36,9 @@ inline constexpr rdma::MethodId kScan = kXStoreMethods + 4;
 
 inline constexpr size_t kMaxKeysPerFind = 32;
 inline constexpr uint32_t kMaxRefreshEntries = 2048;  // 16 KiB
-// Limits of one kScan response; with the widest keys this is 41 + 33 KiB.
-inline constexpr size_t kMaxScanEntries = 512;
+// Limits of one kScan response: together at most 80 + 33 KiB. With the longest keys it has 78 entries.
+template <int W>
+inline constexpr size_t kMaxScanEntries = std::min<size_t>(512, (80 << 10) / ((W + 1) * kWordBytes));
 inline constexpr size_t kMaxScanLeaves = 2048;
 
 struct PositionHint {

@@ -114,7 +114,7 @@ Status XStoreOf<W>::ServeScan(rdma::WireReader& request, rdma::WireWriter& respo
   const uint64_t limit = request.GetU64();
   GANNET_RETURN_IF_ERROR(request.Finish());
   if (limit == 0 || to < from) return absl::InvalidArgumentError("an empty scan needs no answer");
-  const size_t here = std::min<uint64_t>(limit, kMaxScanEntries);
+  const size_t here = std::min<uint64_t>(limit, kMaxScanEntries<W>);
   ScanResult result;
   KeyWords<W> next{};
   const bool more = ScanSome(from, to, reverse, here, kMaxScanLeaves, &result, &next) && result.entries.size() < limit;
