@@ -138,6 +138,11 @@ StatusOr<TableOptions> Database::OptionsOfEntries(const SecondaryIndexOptions& o
 StatusOr<Table*> Database::FindOrMakeEntries(const SecondaryIndexOptions& options, Table* table) {
   StatusOr<TableOptions> asked = OptionsOfEntries(options, *table);
   if (!asked.ok()) return asked.status();
+  Table* const found = state_->tables.Find(options.name);
+  // Nobody asks for a length of the entries' keys: an index that is there keeps that of the version that made it.
+  if (found != nullptr && found->secondary() != nullptr && found->options().index == asked->index) {
+    asked->max_key_bytes = found->options().max_key_bytes;
+  }
   GANNET_RETURN_IF_ERROR(CheckTable(*asked, data_nodes()));
   StatusOr<TableOptions> complete = Complete(*std::move(asked));
   if (!complete.ok()) return complete.status();
@@ -151,7 +156,6 @@ StatusOr<Table*> Database::FindOrMakeEntries(const SecondaryIndexOptions& option
     entries->DeriveWrites();
     if (options.function != nullptr) entries->secondary_->SetFunction(options.function);
   };
-  Table* const found = state_->tables.Find(options.name);
   const bool is_complete = found != nullptr && found->secondary() != nullptr && found->secondary()->is_complete();
   if (state_->started) {
     if (found == nullptr) GANNET_RETURN_IF_ERROR(CheckChangeable("create every index, with its table, before it"));

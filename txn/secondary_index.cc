@@ -394,7 +394,10 @@ Status CheckFields(const SecondaryIndexOptions& options, const Table& table) {
 
 size_t MostEntryKeyBytes(const SecondaryIndexOptions& options, const Table& table) {
   const TableOptions& rows = table.options();
-  if (options.function != nullptr) return index::EntryOf(options.index).traits.max_key_bytes;
+  if (options.function != nullptr) {
+    const bool has_long_keys = !options.unique && rows.max_key_bytes > index::kShortKeyBytes;
+    return index::kShortKeyBytes + (has_long_keys ? rows.max_key_bytes : 0);
+  }
   size_t bytes = options.unique ? 0 : rows.max_key_bytes;
   for (const IndexField& field : options.fields) {
     const size_t room = field.source == Source::kKey ? rows.max_key_bytes : table.payload_bytes();

@@ -134,7 +134,8 @@ struct SecondaryIndexOptions {
   bool unique = false;
   // The secondary key, first field first; a row whose payload or key ends before one of them is not in the index.
   std::vector<IndexField> fields = {};
-  // Or the key comes from this function, and there are no fields.
+  // Or the key comes from this function, and there are no fields. The key of an entry has at most 64 bytes then; if it
+  // ends with the primary key, and the table's may be longer than 64 bytes, so much more.
   KeyFunction function = nullptr;
   // Of the table of the entries. An ordered kind.
   index::IndexKind index = index::IndexKind::kXStore;
