@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <type_traits>
 #include <unordered_map>
 #include <vector>
 
@@ -18,43 +19,49 @@
 namespace gannet::index {
 namespace {
 
-constexpr int kWords = 9;
 using xstore::EncodeBytes;
 using xstore::Leaf;
 using xstore::LeafLayout;
 using xstore::TagOf;
 using xstore::Tree;
-constexpr int kSlots = LeafLayout<kWords>::kSlots;
-static_assert(Leaf<kWords>::kKeysInRecords);
 
-// The n-th of keys that begin alike and take all 64 bytes.
-std::string LongKey(uint64_t n) {
+// The n-th of keys that begin alike and take all bytes of a width.
+template <int W>
+std::string KeyOfWidth(uint64_t n) {
   std::string key = absl::StrCat(100'000'000 + n);
-  key.insert(0, kShortKeyBytes - key.size(), 'k');
+  key.insert(0, xstore::CapacityOf(W) - key.size(), 'k');
   return key;
 }
-
-uint64_t TagOfKey(const std::string& key) {
-  return TagOf(EncodeBytes<kWords>(key));
+// Of 64 bytes.
+std::string LongKey(uint64_t n) {
+  return KeyOfWidth<9>(n);
 }
 
-// Some long keys that have one tag, the smallest such set of numbers.
+template <int W>
+uint64_t TagOfKey(const std::string& key) {
+  return TagOf(EncodeBytes<W>(key));
+}
+
+// Some keys that have one tag, the smallest such set of numbers.
+template <int W = 9>
 std::vector<std::string> KeysOfOneTag(size_t size) {
   std::unordered_map<uint64_t, std::vector<std::string>> by_tag;
   for (uint64_t n = 0;; ++n) {
-    std::vector<std::string>& keys = by_tag[TagOfKey(LongKey(n))];
-    keys.push_back(LongKey(n));
+    std::vector<std::string>& keys = by_tag[TagOfKey<W>(KeyOfWidth<W>(n))];
+    keys.push_back(KeyOfWidth<W>(n));
     if (keys.size() == size) return keys;
   }
 }
 
-TEST(XStoreTag, DiffersForKeysThatDifferInOneByteOnly) {
-  for (size_t at = 0; at < kShortKeyBytes; ++at) {
+template <int W>
+void ExpectTagsToDiffer() {
+  SCOPED_TRACE(W);
+  for (size_t at = 0; at < xstore::CapacityOf(W); ++at) {
     std::vector<uint64_t> tags;
-    std::string key(kShortKeyBytes, 'a');
+    std::string key(xstore::CapacityOf(W), 'a');
     for (int byte = 0; byte < 256; ++byte) {
       key[at] = static_cast<char>(byte);
-      tags.push_back(TagOfKey(key));
+      tags.push_back(TagOfKey<W>(key));
     }
     std::sort(tags.begin(), tags.end());
     tags.erase(std::unique(tags.begin(), tags.end()), tags.end());
@@ -62,8 +69,19 @@ TEST(XStoreTag, DiffersForKeysThatDifferInOneByteOnly) {
   }
 }
 
+TEST(XStoreTag, DiffersForKeysThatDifferInOneByteOnly) {
+  ExpectTagsToDiffer<9>();
+  ExpectTagsToDiffer<33>();
+  ExpectTagsToDiffer<129>();
+}
+
+template <class Width>
 class XStoreTaggedTreeTest : public testing::Test {
  protected:
+  static constexpr int kWords = Width::value;
+  static constexpr int kSlots = LeafLayout<kWords>::kSlots;
+  static_assert(Leaf<kWords>::kKeysInRecords);
+
   XStoreTaggedTreeTest() {
     auto tree = Tree<kWords>::Create(cluster_.owner().service.get(), KeyKind::kBytes);
     EXPECT_TRUE(tree.ok()) << tree.status();
@@ -105,91 +123,98 @@ class XStoreTaggedTreeTest : public testing::Test {
   std::map<std::string, rdma::GlobalAddress> records_;
 };
 
-TEST_F(XStoreTaggedTreeTest, KeysOfOneTagAreToldApartByTheirRecords) {
-  const std::vector<std::string> keys = KeysOfOneTag(3);
-  ASSERT_TRUE(Insert(keys[1]).ok());
-  ASSERT_TRUE(Insert(keys[0]).ok());
-  ExpectAll();
+using TaggedWidths =
+    testing::Types<std::integral_constant<int, 9>, std::integral_constant<int, 33>, std::integral_constant<int, 129>>;
+TYPED_TEST_SUITE(XStoreTaggedTreeTest, TaggedWidths);
+
+TYPED_TEST(XStoreTaggedTreeTest, KeysOfOneTagAreToldApartByTheirRecords) {
+  const std::vector<std::string> keys = KeysOfOneTag<TypeParam::value>(3);
+  ASSERT_TRUE(this->Insert(keys[1]).ok());
+  ASSERT_TRUE(this->Insert(keys[0]).ok());
+  this->ExpectAll();
   {
-    EpochGuard guard(thread_->epoch());
-    const FindResult absent = tree_->Find(EncodeBytes<kWords>(keys[2]));
+    EpochGuard guard(this->thread_->epoch());
+    const FindResult absent = this->tree_->Find(EncodeBytes<TypeParam::value>(keys[2]));
     EXPECT_TRUE(absent.record.is_null());
-    EXPECT_TRUE(cluster_.Valid(absent.witness));
+    EXPECT_TRUE(this->cluster_.Valid(absent.witness));
   }
-  ASSERT_TRUE(Insert(keys[2]).ok());
-  EXPECT_EQ(Insert(keys[2]).code(), absl::StatusCode::kAlreadyExists);
-  ExpectAll();
-  ASSERT_TRUE(Remove(keys[0]).ok());
-  records_.erase(keys[0]);
-  ExpectAll();
+  ASSERT_TRUE(this->Insert(keys[2]).ok());
+  EXPECT_EQ(this->Insert(keys[2]).code(), absl::StatusCode::kAlreadyExists);
+  this->ExpectAll();
+  ASSERT_TRUE(this->Remove(keys[0]).ok());
+  this->records_.erase(keys[0]);
+  this->ExpectAll();
 }
 
-TEST_F(XStoreTaggedTreeTest, AscendingInsertsFillTheLeaves) {
+TYPED_TEST(XStoreTaggedTreeTest, AscendingInsertsFillTheLeaves) {
   constexpr int kLeaves = 20;
-  for (int i = 0; i < kLeaves * kSlots; ++i) ASSERT_TRUE(Insert(LongKey(static_cast<uint64_t>(i))).ok());
-  ExpectAll();
-  EXPECT_EQ(tree_->statistics().nodes, uint64_t{kLeaves});
+  for (int i = 0; i < kLeaves * TestFixture::kSlots; ++i)
+    ASSERT_TRUE(this->Insert(KeyOfWidth<TypeParam::value>(static_cast<uint64_t>(i))).ok());
+  this->ExpectAll();
+  EXPECT_EQ(this->tree_->statistics().nodes, uint64_t{kLeaves});
 }
 
 // Two streams, each of which appends its own keys: both fill their leaves, but for the first of the upper one.
-TEST_F(XStoreTaggedTreeTest, StreamsOfAscendingInsertsFillTheirLeaves) {
+TYPED_TEST(XStoreTaggedTreeTest, StreamsOfAscendingInsertsFillTheirLeaves) {
   constexpr int kLeaves = 20;
-  for (int i = 0; i < kLeaves * kSlots; ++i) {
-    ASSERT_TRUE(Insert(LongKey(static_cast<uint64_t>(i))).ok());
-    ASSERT_TRUE(Insert(LongKey(1'000'000 + static_cast<uint64_t>(i))).ok());
+  for (int i = 0; i < kLeaves * TestFixture::kSlots; ++i) {
+    ASSERT_TRUE(this->Insert(KeyOfWidth<TypeParam::value>(static_cast<uint64_t>(i))).ok());
+    ASSERT_TRUE(this->Insert(KeyOfWidth<TypeParam::value>(1'000'000 + static_cast<uint64_t>(i))).ok());
   }
-  ExpectAll();
-  EXPECT_LE(tree_->statistics().nodes, uint64_t{2 * kLeaves + 3});
+  this->ExpectAll();
+  EXPECT_LE(this->tree_->statistics().nodes, uint64_t{2 * kLeaves + 3});
 }
 
-TEST_F(XStoreTaggedTreeTest, RandomInsertsHalveTheLeaves) {
+TYPED_TEST(XStoreTaggedTreeTest, RandomInsertsHalveTheLeaves) {
   Random random(1);
-  while (records_.size() < 4000) {
-    const std::string key = LongKey(random.Below(1'000'000));
-    if (records_.contains(key)) continue;
-    ASSERT_TRUE(Insert(key).ok());
+  while (this->records_.size() < 4000) {
+    const std::string key = KeyOfWidth<TypeParam::value>(random.Below(1'000'000));
+    if (this->records_.contains(key)) continue;
+    ASSERT_TRUE(this->Insert(key).ok());
   }
-  ExpectAll();
-  const double fill = 4000.0 / static_cast<double>(tree_->statistics().nodes) / kSlots;
+  this->ExpectAll();
+  const double fill = 4000.0 / static_cast<double>(this->tree_->statistics().nodes) / TestFixture::kSlots;
   EXPECT_GT(fill, 0.6);
   EXPECT_LT(fill, 0.8);
 }
 
 // A client that breaks the rules writes anything into records. The owner loses rows, but it goes on.
-TEST_F(XStoreTaggedTreeTest, OverwrittenKeysLoseRowsButNothingElse) {
+TYPED_TEST(XStoreTaggedTreeTest, OverwrittenKeysLoseRowsButNothingElse) {
   Random random(2);
   std::vector<std::string> keys;
-  while (records_.size() < 2000) {
-    const std::string key = LongKey(random.Below(1'000'000));
-    if (records_.contains(key)) continue;
-    ASSERT_TRUE(Insert(key).ok());
+  while (this->records_.size() < 2000) {
+    const std::string key = KeyOfWidth<TypeParam::value>(random.Below(1'000'000));
+    if (this->records_.contains(key)) continue;
+    ASSERT_TRUE(this->Insert(key).ok());
     keys.push_back(key);
   }
   int refused = 0;
   int removals = 0;
   for (int round = 0; round < 4000; ++round) {
-    std::byte* const record = cluster_.At(records_.at(keys[random.Below(keys.size())]));
-    for (size_t word = 1; word < HeaderReadBytes(kShortKeyBytes) / kWordBytes; ++word) {
+    std::byte* const record = this->cluster_.At(this->records_.at(keys[random.Below(keys.size())]));
+    for (size_t word = 1; word < HeaderReadBytes(xstore::CapacityOf(TypeParam::value)) / kWordBytes; ++word) {
       if (word % 8 != 0 && random.OneIn(2)) StoreWord(record + word * kWordBytes, random());
     }
-    const std::string key = LongKey(random.Below(1'000'000));
-    const Status inserted = Insert(key);
+    const std::string key = KeyOfWidth<TypeParam::value>(random.Below(1'000'000));
+    const Status inserted = this->Insert(key);
     refused += absl::IsDataLoss(inserted) ? 1 : 0;
     ASSERT_TRUE(inserted.ok() || absl::IsDataLoss(inserted) || absl::IsAlreadyExists(inserted)) << inserted;
-    EpochGuard guard(thread_->epoch());
+    EpochGuard guard(this->thread_->epoch());
     const std::string other = keys[random.Below(keys.size())];
-    tree_->Find(EncodeBytes<kWords>(other));
-    const Status removed = tree_->Remove(thread_->context(), EncodeBytes<kWords>(other), records_.at(other)).status();
+    this->tree_->Find(EncodeBytes<TypeParam::value>(other));
+    const Status removed =
+        this->tree_->Remove(this->thread_->context(), EncodeBytes<TypeParam::value>(other), this->records_.at(other))
+            .status();
     ASSERT_TRUE(removed.ok() || absl::IsNotFound(removed)) << removed;
     removals += removed.ok() ? 1 : 0;
     ScanResult result;
-    xstore::KeyWords<kWords> next;
-    const auto from = EncodeBytes<kWords>(std::min(key, other));
-    const auto to = EncodeBytes<kWords>(std::max(key, other));
+    xstore::KeyWords<TypeParam::value> next;
+    const auto from = EncodeBytes<TypeParam::value>(std::min(key, other));
+    const auto to = EncodeBytes<TypeParam::value>(std::max(key, other));
     if (round % 2 == 0) {
-      tree_->ScanForward(from, to, 100, SIZE_MAX, &result, &next);
+      this->tree_->ScanForward(from, to, 100, SIZE_MAX, &result, &next);
     } else {
-      tree_->ScanReverse(from, to, 100, SIZE_MAX, &result, &next);
+      this->tree_->ScanReverse(from, to, 100, SIZE_MAX, &result, &next);
     }
     for (const Entry& entry : result.entries) {
       EXPECT_FALSE(entry.key.view() < Key(std::string_view(std::min(key, other))));
