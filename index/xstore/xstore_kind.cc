@@ -23,6 +23,7 @@ IndexKindEntry XStoreKind() {
                  .keeps_order = true,
                  .learned = true,
                  .scans_records = true,
+                 .max_key_bytes = kMaxKeyBytes,
                  .most_own_key_bytes = kMostInlineKeyBytes,
                  .holds_values = true},
       .create = [](IndexService* service, IndexId id,

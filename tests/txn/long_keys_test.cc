@@ -1,15 +1,18 @@
-// Keys of up to index::kMaxKeyBytes in hash tables: by every way to a record, in the log, and in checkpoints. And what
-// a table says of a key that is too long for it.
+// Keys of up to index::kMaxKeyBytes in hash tables and in ordered ones: by every way to a record, in scans, in the log,
+// and in checkpoints. And what a table says of a key that is too long for it.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <functional>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "base/random.h"
 #include "gtest/gtest.h"
+#include "index/registry.h"
 #include "index/remote/change_calls.h"
 #include "index/tuple_key.h"
 #include "log/checkpoint.h"
@@ -51,10 +54,12 @@ std::vector<std::string> AllKeys() {
   return keys;
 }
 
-TableOptions LongKeys(const std::string& name, size_t payload_bytes, bool variable, Placement placement) {
+TableOptions LongKeys(const std::string& name, size_t payload_bytes, bool variable, Placement placement,
+                      IndexKind kind = IndexKind::kHash) {
   return {.name = name,
           .key_kind = index::KeyKind::kBytes,
           .max_key_bytes = kLongest,
+          .index = kind,
           .payload_bytes = payload_bytes,
           .variable_length = variable,
           .expected_rows = 16,
@@ -94,12 +99,14 @@ void ExpectRows(BlockingTransaction& t, const Table& table, const Rows& rows) {
   }
 }
 
-class LongKeysTest : public testing::TestWithParam<ReadPathPolicy> {
+class LongKeysTest : public testing::TestWithParam<std::tuple<ReadPathPolicy, IndexKind>> {
  protected:
   LongKeysTest()
-      : cluster({.nodes = 2, .read_path = GetParam()},
-                {LongKeys("fixed", 100, false, Placement::OnFirstNode()),
-                 LongKeys("variable", kMostPayload, true, Placement::OnFirstNode())}) {}
+      : cluster({.nodes = 2, .read_path = std::get<ReadPathPolicy>(GetParam())},
+                {LongKeys("fixed", 100, false, Placement::OnFirstNode(), kind()),
+                 LongKeys("variable", kMostPayload, true, Placement::OnFirstNode(), kind())}) {}
+
+  static IndexKind kind() { return std::get<IndexKind>(GetParam()); }
 
   void Commit(Session& session, const std::function<Status(BlockingTransaction&)>& body) {
     const Status status = RunBlockingBody(session, [&](BlockingTransaction& t) { return body(t); });
@@ -249,13 +256,107 @@ TEST_P(LongKeysTest, ErrorsNameTheTableAndTheLimit) {
   EXPECT_NE(missing.message().find(std::string(64, 'y') + "\"... (700 bytes)"), absl::string_view::npos) << missing;
 }
 
-INSTANTIATE_TEST_SUITE_P(Paths, LongKeysTest, testing::Values(ReadPathPolicy::kOneSided, ReadPathPolicy::kCall),
-                         [](const auto& path) { return path.param == ReadPathPolicy::kCall ? "calls" : "reads"; });
+// Keys that share their first 1,000 bytes, and others around them; more rows than a message takes.
+TEST_P(LongKeysTest, AreScannedInOrder) {
+  if (kind() == IndexKind::kHash) GTEST_SKIP() << "has no order";
+  constexpr size_t kRows = 700;
+  Random random(1);
+  Rows rows;
+  while (rows.size() < kRows) {
+    std::string key(random.OneIn(5) ? random.Below(kLongest - 30) : 1000, 's');
+    key += std::to_string(random.Below(5000));
+    if (random.OneIn(4)) key.append(random.Below(8), '\0');
+    rows[key] = PayloadOf(key, random.Below(200), 1);
+  }
+  for (const int node : {0, 1}) {
+    Session& session = cluster.NewSession(node);
+    const Table& table = cluster.table(node, "variable");
+    Commit(session, [&](BlockingTransaction& t) {
+      for (const auto& [key, payload] : rows) GANNET_RETURN_IF_ERROR(t.Upsert(table, Key(key), BytesOf(payload)));
+      return absl::OkStatus();
+    });
+    for (int round = 0; round < 40; ++round) {
+      const auto any = [&] {
+        std::string key = std::next(rows.begin(), static_cast<ptrdiff_t>(random.Below(rows.size())))->first;
+        if (random.OneIn(3)) key.back() = static_cast<char>(random.Below(256));
+        return key;
+      };
+      std::string from = round < 4 ? "" : any();
+      std::string to = round < 4 ? std::string(kLongest, '\xff') : any();
+      if (to < from) std::swap(from, to);
+      index::ScanRange range{.from = Key(from), .to = Key(to), .reverse = round % 2 == 1};
+      if (round % 4 >= 2) range.limit = 1 + random.Below(kRows);
+      std::vector<std::pair<std::string, std::string>> expected(rows.lower_bound(from), rows.upper_bound(to));
+      if (range.reverse) std::ranges::reverse(expected);
+      if (expected.size() > range.limit) expected.resize(range.limit);
+      Commit(session, [&](BlockingTransaction& t) -> Status {
+        ScanRows found;
+        GANNET_RETURN_IF_ERROR(t.Scan(table, range, &found));
+        EXPECT_EQ(found.size(), expected.size());
+        for (size_t i = 0; i < std::min(found.size(), expected.size()); ++i) {
+          EXPECT_EQ(found.key(i).bytes(), expected[i].first) << i;
+          EXPECT_TRUE(std::ranges::equal(found.payload(i), BytesOf(expected[i].second))) << i;
+        }
+        return absl::OkStatus();
+      });
+    }
+    // With rows that the transaction itself has added and removed, by a cursor.
+    Commit(session, [&](BlockingTransaction& t) -> Status {
+      std::vector<std::string> expected;
+      for (const auto& [key, payload] : rows) {
+        if (expected.size() % 3 == 2) GANNET_RETURN_IF_ERROR(t.Remove(table, Key(key)));
+        expected.push_back(expected.size() % 3 == 2 ? key + "+" : key);
+        if (expected.back() != key) GANNET_RETURN_IF_ERROR(t.Insert(table, Key(expected.back()), BytesOf(payload)));
+      }
+      std::ranges::sort(expected);
+      std::vector<std::string> found;
+      BlockingCursor cursor = t.OpenCursor(table);
+      for (const Cursor& row : cursor) found.emplace_back(row.key().bytes());
+      EXPECT_EQ(found, expected);
+      for (const std::string& key : found) GANNET_RETURN_IF_ERROR(t.Remove(table, Key(key)));
+      return cursor.status();
+    });
+    Commit(session, [&](BlockingTransaction& t) -> Status {
+      ScanRows found;
+      GANNET_RETURN_IF_ERROR(t.Scan(table, {.from = "", .to = Key(std::string_view(rows.rbegin()->first))}, &found));
+      EXPECT_TRUE(found.empty());
+      return absl::OkStatus();
+    });
+    const Status sound = cluster.table(0, "variable").local_index().CheckStructure();
+    EXPECT_TRUE(sound.ok()) << sound;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Paths, LongKeysTest,
+                         testing::Combine(testing::Values(ReadPathPolicy::kOneSided, ReadPathPolicy::kCall),
+                                          testing::Values(IndexKind::kHash, IndexKind::kXStore)),
+                         [](const auto& test) {
+                           return std::string(index::EntryOf(std::get<IndexKind>(test.param)).name) +
+                                  (std::get<ReadPathPolicy>(test.param) == ReadPathPolicy::kCall ? "_calls" : "_reads");
+                         });
+
+TEST(LongKeyTablesTest, APositionInAMessageHasTheWordsOfTheTable) {
+  for (const size_t words : {index::kFewPositionWords, index::kMostPositionWords}) {
+    ScanRequest request{.table = 3, .range = {.from = "a", .to = "b", .reverse = true}};
+    request.position.emplace().words.assign(words, 0);
+    for (size_t i = 0; i < words; ++i) request.position->words[i] = i + 1;
+    std::vector<std::byte> bytes(2000);
+    rdma::WireWriter writer(bytes);
+    Put(writer, request);
+    EXPECT_EQ(writer.written().size(), size_t{2 + 1 + 6 + 6 + 8} + words * 8);
+    rdma::WireReader reader(writer.written());
+    ScanRequest got;
+    ASSERT_TRUE(Get(reader, &got));
+    EXPECT_TRUE(reader.Finish().ok());
+    EXPECT_EQ(got.position, request.position);
+    EXPECT_TRUE(got.range.reverse);
+  }
+}
 
 TEST(LongKeyTablesTest, AKindThatTakesNoLongOnesSaysSo) {
   Cluster cluster({}, {});
   for (const auto& [kind, most] :
-       {std::pair(IndexKind::kHash, kLongest), std::pair(IndexKind::kXStore, size_t{64}),
+       {std::pair(IndexKind::kHash, kLongest), std::pair(IndexKind::kXStore, kLongest),
         std::pair(IndexKind::kBlink, size_t{64}), std::pair(IndexKind::kRolex, size_t{64})}) {
     EXPECT_EQ(index::EntryOf(kind).traits.max_key_bytes, most);
     TableOptions options = LongKeys("t" + std::to_string(static_cast<int>(kind)), 8, false, Placement::OnFirstNode());
@@ -269,9 +370,9 @@ TEST(LongKeyTablesTest, AKindThatTakesNoLongOnesSaysSo) {
               absl::string_view::npos)
         << status;
     // Names the kinds that take such keys, if there are any.
-    const bool names_hash =
-        status.message().find("; kinds that take such keys: hash (no order)") != absl::string_view::npos;
-    EXPECT_EQ(names_hash, most < kLongest) << status;
+    const bool names_them =
+        status.message().find("; kinds that take such keys: hash (no order), xstore") != absl::string_view::npos;
+    EXPECT_EQ(names_them, most < kLongest) << status;
     options.max_key_bytes = 0;
     const Status zero = cluster.databases[0]->CreateTable(options).status();
     EXPECT_TRUE(absl::IsInvalidArgument(zero)) << zero;
@@ -394,10 +495,11 @@ TEST(LongKeyTablesTest, ARemovalWithALongerKeyIsRefused) {
 
 // Rows come back from the log, from a checkpoint with the log after it, and from a load that only a checkpoint has.
 TEST(LongKeyTablesTest, TheyAreRecovered) {
-  for (const int nodes : {1, 2}) {
+  for (const auto& [nodes, kind] : {std::pair(1, IndexKind::kHash), std::pair(2, IndexKind::kHash),
+                                    std::pair(1, IndexKind::kXStore), std::pair(2, IndexKind::kXStore)}) {
     const auto disk = std::make_shared<log::FaultyFileSystem>(1);
-    const std::vector<TableOptions> tables = {LongKeys("fixed", 100, false, Placement::ByHash()),
-                                              LongKeys("variable", kMostPayload, true, Placement::ByHash())};
+    const std::vector<TableOptions> tables = {LongKeys("fixed", 100, false, Placement::ByHash(), kind),
+                                              LongKeys("variable", kMostPayload, true, Placement::ByHash(), kind)};
     std::vector<Rows> rows(tables.size());
     for (int run = 0; run < 4; ++run) {
       auto cluster = DurableCluster::Open(disk, tables, {.nodes = nodes});
@@ -432,6 +534,67 @@ TEST(LongKeyTablesTest, TheyAreRecovered) {
       }
       ASSERT_TRUE((*cluster)->Close().ok());
     }
+  }
+}
+
+// The power goes while rows are in the log, or in a checkpoint and in the log after it. Ordered rows come back in
+// order.
+TEST(LongKeyTablesTest, OrderedRowsAreThereAfterACrash) {
+  const TableOptions options = LongKeys("rows", 40, true, Placement::OnFirstNode(), IndexKind::kXStore);
+  for (const bool with_checkpoint : {false, true}) {
+    const auto disk = std::make_shared<log::FaultyFileSystem>(1);
+    Rows rows;
+    {
+      auto cluster = DurableCluster::Open(disk, {options});
+      ASSERT_TRUE(cluster.ok()) << cluster.status();
+      Database& database = (*cluster)->database();
+      const Table& table = (*cluster)->table("rows");
+      Random random(7);
+      for (int round = 0; round < 12; ++round) {
+        const Status status = database.Run([&](BlockingTransaction& t) -> Status {
+          for (int i = 0; i < 50; ++i) {
+            std::string key(random.OneIn(4) ? random.Below(900) : 1000, 'p');
+            key += std::to_string(random.Below(2000));
+            if (rows.contains(key) && random.OneIn(2)) {
+              GANNET_RETURN_IF_ERROR(t.Remove(table, Key(key)));
+              rows.erase(key);
+              continue;
+            }
+            rows[key] = std::to_string(round);
+            GANNET_RETURN_IF_ERROR(t.Upsert(table, Key(key), BytesOf(rows[key])));
+          }
+          return absl::OkStatus();
+        });
+        ASSERT_TRUE(status.ok()) << status;
+        if (with_checkpoint && round == 6) {
+          ASSERT_TRUE(database.Checkpoint().ok());
+        }
+      }
+      disk->PowerOff();
+    }
+    disk->PowerOn();
+    auto cluster = DurableCluster::Open(disk, {options});
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    const Table& table = (*cluster)->table("rows");
+    Rows found;
+    std::vector<std::string> order;
+    const Status read = (*cluster)->database().Run([&](BlockingTransaction& t) -> Status {
+      found.clear(), order.clear();
+      ScanRows scanned;
+      const std::string greatest(kLongest, '\xff');
+      GANNET_RETURN_IF_ERROR(t.Scan(table, {.from = "", .to = Key(greatest)}, &scanned));
+      for (size_t i = 0; i < scanned.size(); ++i) {
+        const auto payload = scanned.payload(i);
+        order.emplace_back(scanned.key(i).bytes());
+        found[order.back()] = std::string(reinterpret_cast<const char*>(payload.data()), payload.size());
+      }
+      return absl::OkStatus();
+    });
+    ASSERT_TRUE(read.ok()) << read;
+    EXPECT_TRUE(found == rows) << found.size() << " rows, not " << rows.size();
+    EXPECT_TRUE(std::ranges::is_sorted(order));
+    const Status sound = table.local_index().CheckStructure();
+    EXPECT_TRUE(sound.ok()) << sound;
   }
 }
 

@@ -160,7 +160,7 @@ TEST_P(ScanRowsTest, MeetRecordsThatWereOverwritten) {
   EXPECT_GT(damaged, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(LongestKeys, ScanRowsTest, testing::Values(3, 20, 39, 64),
+INSTANTIATE_TEST_SUITE_P(LongestKeys, ScanRowsTest, testing::Values(3, 20, 39, 64, 200, 1024),
                          [](const auto& bytes) { return "Bytes" + std::to_string(bytes.param); });
 
 }  // namespace

@@ -288,8 +288,13 @@ TEST_F(SecondaryIndexTest, OptionsAreChecked) {
   refused({.name = "new", .table = "people", .fields = {IndexField::KeyBytes()}}, "integer keys");
   refused({.name = "new", .table = "people", .fields = {IndexField::Unsigned(0, 1)}, .index = IndexKind::kHash},
           "no order");
-  refused({.name = "new", .table = "people", .fields = std::vector<IndexField>(4, IndexField::Bytes(0, 16))},
+  refused({.name = "new",
+           .table = "people",
+           .fields = std::vector<IndexField>(4, IndexField::Bytes(0, 16)),
+           .index = IndexKind::kBlink},
           "at most 64");
+  refused({.name = "new", .table = "people", .fields = std::vector<IndexField>(60, IndexField::Bytes(0, 16))},
+          "at most 1024");
   SecondaryIndexOptions nameless = ByMail();
   nameless.name = "";
   EXPECT_TRUE(absl::IsInvalidArgument(database_->CreateIndex(nameless).status()));
@@ -649,7 +654,8 @@ TEST(SecondaryBuildTest, EntriesThatAreTooLongAreNamed) {
   };
   const std::string longest(64, 'x');
   ASSERT_TRUE(put(longest, "text").ok());
-  const SecondaryIndexOptions options{.name = "by_text", .table = "rows", .fields = {IndexField::Text(0, 0)}};
+  const SecondaryIndexOptions options{
+      .name = "by_text", .table = "rows", .fields = {IndexField::Text(0, 0)}, .index = IndexKind::kBlink};
   const auto expect_long = [](const Status& status, const std::string& what) {
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(Message(status), HasSubstr(what));
@@ -661,6 +667,114 @@ TEST(SecondaryBuildTest, EntriesThatAreTooLongAreNamed) {
   expect_long(put("key", std::string(60, 'y')), "table 'rows', key \"key\"");
   EXPECT_TRUE(put("key", std::string(59, 'y')).ok());
   expect_long(put("key", std::string(50, '\1')), "table 'rows', key \"key\"");
+}
+
+// Indexes of a table with long keys: by a text, whose entries end with those keys, and by a function.
+TEST(SecondaryBuildTest, EntriesMayBeLong) {
+  auto database = Database::OpenInMemory({.memory_bytes = uint64_t{256} << 20}).value();
+  const Table* rows = database
+                          ->CreateTable({.name = "rows",
+                                         .key_kind = index::KeyKind::kBytes,
+                                         .max_key_bytes = 700,
+                                         .index = IndexKind::kXStore,
+                                         .payload_bytes = 400,
+                                         .variable_length = true})
+                          .value();
+  ASSERT_TRUE(database->Start().ok());
+  const auto put = [&](const std::string& key, const std::string& text) {
+    return database->Run(
+        [&](auto& t) { return t.Upsert(*rows, key, std::as_bytes(std::span(text.data(), text.size()))); });
+  };
+  const auto key_of = [](int n) { return std::string(690, 'k') + std::to_string(n); };
+  for (int n = 0; n < 50; ++n) ASSERT_TRUE(put(key_of(n), std::string(290, 't') + std::to_string(n % 7)).ok());
+  ASSERT_TRUE(
+      database->CreateIndex({.name = "by_text", .table = "rows", .fields = {IndexField::Text(0, 0)}}).status().ok());
+  const auto length = [](const index::Key& key, std::span<const std::byte> payload) {
+    return std::optional(index::OwnedKey(index::Key::Tuple(key.size(), payload.size())));
+  };
+  ASSERT_TRUE(database->CreateIndex({.name = "by_length", .table = "rows", .function = length}).status().ok());
+  EXPECT_EQ(database->FindTable("by_text")->options().max_key_bytes, index::kMaxKeyBytes);
+  EXPECT_EQ(database->FindTable("by_length")->options().max_key_bytes, 764u);
+  for (int n = 50; n < 90; ++n) ASSERT_TRUE(put(key_of(n), std::string(290, 't') + std::to_string(n % 7)).ok());
+  for (int n = 0; n < 90; n += 3) ASSERT_TRUE(put(key_of(n), "moved").ok());
+  ASSERT_TRUE(database->Run([&](auto& t) { return t.Remove(*rows, key_of(1)); }).ok());
+
+  std::vector<std::string> expected;
+  for (int n = 0; n < 90; ++n) {
+    if (n % 3 != 0 && n % 7 == 2) expected.push_back(key_of(n));
+  }
+  std::ranges::sort(expected);
+  const auto found_by = [&](const char* index, const index::Key& value) {
+    std::vector<std::string> found;
+    const Status read = database->Run([&](BlockingTransaction& t) {
+      found.clear();
+      BlockingIndexCursor cursor = t.RowsBy(*database->FindIndex(index), KeyRange::Closed(value, value));
+      for (const IndexCursor& row : cursor) found.emplace_back(row.key().bytes());
+      return cursor.status();
+    });
+    EXPECT_TRUE(read.ok()) << read;
+    return found;
+  };
+  EXPECT_EQ(found_by("by_text", index::Key::Tuple(std::string(290, 't') + "2")), expected);
+  expected.clear();
+  for (int n = 0; n < 90; n += 3) expected.push_back(key_of(n));
+  std::ranges::sort(expected);
+  EXPECT_EQ(found_by("by_text", index::Key::Tuple("moved")), expected);
+  std::erase_if(expected, [](const std::string& key) { return key.size() != 692; });
+  EXPECT_EQ(found_by("by_length", index::Key::Tuple(size_t{692}, size_t{5})), expected);
+  const Status too_long = put("key", std::string(390, '\0') + std::string(10, 't'));
+  EXPECT_TRUE(too_long.ok()) << "790 bytes and the key: " << too_long;
+  const Status longer = put(std::string(690, 'k'), std::string(400, 't'));
+  EXPECT_TRUE(absl::IsInvalidArgument(longer)) << longer;
+  EXPECT_THAT(Message(longer), HasSubstr("bytes, at most 1024"));
+}
+
+// Earlier versions gave entries at most 64 bytes, in a kind of index that now takes longer keys.
+TEST(SecondaryBuildTest, AnIndexOfADirectoryKeepsTheLengthOfItsEntries) {
+  const TableOptions rows{.name = "rows", .index = IndexKind::kXStore, .payload_bytes = 100, .variable_length = true};
+  const SecondaryIndexOptions by_text{.name = "by_text", .table = "rows", .fields = {IndexField::Text(0, 50)}};
+  const SecondaryIndexOptions by_function{
+      .name = "by_function", .table = "rows", .function = [](const index::Key&, std::span<const std::byte> payload) {
+        return std::optional(index::OwnedKey(index::Key::Tuple(payload.size())));
+      }};
+  const auto put = [](Database& database, uint64_t key, const std::string& text) {
+    return database.Run([&](auto& t) {
+      return t.Upsert(*database.FindTable("rows"), key, std::as_bytes(std::span(text.data(), text.size())));
+    });
+  };
+  const auto disk = std::make_shared<log::FaultyFileSystem>(1);
+  {
+    auto cluster = DurableCluster::Open(disk, {rows});
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    Database& database = (*cluster)->database();
+    ASSERT_TRUE(database.CreateIndex(by_text).status().ok());
+    ASSERT_TRUE(database.CreateIndex(by_function).status().ok());
+    EXPECT_EQ(database.FindTable("by_text")->options().max_key_bytes, 2u + 2 * 50 + 8);
+    EXPECT_EQ(database.FindTable("by_function")->options().max_key_bytes, 64u);
+    ASSERT_TRUE(put(database, 1, "text").ok());
+    ASSERT_TRUE((*cluster)->Close().ok());
+  }
+  auto manifest = log::ReadManifest(*disk, "/data");
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  for (log::TableDescription& table : manifest->tables) {
+    if (table.name == "by_text") table.max_key_bytes = 64;
+    if (table.name == "by_function") table.max_key_bytes = 48;
+  }
+  ASSERT_TRUE(log::WriteManifest(*disk, "/data", *manifest).ok());
+  for (int again = 0; again < 2; ++again) {
+    auto cluster = DurableCluster::Open(disk, {rows});
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    Database& database = (*cluster)->database();
+    for (const SecondaryIndexOptions& index : {by_text, by_function}) {
+      const auto created = database.CreateIndex(index);
+      ASSERT_TRUE(created.ok()) << created.status();
+    }
+    EXPECT_EQ(database.FindTable("by_text")->options().max_key_bytes, 64u);
+    EXPECT_EQ(database.FindTable("by_function")->options().max_key_bytes, 48u);
+    EXPECT_TRUE(put(database, 2, std::string(49, 'x')).ok());
+    EXPECT_THAT(Message(put(database, 2, std::string(50, '\1'))), HasSubstr("bytes, at most 64"));
+    ASSERT_TRUE((*cluster)->Close().ok());
+  }
 }
 
 TEST(SecondaryBuildTest, WaitsForTransactionsThatAreOpen) {
