@@ -124,9 +124,9 @@ struct LeafRecords {
       const uint32_t slots = std::min<uint32_t>(count, LeafLayout<W>::kSlots);
       const int first = from <= leaf.low() ? 0 : leaf.PlaceFor(keys, from, slots);
       const int end = leaf.high() <= to ? static_cast<int>(slots) : leaf.PlaceFor(keys, to.Next(), slots);
-      for (int slot = first; slot < end; ++slot) {
-        records[size++] = rdma::GlobalAddress::FromBits(keys.AddressOf(leaf.entry(slot)));
-      }
+      leaf.ForEntries(first, end, [&](remote::TaggedEntry entry) {
+        records[size++] = rdma::GlobalAddress::FromBits(keys.AddressOf(entry));
+      });
     } else {
       LeafPairs<W> pairs;
       pairs.Take(keys, leaf, count, from, to);

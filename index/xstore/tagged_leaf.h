@@ -95,6 +95,21 @@ class TaggedLeaf : public LeafFrame<W, TaggedLayout<W>> {
     return Entry::Of(TagOf(key), rdma::GlobalAddress::FromBits(record).offset());
   }
   Entry entry(int slot) const { return {LoadWord(at_ + Layout::RecordAt(slot))}; }
+  // Calls take(entry) for the slots [first, end).
+  template <class Take>
+  void ForEntries(int first, int end, const Take& take) const {
+    if (first >= end) return;
+    const std::byte* at = at_ + Layout::RecordAt(first);
+    const std::byte* end_of_line = at_ + (Layout::RecordAt(first) / kLineBytes + 1) * kLineBytes;
+    for (int left = end - first;; at += kWordBytes) {
+      if (at == end_of_line) {
+        end_of_line += kLineBytes;
+        at += kWordBytes;  // the line's version
+      }
+      take(Entry{LoadWord(at)});
+      if (--left == 0) return;
+    }
+  }
   Words key(const RecordKeys& records, int slot) const { return records.KeyOf<W>(entry(slot)); }
   uint64_t record(const RecordKeys& records, int slot) const { return records.AddressOf(entry(slot)); }
 

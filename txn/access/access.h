@@ -141,7 +141,8 @@ class Access {
                      ScanOptions options);
   // The same for a scan of an index that tells records without their keys (IndexTraits::scans_records).
   Status AppendScanned(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options);
-  bool AppendUnlocked(const Table& table, rdma::GlobalAddress record, ScanRows* rows, bool keys_only);
+  struct RowShape;
+  bool AppendUnlocked(const RowShape& shape, rdma::GlobalAddress record, ScanRows* rows);
   static bool EndsInOrder(const ScanRows& rows, bool reverse);
   bool AppendRow(const Table& table, const index::Entry& entry, ScanRows* rows, ScanOptions options, Look* look);
   bool IsGoneForGood(const Table& table, const index::Entry& entry) const;
