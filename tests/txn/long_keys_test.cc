@@ -18,6 +18,7 @@
 #include "log/checkpoint.h"
 #include "tests/txn/cluster.h"
 #include "tests/txn/durable_cluster.h"
+#include "txn/bulk_loader.h"
 #include "txn/owner/wire.h"
 #include "txn/record/record.h"
 
@@ -532,6 +533,53 @@ TEST(LongKeyTablesTest, TheyAreRecovered) {
       if (run == 2) {
         for (int node = 0; node < nodes; ++node) ASSERT_TRUE((*cluster)->database(node).Checkpoint().ok());
       }
+      ASSERT_TRUE((*cluster)->Close().ok());
+    }
+  }
+}
+
+// Loaded in bulk, read by another node, and again after the directory was closed.
+TEST(LongKeyTablesTest, TheyAreLoadedInBulk) {
+  constexpr size_t kRows = 3000;
+  for (const IndexKind kind : {IndexKind::kHash, IndexKind::kXStore}) {
+    const TableOptions options = LongKeys("rows", 30, true, Placement::OnFirstNode(), kind);
+    std::vector<std::string> keys;
+    for (size_t i = 0; i < kRows; ++i) {
+      keys.push_back(std::string(i % 11 == 0 ? i % 900 : 1000, 'b') + std::to_string(10'000 + i));
+    }
+    std::ranges::sort(keys);
+    const auto disk = std::make_shared<log::FaultyFileSystem>(1);
+    for (const bool loads : {true, false}) {
+      auto cluster = DurableCluster::Open(disk, {options}, {.nodes = 2});
+      ASSERT_TRUE(cluster.ok()) << cluster.status();
+      if (loads) {
+        auto session = (*cluster)->database(0).OpenSession().value();
+        BulkLoader loader(session.get(), &(*cluster)->table("rows", 0));
+        for (const std::string& key : keys) ASSERT_TRUE(loader.Add(Key(key), BytesOf(key.substr(key.size() - 5))).ok());
+        const Status loaded = loader.Finish();
+        ASSERT_TRUE(loaded.ok()) << loaded;
+        ASSERT_TRUE((*cluster)->database(0).Checkpoint().ok());
+      }
+      for (const int node : {0, 1}) {
+        const Table& table = (*cluster)->table("rows", node);
+        const Status read = (*cluster)->database(node).Run([&](BlockingTransaction& t) -> Status {
+          for (size_t i = 0; i < kRows; i += 97) {
+            std::string payload;
+            GANNET_RETURN_IF_ERROR(t.Get(table, Key(keys[i]), &payload));
+            EXPECT_EQ(payload, keys[i].substr(keys[i].size() - 5));
+          }
+          if (kind == IndexKind::kHash) return absl::OkStatus();
+          ScanRows rows;
+          const std::string greatest(kLongest, '\xff');
+          GANNET_RETURN_IF_ERROR(t.Scan(table, {.from = "", .to = Key(greatest)}, &rows, {.keys_only = true}));
+          EXPECT_EQ(rows.size(), kRows);
+          for (size_t i = 0; i < std::min(rows.size(), kRows); ++i) EXPECT_EQ(rows.key(i).bytes(), keys[i]) << i;
+          return absl::OkStatus();
+        });
+        EXPECT_TRUE(read.ok()) << read;
+      }
+      const Status sound = (*cluster)->table("rows").local_index().CheckStructure();
+      EXPECT_TRUE(sound.ok()) << sound;
       ASSERT_TRUE((*cluster)->Close().ok());
     }
   }
