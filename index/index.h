@@ -172,7 +172,7 @@ inline FewWordsOut FewOf(PositionWords* words) {
 struct ScanPosition {
   PositionWords words = PositionWords(kFewPositionWords);
 
-  friend bool operator==(const ScanPosition& a, const ScanPosition& b) { return (a <=> b) == 0; }
+  friend bool operator==(const ScanPosition& a, const ScanPosition& b) { return (a <=> b) == 0; }  // NOLINT
   friend std::strong_ordering operator<=>(const ScanPosition& a, const ScanPosition& b) {
     const size_t both = std::min(a.words.size(), b.words.size());
     for (size_t i = 0; i < both; ++i) {
