@@ -37,7 +37,7 @@ ls "$packages"/libgannet"${soname##*.so.}"_*.deb >/dev/null || die "no package i
 echo "== the -dev package needs all that its pkg-config files name"
 export PKG_CONFIG_PATH=$library/pkgconfig
 depends=$(dpkg-deb --field "$packages"/libgannet-dev_*.deb Depends)
-for module in $(pkg-config --print-requires gannet); do
+for module in $(pkg-config --print-requires --print-requires-private gannet); do
   owner=$(dpkg-query --search "$(pkg-config --variable=pcfiledir "$module")/$module.pc" | cut -d : -f 1)
   [[ ", $depends," == *", $owner,"* || $depends == *"$owner ("* ]] || die "libgannet-dev does not depend on $owner, which has $module.pc"
 done
@@ -59,6 +59,8 @@ echo "== a program in C++, by CMake"
 cmake -S "$project/tests/install/consumer" -B "$scratch/build" -G Ninja -DSOURCES="$scratch/sources" \
   -DCMAKE_PREFIX_PATH="$root/usr" >/dev/null
 cmake --build "$scratch/build"
+needed=$(readelf -d "$scratch/build/consumer" | grep -c '(NEEDED)')
+(( needed <= 10 )) || die "hello_transaction needs $needed shared libraries"
 [[ $("$scratch/build/consumer") == *"7500 and 2500 cents"* ]] || die "hello_transaction prints something else"
 
 echo "== Python"

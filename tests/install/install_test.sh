@@ -14,13 +14,32 @@ prefix=$scratch/moved
 mkdir "$scratch/sources"
 cp "$examples"/{hello_transaction.cc,cluster_bank.cc,visits.c} "$scratch/sources"
 
+# needed FILE: how many shared libraries it names.
+needed() { readelf -d "$1" | grep -c '(NEEDED)'; }
+# few_libraries FILE: it is a program with Abseil in itself.
+few_libraries() {
+  local count
+  count=$(needed "$1")
+  (( count <= 10 )) || { echo "${1##*/} needs $count shared libraries:"; readelf -d "$1" | grep '(NEEDED)'; exit 1; }
+}
+
 echo "== find_package"
 cmake -S "$consumer" -B "$scratch/build" -G Ninja -DSOURCES="$scratch/sources" -DCMAKE_CXX_COMPILER="$compiler" \
   -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
 cmake --build "$scratch/build"
 "$scratch/build/consumer"
+few_libraries "$scratch/build/consumer"
+# A shared library cannot have Abseil's archives, but must link.
+readelf -d "$scratch/build/libplugin.so" | grep -q 'NEEDED.*libabsl_' || { echo "libplugin.so does not need Abseil"; exit 1; }
 "$examples/visits_test.sh" "$scratch/build/visits"
 "$examples/cluster_bank_test.sh" "$scratch/build/cluster_bank" "$examples/cluster_bank.toml"
+
+echo "== find_package, with Abseil's shared libraries"
+cmake -S "$consumer" -B "$scratch/shared" -G Ninja -DSOURCES="$scratch/sources" -DCMAKE_CXX_COMPILER="$compiler" \
+  -DCMAKE_PREFIX_PATH="$prefix" -DGANNET_SHARED_ABSEIL=ON >/dev/null
+cmake --build "$scratch/shared" --target consumer
+"$scratch/shared/consumer"
+readelf -d "$scratch/shared/consumer" | grep -q 'NEEDED.*libabsl_' || { echo "GANNET_SHARED_ABSEIL does nothing"; exit 1; }
 
 echo "== README.md"
 # block LANGUAGE: the first block of this language.
@@ -34,6 +53,7 @@ cmake -S "$scratch/readme" -B "$scratch/readme/build" -G Ninja -DCMAKE_CXX_COMPI
   -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
 cmake --build "$scratch/readme/build"
 said=$("$scratch/readme/build/my_program")
+few_libraries "$scratch/readme/build/my_program"
 [[ -n $said ]] || { echo "the program of README.md says nothing"; exit 1; }
 grep -qF "The program prints \`$said\`" "$readme" || { echo "README.md does not say that it prints '$said'"; exit 1; }
 
@@ -51,6 +71,11 @@ read -ra cflags <<<"$(pkg-config --cflags gannet)"
 read -ra libs <<<"$(pkg-config --libs gannet)"
 "$compiler" "${cflags[@]}" "$scratch/sources/cluster_bank.cc" "${libs[@]}" -o "$scratch/cluster_bank"
 "$examples/cluster_bank_test.sh" "$scratch/cluster_bank" "$examples/cluster_bank.toml"
+"$compiler" "${cflags[@]}" "$scratch/sources/hello_transaction.cc" "${libs[@]}" -o "$scratch/hello"
+"$scratch/hello"
+few_libraries "$scratch/hello"
+read -ra libs <<<"$(pkg-config --define-variable=abseil="$(pkg-config --variable=shared_abseil gannet)" --libs gannet)"
+"$compiler" "${cflags[@]}" -shared -fPIC "$scratch/sources/hello_transaction.cc" "${libs[@]}" -o "$scratch/libplugin.so"
 
 echo "== pkg-config, C"
 read -ra cflags <<<"$(pkg-config --cflags libgannet)"
