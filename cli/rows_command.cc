@@ -35,6 +35,7 @@
 #include "cli/table.h"
 #include "index/rectangle.h"
 #include "index/registry.h"
+#include "log/checkpoint.h"
 #include "nlohmann/json.hpp"
 #include "txn/durable/catalog.h"
 #include "txn/secondary_index.h"

@@ -29,6 +29,7 @@
 #include "cli/row_store.h"
 #include "cli/rows_command.h"
 #include "cli/words.h"
+#include "log/checkpoint.h"
 #include "txn/durable/catalog.h"
 #include "txn/session.h"
 

@@ -454,12 +454,8 @@ class RemoteIndex {
   virtual coro::Task<Status> FindMany(std::span<const Key> keys, std::span<FindResult> results) = 0;
   virtual coro::Task<Status> Scan(ScanRange range, ScanResult* result) = 0;
   // Like those of LocalIndex. Unimplemented for kinds that are not spatial.
-  virtual coro::Task<Status> Search(WindowQuery, ScanResult*) {
-    co_return absl::UnimplementedError("this kind of index finds no rectangles");
-  }
-  virtual coro::Task<Status> Nearest(NearestQuery, ScanResult*) {
-    co_return absl::UnimplementedError("this kind of index finds no rectangles");
-  }
+  virtual coro::Task<Status> Search(WindowQuery query, ScanResult* result);
+  virtual coro::Task<Status> Nearest(NearestQuery query, ScanResult* result);
   virtual coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) = 0;
   virtual coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) = 0;
   // If clients change the index (IndexTraits::client_writes, IndexRights); null otherwise. This must outlive it.
@@ -467,9 +463,7 @@ class RemoteIndex {
   // Maps the key from record `from`, or from any if that is null, to record `to`, which is not null. NotFound if it is
   // not mapped to `from`, or, if that is null, is absent. Unimplemented except in kinds that clients can change
   // (IndexTraits::client_writes); if only the owner may, this is a call.
-  virtual coro::Task<Status> Replace(Key, rdma::GlobalAddress /*from*/, rdma::GlobalAddress /*to*/) {
-    co_return absl::UnimplementedError("clients do not change this kind of index");
-  }
+  virtual coro::Task<Status> Replace(Key key, rdma::GlobalAddress from, rdma::GlobalAddress to);
 
   // Estimates FindMany of `keys` (Find, if it is one), Scan of `range`, and Search, as the client's caches stand now:
   // what is cached, and for how much of it the client must ask. Performs no verb, allocates nothing and leaves the

@@ -41,6 +41,7 @@
 #include "log/file/file_system.h"
 #include "log/format.h"
 #include "log/log_shared.h"
+#include "log/log_statistics.h"
 #include "log/log_writer.h"
 #include "log/peer_epochs.h"
 
@@ -78,17 +79,6 @@ struct LogEnd {
   uint64_t recovered_epoch = 0;  // everything up to it is in the logs of all nodes
   uint64_t last_epoch = 0;       // greatest epoch seen anywhere, recovered or void
   bool has_header = true;        // the last segment has one; false: a crash interrupted its creation
-};
-
-struct LogStatistics {
-  uint64_t transactions = 0;
-  uint64_t changes = 0;
-  uint64_t payload_bytes = 0;  // of the changes, without keys and headers
-  uint64_t record_bytes = 0;   // of the transactions, with them
-  uint64_t disk_bytes = 0;     // of the batches, with headers and padding
-  uint64_t batches = 0;
-  uint64_t segments = 0;  // begun in this run
-  uint64_t failures = 0;  // segments given up because of an error
 };
 
 // Thread-safe.

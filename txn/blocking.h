@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/coro/async.h"
+#include "base/coro/task.h"
 #include "base/coro/worker.h"
 #include "base/status.h"
 #include "txn/cursor.h"
@@ -24,6 +25,17 @@
 #include "txn/transaction.h"
 
 namespace gannet::txn {
+
+// Runs `task` on the calling thread, whose worker it is, until it is done. For the results of the calls below:
+// blocking.cc has their coroutines, which take long to compile.
+template <class T>
+T Finish(coro::Worker* worker, coro::Task<T> task);
+extern template Status Finish(coro::Worker* worker, coro::Task<Status> task);
+extern template StatusOr<bool> Finish(coro::Worker* worker, coro::Task<StatusOr<bool>> task);
+extern template StatusOr<RecordHandle> Finish(coro::Worker* worker, coro::Task<StatusOr<RecordHandle>> task);
+extern template StatusOr<RowBy> Finish(coro::Worker* worker, coro::Task<StatusOr<RowBy>> task);
+extern template StatusOr<std::span<const std::byte>> Finish(coro::Worker* worker,
+                                                            coro::Task<StatusOr<std::span<const std::byte>>> task);
 
 // A cursor (txn/cursor.h, txn/index_cursor.h) whose moves return when they are done. For loops it is a range: of the
 // rows that it comes to.
@@ -73,7 +85,7 @@ class BlockingCursorOf {
 
  private:
   Status Wait(coro::Async<Status> move) {
-    status_ = move.ready() ? std::move(move.value()) : worker_->BlockOn(std::move(move.task()));
+    status_ = move.ready() ? std::move(move.value()) : Finish(worker_, std::move(move.task()));
     return status_;
   }
 
@@ -185,7 +197,7 @@ class BlockingTransaction {
   template <class T>
   T Wait(coro::Async<T> async) {
     if (async.ready()) return std::move(async.value());
-    return worker_->BlockOn(std::move(async.task()));
+    return Finish(worker_, std::move(async.task()));
   }
 
   Transaction* transaction_;

@@ -30,7 +30,7 @@
 #include "base/status.h"
 #include "index/index.h"
 #include "log/file/file_system.h"
-#include "log/log.h"
+#include "log/log_statistics.h"
 #include "rdma/fabric.h"
 #include "rdma/node_load.h"
 #include "txn/access_paths.h"

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/stop.h"
 #include "index/service.h"
+#include "log/checkpoint.h"
 #include "txn/access/key_status.h"
 #include "txn/database.h"
 #include "txn/durable/catalog.h"

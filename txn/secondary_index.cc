@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "log/checkpoint.h"
 #include "txn/access/key_status.h"
 #include "txn/table.h"
 

@@ -52,9 +52,13 @@
 #include "index/key.h"
 #include "index/registry.h"
 #include "index/tuple_key.h"
-#include "log/checkpoint.h"
 #include "txn/key_range.h"
 #include "txn/placement.h"
+
+namespace gannet::log {
+struct IndexDescription;
+struct IndexFieldDescription;
+}  // namespace gannet::log
 
 namespace gannet::txn {
 

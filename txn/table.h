@@ -119,47 +119,14 @@ class Table {
  private:
   friend class Database;
   // `self`: the node that has this object. options.index is in the registry, and options.index_rights are there.
-  Table(TableId id, TableOptions options, int data_nodes, rdma::NodeId self)
-      : id_(id),
-        options_(std::move(options)),
-        placement_name_(options_.placement.name()),
-        data_nodes_(data_nodes),
-        self_(self) {
-    Derive();
-    SetName(options_.name);
-  }
-  // One thread at a time.
-  void SetName(std::string name) {
-    names_.push_back(std::make_unique<const std::string>(std::move(name)));
-    name_.store(names_.back().get(), std::memory_order_release);
-  }
-  void Derive() {
-    payload_bytes_.store(options_.payload_bytes, std::memory_order_release);
-    least_payload_bytes_.store(options_.payload_bytes, std::memory_order_release);
-    index_traits_ = index::TraitsOf(index::EntryOf(options_.index), *options_.index_rights);
-    all_here_ = options_.placement.replicated || (data_nodes_ == 1 && self_ == 0);
-    SetLife(life());
-    DeriveWrites();
-  }
-  // Accesses look at checks_more() alone, which leads them to life(): so life() changes first when it gets worse, and
-  // last when it gets better again. One thread at a time.
-  void SetLife(Life life) {
-    const bool more = index_traits_.spatial || !knows_owners();
-    if (life == Life::kUsed) checks_more_.store(more, std::memory_order_seq_cst);
-    life_.store(life, std::memory_order_seq_cst);
-    if (life != Life::kUsed) checks_more_.store(true, std::memory_order_seq_cst);
-  }
-  void DeriveWrites() {
-    checks_writes_.store(options_.placement.replicated || secondary_ != nullptr || secondary_indexes() != nullptr,
-                         std::memory_order_relaxed);
-  }
-  // Replaces the set of indexes that are kept. One thread at a time.
-  void SetSecondaryIndexes(SecondaryIndexes indexes) {
-    index_sets_.push_back(std::make_unique<const SecondaryIndexes>(std::move(indexes)));
-    const SecondaryIndexes* const set = index_sets_.back().get();
-    secondary_indexes_.store(set->empty() ? nullptr : set, std::memory_order_release);
-    DeriveWrites();
-  }
+  Table(TableId id, TableOptions options, int data_nodes, rdma::NodeId self);
+  // Each of these is called by one thread at a time.
+  void SetName(std::string name);
+  void Derive();
+  void SetLife(Life life);
+  void DeriveWrites();
+  // Replaces the set of indexes that are kept.
+  void SetSecondaryIndexes(SecondaryIndexes indexes);
 
   TableId id_;
   TableOptions options_;

@@ -23,6 +23,7 @@
 #include "base/thread.h"
 #include "index/record_header.h"
 #include "index/service.h"
+#include "log/checkpoint.h"
 #include "txn/access/key_status.h"
 #include "txn/database.h"
 #include "txn/durable/catalog.h"

@@ -72,6 +72,15 @@ void Worker::RunUntilDone(Task<void> task) {
   task.Take();
 }
 
+Task<void> Worker::Sleep(uint64_t deadline_ns) {
+  co_await SleepUntil(deadline_ns);
+}
+
+void Worker::AddSleeper(uint64_t deadline_ns, std::coroutine_handle<> handle) {
+  sleeping_.push_back({deadline_ns, handle});
+  std::push_heap(sleeping_.begin(), sleeping_.end());
+}
+
 bool Worker::Round() {
   Charge(Cost::kWorkerRound);
   size_t progress = 0;
@@ -81,9 +90,10 @@ bool Worker::Round() {
   }
   if (!sleeping_.empty()) {
     const uint64_t now = NowNanos();
-    for (; !sleeping_.empty() && sleeping_.top().deadline_ns <= now; ++progress) {
-      ready_.push_back(sleeping_.top().handle);
-      sleeping_.pop();
+    for (; !sleeping_.empty() && sleeping_.front().deadline_ns <= now; ++progress) {
+      std::pop_heap(sleeping_.begin(), sleeping_.end());
+      ready_.push_back(sleeping_.back().handle);
+      sleeping_.pop_back();
     }
   }
   for (auto& [id, poller] : pollers_) progress += poller();
@@ -93,7 +103,7 @@ bool Worker::Round() {
     idle_rounds_ = 0;
   } else if (Runtime* runtime = Runtime::Current()) [[unlikely]] {
     const uint64_t look_again = runtime->NowNanos() + kLongestIdleNanos;
-    runtime->Idle(sleeping_.empty() ? look_again : std::min(look_again, sleeping_.top().deadline_ns));
+    runtime->Idle(sleeping_.empty() ? look_again : std::min(look_again, sleeping_.front().deadline_ns));
   } else if (++idle_rounds_ > kIdleRoundsBeforeYield) {
     idle_ ? idle_() : YieldThread();
   } else {

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <queue>
 #include <utility>
 #include <vector>
 
@@ -82,13 +81,13 @@ class Worker {
     Worker* worker;
     uint64_t deadline_ns;
     bool await_ready() const noexcept { return false; }
-    void await_suspend(std::coroutine_handle<> handle) const { worker->sleeping_.push({deadline_ns, handle}); }
+    void await_suspend(std::coroutine_handle<> handle) const { worker->AddSleeper(deadline_ns, handle); }
     void await_resume() const noexcept {}
   };
   SleepAwaiter SleepUntil(uint64_t deadline_ns) { return SleepAwaiter{this, deadline_ns}; }
 
   // The same as a task, for BlockOn.
-  Task<void> Sleep(uint64_t deadline_ns) { co_await SleepUntil(deadline_ns); }
+  Task<void> Sleep(uint64_t deadline_ns);
 
   // Number of spawned tasks that have not finished.
   size_t unfinished() const { return tasks_.size(); }
@@ -97,7 +96,9 @@ class Worker {
   struct Sleeper {
     uint64_t deadline_ns;
     std::coroutine_handle<> handle;
-    bool operator<(const Sleeper& other) const { return deadline_ns > other.deadline_ns; }  // earliest on top
+    bool operator<(const Sleeper& other) const {
+      return deadline_ns > other.deadline_ns;
+    }  // the earliest is the greatest
   };
 
   template <class T>
@@ -105,6 +106,7 @@ class Worker {
     result->emplace(co_await task);
   }
 
+  void AddSleeper(uint64_t deadline_ns, std::coroutine_handle<> handle);
   void RunUntilDone(Task<void> task);
   // Makes ready what other threads have unparked. Returns their number.
   size_t TakeUnparked();
@@ -114,7 +116,7 @@ class Worker {
   void ReapFinished();
 
   RingQueue<std::coroutine_handle<>> ready_;
-  std::priority_queue<Sleeper> sleeping_;
+  std::vector<Sleeper> sleeping_;  // a heap: the earliest is the first
   std::vector<Task<void>> tasks_;
   std::vector<std::pair<int, Poller>> pollers_;
   int next_poller_id_ = 0;

@@ -55,6 +55,14 @@ cmake --build "$scratch/readme/build"
 said=$("$scratch/readme/build/my_program")
 few_libraries "$scratch/readme/build/my_program"
 [[ -n $said ]] || { echo "the program of README.md says nothing"; exit 1; }
+# Headers of the standard library that cost compile time, and that txn/database.h does not need.
+included=$("$compiler" -std=c++20 -I"$prefix/include/gannet" -M "$scratch/readme/my_program.cc" | tr -s ' \\' '\n')
+for header in condition_variable deque iomanip locale regex shared_mutex thread; do
+  if grep -q "/include/c++/[0-9.]*/$header\$" <<<"$included"; then
+    echo "the program of README.md includes <$header>"
+    exit 1
+  fi
+done
 grep -qF "The program prints \`$said\`" "$readme" || { echo "README.md does not say that it prints '$said'"; exit 1; }
 
 echo "== completions and the man page"

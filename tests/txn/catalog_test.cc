@@ -1,4 +1,5 @@
 // The catalog: a directory keeps its tables, so they are found by name, and a program need not create them.
+#include "log/checkpoint.h"
 #include "txn/durable/catalog.h"
 
 #include <atomic>

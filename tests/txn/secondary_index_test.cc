@@ -1,4 +1,5 @@
 // Secondary indexes: what they hold, how transactions keep them and read by them, and how they are made.
+#include "log/checkpoint.h"
 #include "txn/secondary_index.h"
 
 #include <atomic>

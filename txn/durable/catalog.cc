@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "index/registry.h"
+#include "log/checkpoint.h"
 #include "txn/session/local_node.h"
 
 namespace gannet::txn {

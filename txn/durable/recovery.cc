@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/sometimes.h"
 #include "base/thread.h"
+#include "log/checkpoint.h"
 #include "log/damage.h"
 #include "log/kill_point.h"
 #include "txn/durable/catalog.h"
