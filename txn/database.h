@@ -339,6 +339,11 @@ class Database {
   // The load that `node`, or this node itself, announced last. Thread-safe.
   rdma::NodeLoad load_of(rdma::NodeId node) const;
 
+  // The metrics of this node in Prometheus's text format: memory, log, checkpoints, conflicts, accesses to other nodes
+  // (docs/cluster.md, "Metrics"). For a web server of the program; txn/metrics.h has them as data. Takes some
+  // microseconds. Thread-safe, but not together with Close.
+  std::string MetricsText() const;
+
   // This node's part of every table. Walks the indexes: slow.
   std::vector<TableStatistics> table_statistics();
   rdma::SlabStatistics memory_statistics() const;
