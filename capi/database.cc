@@ -75,6 +75,18 @@ void gannet_options_set_open_transactions(gannet_options* options, int count) {
 void gannet_options_set_application(gannet_options* options, const char* text) {
   options->options.application = text != nullptr ? text : "";
 }
+void gannet_options_set_on_event(gannet_options* options, gannet_event_function function, void* context) {
+  if (function == nullptr) {
+    options->options.on_event = nullptr;
+    return;
+  }
+  options->options.on_event = [function, context](txn::EventLevel level, const std::string& text) {
+    static_assert(static_cast<int>(txn::EventLevel::kInfo) == GANNET_EVENT_INFO);
+    static_assert(static_cast<int>(txn::EventLevel::kWarning) == GANNET_EVENT_WARNING);
+    static_assert(static_cast<int>(txn::EventLevel::kError) == GANNET_EVENT_ERROR);
+    function(context, static_cast<enum gannet_event_level>(level), text.c_str());
+  };
+}
 
 gannet_code gannet_open(const char* directory, const gannet_options* options, gannet_database** database) {
   GANNET_CAPI_NOT_NULL(database);
@@ -121,6 +133,17 @@ uint64_t gannet_logged_epoch(gannet_database* database) {
 
 uint64_t gannet_durable_epoch(gannet_database* database) {
   return database != nullptr ? database->database->durable_epoch() : 0;
+}
+
+gannet_code gannet_metrics(gannet_database* database, const char** text) {
+  GANNET_CAPI_NOT_NULL(database);
+  GANNET_CAPI_NOT_NULL(text);
+  return Guarded([&] {
+    thread_local std::string last;
+    last = database->database->MetricsText();
+    *text = last.c_str();
+    return gannet_code{GANNET_OK};
+  });
 }
 
 gannet_table_options* gannet_table_options_new(void) {

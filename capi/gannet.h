@@ -159,6 +159,19 @@ GANNET_API void gannet_options_set_open_transactions(gannet_options* options, in
 /* Kept in the directory for programs that read it: free text of at most 4096 bytes. */
 GANNET_API void gannet_options_set_application(gannet_options* options, const char* text);
 
+enum gannet_event_level {
+  GANNET_EVENT_INFO = 0,    /* all is well */
+  GANNET_EVENT_WARNING = 1, /* something is lost or was at risk, and the database goes on by itself */
+  GANNET_EVENT_ERROR = 2    /* something does not work, and will not until its cause is gone */
+};
+/* A function of the program, called with rare events: what recovery did and which damage it met, automatic checkpoints,
+ * a disk that is full or fails and that works again. `text` is one line, valid until the function returns. The function
+ * must return soon, and use no function of this file. Any thread calls it, also several at once, from the beginning of
+ * gannet_open until gannet_close returns. */
+typedef void (*gannet_event_function)(void* context, enum gannet_event_level level, const char* text);
+/* `context` is given to each call. Default NULL for `function`: nobody is told. */
+GANNET_API void gannet_options_set_on_event(gannet_options* options, gannet_event_function function, void* context);
+
 /* Opens the database in `directory`, recovers its rows and starts it. NULL for `directory`: a database in memory only.
  * NULL for `options`: the defaults. GANNET_NOT_FOUND: there is none; GANNET_DATA_LOSS: a file is missing or damaged,
  * and nothing was changed; GANNET_FAILED_PRECONDITION: another process has it open. */
@@ -180,6 +193,9 @@ GANNET_CHECKED gannet_code gannet_log_health(gannet_database* database);
  * gannet_durable_epoch has reached its result. 0 without a log. */
 GANNET_API uint64_t gannet_logged_epoch(gannet_database* database);
 GANNET_API uint64_t gannet_durable_epoch(gannet_database* database);
+/* The metrics of the database in Prometheus's text format: memory, log, checkpoints, conflicts. For a web server of the
+ * program. *text is valid until the thread calls this function again. */
+GANNET_CHECKED gannet_code gannet_metrics(gannet_database* database, const char** text);
 
 /* ---- Tables ----------------------------------------------------------------------------------------------------- */
 

@@ -7,8 +7,11 @@
 #include <pybind11/stl.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -305,6 +308,75 @@ py::list ListOf(const txn::ScanRows& rows) {
   return list;
 }
 
+// The way of the engine's threads into the interpreter, for functions of the program (on_event). A thread that waits
+// for the interpreter's lock while the interpreter ends is ended there, in the middle of C++ code. So an exit function
+// of Python closes the gate before that.
+class Gate {
+ public:
+  static Gate& Only() {
+    static Gate* const gate = new Gate;  // never destroyed: threads may come until the process has ended
+    return *gate;
+  }
+  // Calls function() with the interpreter's lock; does nothing if the gate is closed.
+  template <class Function>
+  void Pass(Function&& function) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (closed_) return;
+      ++inside_;
+    }
+    {
+      const py::gil_scoped_acquire acquire;
+      function();
+    }
+    const std::lock_guard lock(mutex_);
+    if (--inside_ == 0) left_.notify_all();
+  }
+  // Returns when no thread is inside. The caller holds the interpreter's lock.
+  void Close() {
+    const py::gil_scoped_release release;
+    std::unique_lock lock(mutex_);
+    closed_ = true;
+    left_.wait(lock, [this] { return inside_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable left_;
+  bool closed_ = false;
+  int inside_ = 0;
+};
+
+// The function of the engine that calls a function of the program. It may be destroyed by any thread, too.
+std::function<void(txn::EventLevel, const std::string&)> EventFunctionOf(const py::object& function) {
+  if (function.is_none()) return nullptr;
+  if (PyCallable_Check(function.ptr()) == 0) throw py::type_error("on_event is no function");
+  const std::shared_ptr<PyObject> held(function.inc_ref().ptr(),
+                                       [](PyObject* object) { Gate::Only().Pass([object] { Py_DECREF(object); }); });
+  return [held](txn::EventLevel level, const std::string& text) {
+    Gate::Only().Pass([&] {
+      try {
+        const char* const name = level == txn::EventLevel::kInfo      ? "info"
+                                 : level == txn::EventLevel::kWarning ? "warning"
+                                                                      : "error";
+        // Names of directories need not be UTF-8.
+        const auto decoded = py::reinterpret_steal<py::object>(
+            PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+        if (!decoded) throw py::error_already_set();
+        py::handle(held.get())(name, decoded);
+      } catch (py::error_already_set& error) {
+        error.discard_as_unraisable("on_event of a gannet.Database");
+      }
+    });
+  };
+}
+
+// Closing a database, also by its destructor, waits for threads that may want the interpreter's lock.
+void DestroyUnlocked(txn::Database* database) {
+  const py::gil_scoped_release release;
+  delete database;
+}
+
 std::shared_ptr<txn::Database> Open(const std::optional<std::string>& directory, const py::dict& options) {
   txn::DatabaseOptions given;
   const auto duration = [](py::handle seconds) { return absl::Seconds(seconds.cast<double>()); };
@@ -336,6 +408,8 @@ std::shared_ptr<txn::Database> Open(const std::optional<std::string>& directory,
       given.run_sessions = value.cast<int>();
     } else if (option == "application") {
       given.application = value.cast<std::string>();
+    } else if (option == "on_event") {
+      given.on_event = EventFunctionOf(py::reinterpret_borrow<py::object>(value));
     } else {
       throw py::type_error("open() has no option '" + option + "'");
     }
@@ -345,7 +419,7 @@ std::shared_ptr<txn::Database> Open(const std::optional<std::string>& directory,
     if (opened.ok()) GANNET_RETURN_IF_ERROR((*opened)->Start());
     return opened;
   });
-  return ValueOrThrow(std::move(database));
+  return {ValueOrThrow(std::move(database)).release(), &DestroyUnlocked};
 }
 
 Table CreateTable(const std::shared_ptr<txn::Database>& database, const std::string& name, bool integer_keys,
@@ -539,7 +613,8 @@ void DefineDatabase(py::module_& module) {
     ThrowIfError(Unlocked([&] { return self.Backup(directory); }));
   });
   type.def("checkpoint", [](txn::Database& self) { ThrowIfError(Unlocked([&] { return self.Checkpoint(); })); });
-  type.def("log_health", [](txn::Database& self) { ThrowIfError(self.log_health()); });
+  type.def("log_health", [](txn::Database& self) { ThrowIfError(Unlocked([&] { return self.log_health(); })); });
+  type.def("metrics", [](txn::Database& self) { return Unlocked([&] { return self.MetricsText(); }); });
   type.def("logged_epoch", &txn::Database::logged_epoch);
   type.def("durable_epoch", &txn::Database::durable_epoch);
   type.def("create_table", &CreateTable);
@@ -575,6 +650,7 @@ PYBIND11_MODULE(_gannet, module) {
   DefineTransaction(module);
   DefineCursor(module);
   module.def("open", &Open);
+  py::module_::import("atexit").attr("register")(py::cpp_function([] { Gate::Only().Close(); }));
   module.def("pack", [](const py::tuple& fields) {
     const index::TupleKey key = TupleOf(fields);
     return py::bytes(key.bytes().data(), key.bytes().size());

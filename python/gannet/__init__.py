@@ -404,6 +404,10 @@ class Database:
         """Raises the reason if commits cannot be made durable now."""
         self._database.log_health()
 
+    def metrics(self) -> str:
+        """Memory, log, checkpoints and conflicts in Prometheus's text format, for a web server of the program."""
+        return self._database.metrics()
+
     def logged_epoch(self) -> int:
         """With durability='async': what was committed before is durable once durable_epoch() has reached this."""
         return self._database.logged_epoch()
@@ -412,7 +416,8 @@ class Database:
         return self._database.durable_epoch()
 
 
-def open(directory: Any = None, **options: Any) -> Database:  # pylint: disable=redefined-builtin
+def open(  # pylint: disable=redefined-builtin
+        directory: Any = None, *, on_event: Optional[Callable[[str, str], Any]] = None, **options: Any) -> Database:
     """Opens the database in a directory, and recovers it; None: a database in memory only.
 
     create=True: make it if there is none (otherwise NotFound).
@@ -420,7 +425,12 @@ def open(directory: Any = None, **options: Any) -> Database:  # pylint: disable=
     memory_bytes: address space for rows and indexes; 8 GiB.
     checkpoint_every, group_commit, durable_within: seconds.
     largest_transaction_bytes, recovery_threads, open_transactions (at a time; 64), application (a note).
+    on_event(level, text): called with rare events, for the log of the program: what recovery did and which damage it
+    met, automatic checkpoints, a disk that is full or fails and that works again. The level is 'info', 'warning' or
+    'error'. Any thread calls it, from open until close has returned. It must return soon, and must not use the
+    database. An exception in it goes to sys.unraisablehook. It is not called any more when Python exits.
     """
+    options["on_event"] = on_event
     return Database(_gannet.open(None if directory is None else str(directory), options))
 
 

@@ -553,6 +553,52 @@ static void test_open_errors(const char* directory) {
   EXPECT(gannet_durable_epoch(NULL) == 0 && gannet_logged_epoch(NULL) == 0);
 }
 
+/* ---- Events and metrics ---- */
+
+struct events {
+  pthread_mutex_t mutex;
+  int count[3];
+  char recovered[200]; /* the text that told of recovery */
+};
+
+static void note_event(void* context, enum gannet_event_level level, const char* text) {
+  struct events* const events = context;
+  pthread_mutex_lock(&events->mutex);
+  if (level <= GANNET_EVENT_ERROR) ++events->count[level];
+  if (strstr(text, "recovered") != NULL) snprintf(events->recovered, sizeof events->recovered, "%s", text);
+  pthread_mutex_unlock(&events->mutex);
+}
+
+/* The directory has rows. */
+static void test_events(const char* directory) {
+  struct events events = {PTHREAD_MUTEX_INITIALIZER, {0, 0, 0}, ""};
+  gannet_options* options = gannet_options_new();
+  gannet_database* database = NULL;
+  gannet_options_set_on_event(options, note_event, &events);
+  EXPECT_CODE(GANNET_OK, gannet_open(directory, options, &database));
+  EXPECT_CODE(GANNET_OK, gannet_close(database));
+  EXPECT(events.count[GANNET_EVENT_INFO] == 1 && events.count[GANNET_EVENT_WARNING] == 0 &&
+         events.count[GANNET_EVENT_ERROR] == 0);
+  EXPECT(strstr(events.recovered, directory) != NULL);
+
+  /* Nobody is told any more. */
+  gannet_options_set_on_event(options, NULL, &events);
+  EXPECT_CODE(GANNET_OK, gannet_open(directory, options, &database));
+  EXPECT_CODE(GANNET_OK, gannet_close(database));
+  EXPECT(events.count[GANNET_EVENT_INFO] == 1);
+  gannet_options_free(options);
+}
+
+static void test_metrics(gannet_database* database) {
+  const char* text = NULL;
+  EXPECT_CODE(GANNET_OK, gannet_metrics(database, &text));
+  EXPECT(text != NULL && strstr(text, "# TYPE gannet_log_transactions_total counter\n") != NULL);
+  EXPECT(text != NULL && strstr(text, "\ngannet_log_healthy 1\n") != NULL);
+  EXPECT(text != NULL && strstr(text, "\ngannet_registered_memory_bytes{kind=\"capacity\"} 268435456\n") != NULL);
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_metrics(NULL, &text));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_metrics(database, NULL));
+}
+
 int main(int argc, char** argv) {
   gannet_database* database;
   gannet_table* table = NULL;
@@ -585,7 +631,9 @@ int main(int argc, char** argv) {
   EXPECT_CODE(GANNET_OK, gannet_log_health(database));
   EXPECT(gannet_logged_epoch(database) > 0);
   EXPECT(gannet_durable_epoch(database) > 0);
+  test_metrics(database);
   EXPECT_CODE(GANNET_OK, gannet_close(database));
+  test_events(directory);
 
   /* Again, without creating anything: the directory says what there is. */
   database = open_database(directory, 0);

@@ -429,6 +429,13 @@ class OpenTest(unittest.TestCase):
             with gannet.open(scratch + "/db", memory_bytes=64 << 20) as db:
                 self.assertEqual(db.run(lambda t: t[db.table("rows"), 1]), b"one")
 
+    def test_metrics(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            with gannet.open(scratch + "/db", create=True, memory_bytes=64 << 20) as db:
+                rows = db.create_table("rows")
+                db.run(lambda t: t.insert(rows, 1, b"one"))
+                self.assertIn("\ngannet_log_changes_total 1\n", db.metrics())
+
     def test_a_killed_process_loses_no_commit(self):
         program = """
 import os, sys, gannet
@@ -445,6 +452,113 @@ os.kill(os.getpid(), 9)
             with gannet.open(scratch + "/db", memory_bytes=64 << 20) as db:
                 with db.transaction() as t:
                     self.assertEqual(list(t.keys(db.table("rows"))), list(range(50)))
+
+
+class EventTest(unittest.TestCase):
+
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.directory = self.scratch.name + "/db"
+
+    def tearDown(self):
+        self.scratch.cleanup()
+
+    def run_program(self, program):
+        done = subprocess.run([sys.executable, "-c", program, self.directory], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, check=False, timeout=100)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        return done.stdout.decode()
+
+    def test_tells_of_recovery(self):
+        events = []
+        note = lambda level, text: events.append((level, text))
+        gannet.open(self.directory, create=True, memory_bytes=64 << 20, on_event=note).close()
+        self.assertEqual(events, [])
+        gannet.open(self.directory, memory_bytes=64 << 20, on_event=note).close()
+        self.assertEqual(len(events), 1)
+        self.assertEqual(events[0][0], "info")
+        self.assertIn(self.directory + ": recovered ", events[0][1])
+
+    def test_must_be_a_function(self):
+        with self.assertRaises(TypeError):
+            gannet.open(None, on_event=7)
+        gannet.open(None, on_event=None, memory_bytes=64 << 20).close()
+
+    def test_the_function_is_given_up_with_the_database(self):
+        note = lambda level, text: None
+        before = sys.getrefcount(note)
+        db = gannet.open(None, on_event=note, memory_bytes=64 << 20)
+        self.assertGreater(sys.getrefcount(note), before)
+        db.close()
+        del db
+        self.assertEqual(sys.getrefcount(note), before)
+        with self.assertRaises(gannet.NotFound):
+            gannet.open(self.directory, on_event=note)
+        self.assertEqual(sys.getrefcount(note), before)
+
+    def test_another_thread_tells_of_checkpoints(self):
+        self.assertIn("a checkpoint was taken", self.run_program("""
+import sys, threading, gannet
+told = threading.Event()
+def note(level, text):
+    if threading.current_thread() is not threading.main_thread():
+        print(level, text)
+        told.set()
+with gannet.open(sys.argv[1], create=True, memory_bytes=64 << 20, checkpoint_every=0.001, on_event=note):
+    assert told.wait(60)
+"""))
+
+    def test_an_exception_goes_to_the_hook(self):
+        gannet.open(self.directory, create=True, memory_bytes=64 << 20).close()
+        seen = []
+        before = sys.unraisablehook
+        sys.unraisablehook = lambda unraisable: seen.append((str(unraisable.exc_value), unraisable.object))
+        try:
+
+            def fail(level, text):
+                raise ValueError("no")
+
+            with gannet.open(self.directory, memory_bytes=64 << 20, on_event=fail) as db:
+                db.create_table("rows")  # it works nevertheless
+        finally:
+            sys.unraisablehook = before
+        self.assertEqual([text for text, _ in seen], ["no"])
+        self.assertIn("on_event", seen[0][1])
+
+    def test_python_exits_while_the_engine_tells(self):
+        # The database is not closed, it tells of a checkpoint all the time, and the function is slow. Exit functions run
+        # in the reverse order of their registration.
+        for _ in range(3):
+            self.run_program("""
+import atexit, os, sys, threading, time
+calls = []
+def last():
+    before = len(calls)
+    time.sleep(0.2)
+    if len(calls) != before:
+        os._exit(3)
+atexit.register(last)
+import gannet
+told = threading.Event()
+def note(level, text):
+    calls.append(text)
+    told.set()
+    time.sleep(0.02)
+db = gannet.open(sys.argv[1], create=True, memory_bytes=64 << 20, checkpoint_every=0.001, on_event=note)
+assert told.wait(60)
+""")
+
+    def test_a_database_that_nobody_closes_goes_while_it_tells(self):
+        self.run_program("""
+import sys, threading, gannet
+for _ in range(5):
+    told = threading.Event()
+    def note(level, text, told=told):
+        told.set()
+    db = gannet.open(sys.argv[1], create=True, memory_bytes=64 << 20, checkpoint_every=0.001, on_event=note)
+    assert told.wait(60)
+    del db  # its threads may wait for the interpreter's lock now
+""")
 
 
 if __name__ == "__main__":
