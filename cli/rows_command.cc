@@ -24,6 +24,7 @@
 #include "cli/data_directory.h"
 #include "cli/exit_codes.h"
 #include "cli/flags.h"
+#include "cli/index_scan.h"
 #include "cli/interrupt.h"
 #include "cli/machine_memory.h"
 #include "cli/parse.h"
@@ -52,6 +53,7 @@ struct RowOptions {
   std::string key;
   std::string value;
   std::string file;
+  std::string by;  // a secondary index of the table; empty: by the keys of the rows
   RowForms forms;
   RowRange range;
   bool json = false;
@@ -153,7 +155,38 @@ Status NotThere(const Status& status) {
   return absl::NotFoundError(absl::StrCat("there is no such row: ", status.message()));
 }
 
+// The row with a key of a unique index.
+Status GetBy(const RowOptions& options, RowHost& host) {
+  const StatusOr<Opened> opened = OpenTable(options, host, RowHost::Access::kRead);
+  if (!opened.ok()) return opened.status();
+  const StatusOr<const txn::SecondaryIndex*> index = FindIndexOf(opened->store->database(), *opened->table, options.by);
+  if (!index.ok()) return index.status();
+  if (!(*index)->unique()) {
+    return absl::InvalidArgumentError(absl::StrCat("--by ", options.by,
+                                                   ": the index is not unique, so several rows may have the key; give "
+                                                   "scan --by ",
+                                                   options.by, " and --from, --to or --prefix"));
+  }
+  const StatusOr<IndexText> text = IndexText::For(host.runner(), **index);
+  if (!text.ok()) return text.status();
+  const StatusOr<txn::KeyCopy> key = text->ParseKey(options.key);
+  if (!key.ok()) return Named("KEY", options.key, key.status());
+  std::optional<txn::KeyCopy> primary;
+  std::string payload;
+  GANNET_RETURN_IF_ERROR(NotThere(host.runner()([&](txn::BlockingTransaction& t) -> Status {
+    const StatusOr<txn::RowBy> row = t.GetBy(**index, key->view());
+    if (!row.ok()) return row.status();
+    primary = txn::KeyCopy(row->key);
+    payload.assign(reinterpret_cast<const char*>(row->payload.data()), row->payload.size());
+    return absl::OkStatus();
+  })));
+  if (options.json) return RowWriter(*opened->text, RowFormat::kJson, stdout).Row(primary->view(), payload);
+  absl::PrintF("%s\n", opened->text->PayloadText(payload));
+  return absl::OkStatus();
+}
+
 Status Get(const RowOptions& options, RowHost& host) {
+  if (!options.by.empty()) return GetBy(options, host);
   Opened opened;
   const StatusOr<txn::KeyCopy> key = OpenRow(options, host, RowHost::Access::kRead, &opened);
   if (!key.ok()) return key.status();
@@ -183,25 +216,33 @@ Status Delete(const RowOptions& options, RowHost& host) {
   return NotThere(host.runner()([&](txn::BlockingTransaction& t) { return t.Remove(*opened.table, key->view()); }));
 }
 
+// The rows of the table's range, or of the index's.
+Status VisitRows(const RowOptions& options, RowHost& host, const Opened& opened, bool keys_only, RowVisitor visit) {
+  if (options.by.empty()) {
+    return ScanRows(*opened.store, host.runner(), host.in_transaction(), *opened.table, *opened.text, options.range,
+                    keys_only, host.stop(), visit);
+  }
+  const StatusOr<const txn::SecondaryIndex*> index = FindIndexOf(opened.store->database(), *opened.table, options.by);
+  if (!index.ok()) return index.status();
+  return ScanRowsBy(host.runner(), host.in_transaction(), **index, options.range, keys_only, host.stop(), visit);
+}
+
 Status Scan(const RowOptions& options, RowHost& host) {
   const StatusOr<Opened> opened = OpenTable(options, host, RowHost::Access::kRead);
   if (!opened.ok()) return opened.status();
   RowWriter writer(*opened->text, options.json ? RowFormat::kJson : RowFormat::kLines, stdout);
   const Status scanned =
-      ScanRows(*opened->store, host.runner(), host.in_transaction(), *opened->table, *opened->text, options.range,
-               /*keys_only=*/false, host.stop(),
-               [&](const index::Key& key, std::string_view payload) { return writer.Row(key, payload); });
+      VisitRows(options, host, *opened, /*keys_only=*/false,
+                [&](const index::Key& key, std::string_view payload) { return writer.Row(key, payload); });
   return WithRest(scanned, "the output is not complete");
 }
 
 StatusOr<uint64_t> CountOf(const RowOptions& options, RowHost& host, const Opened& opened) {
   uint64_t rows = 0;
-  GANNET_RETURN_IF_ERROR(ScanRows(*opened.store, host.runner(), host.in_transaction(), *opened.table, *opened.text,
-                                  options.range, /*keys_only=*/true, host.stop(),
-                                  [&](const index::Key&, std::string_view) {
-                                    ++rows;
-                                    return absl::OkStatus();
-                                  }));
+  GANNET_RETURN_IF_ERROR(VisitRows(options, host, opened, /*keys_only=*/true, [&](const index::Key&, std::string_view) {
+    ++rows;
+    return absl::OkStatus();
+  }));
   return rows;
 }
 
@@ -209,6 +250,9 @@ StatusOr<uint64_t> CountOf(const RowOptions& options, RowHost& host, const Opene
 Status CountAll(const RowOptions& options, RowHost& host) {
   if (!options.range.whole()) {
     return absl::InvalidArgumentError("--from, --to and --prefix are of one table's keys; name the table");
+  }
+  if (!options.by.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("--by ", options.by, ": is an index of one table; name the table"));
   }
   const StatusOr<RowStore*> store = host.Open(RowHost::Access::kRead);
   if (!store.ok()) return store.status();
@@ -248,9 +292,11 @@ std::string NameOfIndexed(const std::vector<log::TableDescription>& tables, cons
 // What the column `note` says of a table that has the entries of an index.
 std::string NoteOfIndex(const std::vector<log::TableDescription>& tables, const log::IndexDescription& index) {
   const StatusOr<std::vector<txn::IndexField>> fields = txn::IndexFieldsOf(index);
+  const std::string of = index.by_function ? "a function of a program"
+                         : fields.ok()     ? txn::ToText(*fields)
+                                           : "of fields that are unknown here";
   return absl::StrCat(index.unique ? "unique " : "", "index of ", NameOfIndexed(tables, index),
-                      index.complete ? "" : ", not complete", ": ",
-                      fields.ok() ? txn::ToText(*fields) : "of fields that are unknown here");
+                      index.complete ? "" : ", not complete", ": ", of);
 }
 
 Status Tables(const RowOptions& options, RowHost& host) {
@@ -458,6 +504,10 @@ void AddJson(CLI::App& command, RowOptions* options, const char* description) {
   command.add_flag("--json", options->json, description);
 }
 
+void AddBy(CLI::App& command, RowOptions* options, const char* description) {
+  AddPath(command, "--by", &options->by, "INDEX", description);
+}
+
 void AddRange(CLI::App& command, RowRange* range) {
   const auto set = [&command](const char* flag, std::optional<std::string>* target, const char* description) {
     return command
@@ -477,6 +527,9 @@ constexpr const char* kForms =
     "--keys hex takes\npairs of digits, --keys tuple fields such as (12,\"Main\",2.5), --keys signed numbers that may "
     "be negative. Rectangles\nare (min_x,min_y,max_x,max_y,id). Payloads: text in the same form, or hex. A key or "
     "value that begins with - goes\nbehind --.";
+constexpr const char* kKeysBy =
+    "With --by, keys are those of the index: a tuple of its fields or of the first ones, such as (\"Oslo\",7), or the "
+    "first\nfield alone, such as Oslo or 7.";
 constexpr const char* kReads =
     "Recovers the directory into memory and changes nothing. Of a directory in use, ask a backup.";
 constexpr const char* kWrites = "Opens the directory, which no other process may have open.";
@@ -484,12 +537,13 @@ constexpr const char* kFound = "Exit code: 0 found, 1 not found or failed, 2 wro
 
 void AddPointCommands(CLI::App& app, const std::shared_ptr<RowHost>& host, int* exit_code) {
   const auto get = std::make_shared<RowOptions>();
-  CLI::App* command =
-      AddRowCommand(app, "get", "Print the payload of one row.",
-                    absl::StrFormat("%s %s\n%s\n\nExample: gannet get data cities Oslo", kReads, kFound, kForms), host,
-                    get, Get, exit_code);
+  CLI::App* command = AddRowCommand(
+      app, "get", "Print the payload of one row.",
+      absl::StrFormat("%s %s\n%s %s\n\nExample: gannet get data cities Oslo", kReads, kFound, kForms, kKeysBy), host,
+      get, Get, exit_code);
   AddTable(*command, get.get())->required();
   AddKey(*command, get.get());
+  AddBy(*command, get.get(), "KEY is one of this index of the table, which is unique");
   AddForms(*command, get.get());
   AddJson(*command, get.get(), "A JSON object with the key, too");
 
@@ -524,6 +578,7 @@ void AddScans(CLI::App& app, const std::shared_ptr<RowHost>& host, int* exit_cod
                                     kReads, kForms),
                     host, scan, Scan, exit_code);
   AddTable(*command, scan.get())->required();
+  AddBy(*command, scan.get(), "In the order of this index of the table, of whose keys the range is");
   AddRange(*command, &scan->range);
   Add(
       *command, "--limit", &scan->range.limit, [](const std::string& text) { return ParseCount(text, 0, INT64_MAX); },
@@ -533,9 +588,10 @@ void AddScans(CLI::App& app, const std::shared_ptr<RowHost>& host, int* exit_cod
   AddJson(*command, scan.get(), "One JSON object per line and row");
 
   const auto count = std::make_shared<RowOptions>();
-  command = AddRowCommand(app, "count", "Count the rows of a table, of a range of it, or of all tables.", kReads, host,
-                          count, CountRows, exit_code);
+  command = AddRowCommand(app, "count", "Count the rows of a table, of a range of it, or of all tables.",
+                          absl::StrFormat("%s\n%s", kReads, kKeysBy), host, count, CountRows, exit_code);
   AddTable(*command, count.get())->description("Name of the table. Default: all tables");
+  AddBy(*command, count.get(), "The rows that this index of the table has; the range is of its keys");
   AddRange(*command, &count->range);
   AddKeyForm(*command, count.get());
   AddJson(*command, count.get(), "One JSON object per line and table");

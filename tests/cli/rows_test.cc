@@ -8,8 +8,11 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
+#include <span>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +20,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/cli/program.h"
+#include "txn/database.h"
 
 namespace gannet::cli {
 namespace {
@@ -134,6 +138,144 @@ TEST_F(RowsTest, SecondaryIndexesAreMadeAndKept) {
     EXPECT_NE(refused.exit_code, 0) << wrong;
     EXPECT_NE(refused.err, "") << wrong;
   }
+}
+
+TEST_F(RowsTest, RowsAreReadByASecondaryIndex) {
+  Do("create-table", {"cities", "--key", "bytes", "--payload", "60", "--create"});
+  for (const auto& [city, country] : std::vector<std::pair<std::string, std::string>>{
+           {"Oslo", "Norway"}, {"Bergen", "Norway"}, {"Bern", "Switzerland"}, {"Rome", "Italy"}, {"Lima", "Peru"}}) {
+    Do("put", {"cities", city, country});
+  }
+  Do("create-index", {"cities", "by_country", "--field", "text:0:0"});
+  Do("create-index", {"cities", "by_initial", "--field", "bytes:0:2", "--field", "key", "--unique"});
+  EXPECT_EQ(Do("scan", {"cities", "--by", "by_country"}),
+            "Rome\tItaly\nBergen\tNorway\nOslo\tNorway\nLima\tPeru\nBern\tSwitzerland\n");
+  EXPECT_EQ(Do("scan", {"cities", "--by", "by_country", "--reverse", "--limit", "3"}),
+            "Bern\tSwitzerland\nLima\tPeru\nOslo\tNorway\n");
+  EXPECT_EQ(Do("scan", {"cities", "--by", "by_country", "--prefix", "No"}), "Bergen\tNorway\nOslo\tNorway\n");
+  EXPECT_EQ(Do("scan", {"cities", "--by", "by_country", "--prefix", "(\"No\")"}), "") << "of the whole field";
+  EXPECT_EQ(Do("scan", {"cities", "--by", "by_country", "--prefix", "(\"Norway\")"}), "Bergen\tNorway\nOslo\tNorway\n");
+  EXPECT_EQ(Do("scan", {"cities", "--by", "by_country", "--from", "Norway", "--to", "Switzerland", "--json"}),
+            "{\"key\":\"Bergen\",\"payload\":\"Norway\"}\n{\"key\":\"Oslo\",\"payload\":\"Norway\"}\n"
+            "{\"key\":\"Lima\",\"payload\":\"Peru\"}\n");
+  EXPECT_EQ(Do("count", {"cities", "--by", "by_country", "--prefix", "Norway"}), "2\n");
+  EXPECT_EQ(Do("count", {"cities", "--by", "by_country"}), "5\n");
+  EXPECT_EQ(Do("get", {"cities", "(\"No\",\"Oslo\")", "--by", "by_initial"}), "Norway\n");
+  EXPECT_EQ(Do("get", {"cities", "(\"No\",\"Oslo\")", "--by", "by_initial", "--json"}),
+            "{\"key\":\"Oslo\",\"payload\":\"Norway\"}\n");
+  const Outcome missing = Run("get", {"cities", "(\"No\",\"Rome\")", "--by", "by_initial"});
+  EXPECT_EQ(missing.exit_code, 1);
+  EXPECT_THAT(missing.err,
+              HasSubstr("there is no such row: index 'by_initial' of table 'cities', key (\"No\", \"Rome\")"));
+}
+
+TEST_F(RowsTest, WrongReadsByAnIndexSayWhatToDo) {
+  Do("create-table", {"cities", "--payload", "60", "--create"});
+  Do("create-table", {"people", "--payload", "60"});
+  Do("put", {"cities", "1", "abcdefgh"});
+  Do("create-index", {"cities", "by_country", "--field", "text:0:0"});
+  Do("create-index", {"cities", "by_size", "--field", "unsigned:0:8", "--unique"});
+  const auto refused = [this](const std::string& command, const std::vector<std::string>& arguments,
+                              const std::string& says) {
+    const Outcome outcome = Run(command, arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << says;
+    EXPECT_THAT(outcome.err, HasSubstr(says));
+    EXPECT_EQ(outcome.out, "");
+  };
+  refused("scan", {"cities", "--by", "by_contry"}, "table 'cities' has no such index; did you mean by_country?");
+  refused("scan", {"cities", "--by", "zzz"}, "it has by_country, by_size");
+  refused("scan", {"cities", "--by", "people"}, "it has by_country, by_size");
+  refused("count", {"people", "--by", "by_country"}, "gannet create-index makes one");
+  refused("count", {"--by", "by_country"}, "name the table");
+  refused("get", {"cities", "Oslo", "--by", "by_country"}, "the index is not unique");
+  refused("get", {"cities", "Oslo", "--by", "by_size"}, "KEY Oslo: must be a whole number from 0 to 2^64 - 1");
+  refused("get", {"cities", "(\"Oslo\")", "--by", "by_size"}, "is a Key::Tuple of its first fields");
+  refused("get", {"cities", "(Oslo", "--by", "by_size"}, "KEY (Oslo: ");
+  refused("scan", {"cities", "--by", "by_size", "--prefix", "1"}, "--prefix 1: numbers have no prefix");
+  refused("scan", {"cities", "--by", "by_size", "--from", "x"}, "--from x: must be a whole number");
+  refused("scan", {"cities", "--by", "by_country", "--to", "\\q"}, "--to \\q: ");
+}
+
+// A scan is made of many transactions, but rows with equal keys are in one.
+TEST_F(RowsTest, AScanByAnIndexHasEveryRowOnce) {
+  Do("create-table", {"rows", "--payload", "10", "--create"});
+  std::string file = "key,payload\n";
+  constexpr int kRows = 20'000;
+  // 3000 rows of each key; one has 8000.
+  const auto group = [](int i) { return i < 8000 ? 5 : i / 3000; };
+  for (int i = 0; i < kRows; ++i) file += std::to_string(i) + "," + static_cast<char>('a' + group(i)) + "\n";
+  Write("rows.csv", file);
+  Do("import", {"rows", Path("rows.csv")});
+  Do("create-index", {"rows", "by_letter", "--field", "bytes:0:1"});
+  std::vector<int> order(kRows);
+  for (int i = 0; i < kRows; ++i) order[static_cast<size_t>(i)] = i;
+  std::ranges::stable_sort(order, {}, group);
+  std::string expected;
+  for (const int i : order) expected += std::to_string(i) + "\t" + static_cast<char>('a' + group(i)) + "\n";
+  EXPECT_EQ(Do("scan", {"rows", "--by", "by_letter"}), expected);
+  std::string reversed;
+  for (size_t i = order.size(); i-- > 0;) {
+    reversed += std::to_string(order[i]) + "\t" + static_cast<char>('a' + group(order[i])) + "\n";
+  }
+  EXPECT_EQ(Do("scan", {"rows", "--by", "by_letter", "--reverse"}), reversed);
+  EXPECT_EQ(Do("count", {"rows", "--by", "by_letter"}), "20000\n");
+}
+
+// The program does not know the functions, but the directory has their entries.
+TEST_F(RowsTest, RowsAreReadByAnIndexOfAFunction) {
+  {
+    auto database = txn::Database::Open(Path("data"), {.create_if_missing = true, .memory_bytes = 256 << 20});
+    ASSERT_TRUE(database.ok()) << database.status();
+    const auto words = (*database)->CreateTable({.name = "words", .payload_bytes = 20, .variable_length = true});
+    ASSERT_TRUE(words.ok()) << words.status();
+    const auto payload_of = [](std::span<const std::byte> payload) {
+      return std::string(reinterpret_cast<const char*>(payload.data()), payload.size());
+    };
+    const auto reversed = [&](const index::Key&, std::span<const std::byte> payload) {
+      std::string text = payload_of(payload);
+      std::ranges::reverse(text);
+      return std::optional(index::OwnedKey(index::Key(std::string_view(text))));
+    };
+    const auto length = [](const index::Key&, std::span<const std::byte> payload) {
+      return std::optional(index::OwnedKey(index::Key(uint64_t{payload.size()})));
+    };
+    const auto pair = [&](const index::Key&, std::span<const std::byte> payload) {
+      return std::optional(index::OwnedKey(index::Key::Tuple(uint64_t{payload.size()}, payload_of(payload))));
+    };
+    for (const auto& [name, function] : std::vector<std::pair<std::string, txn::KeyFunction>>{
+             {"by_end", reversed}, {"by_length", length}, {"by_pair", pair}}) {
+      const auto made =
+          (*database)->CreateIndex({.name = name, .table = "words", .unique = name == "by_end", .function = function});
+      ASSERT_TRUE(made.ok()) << made.status();
+    }
+    ASSERT_TRUE((*database)->Start().ok());
+    ASSERT_TRUE((*database)
+                    ->Run([&](txn::BlockingTransaction& t) -> Status {
+                      uint64_t key = 0;
+                      for (const std::string_view word : {"walking", "cat", "talking", "dog"}) {
+                        GANNET_RETURN_IF_ERROR(t.Insert(**words, ++key, std::as_bytes(std::span(word))));
+                      }
+                      return absl::OkStatus();
+                    })
+                    .ok());
+    ASSERT_TRUE((*database)->Close().ok());
+  }
+  EXPECT_EQ(Do("scan", {"words", "--by", "by_end"}), "3\ttalking\n1\twalking\n4\tdog\n2\tcat\n");
+  EXPECT_EQ(Do("scan", {"words", "--by", "by_end", "--prefix", "gnik"}), "3\ttalking\n1\twalking\n");
+  EXPECT_EQ(Do("get", {"words", "tac", "--by", "by_end"}), "cat\n");
+  EXPECT_EQ(Run("get", {"words", "ta", "--by", "by_end"}).exit_code, 1);
+  EXPECT_EQ(Do("scan", {"words", "--by", "by_length", "--from", "4"}), "1\twalking\n3\ttalking\n");
+  EXPECT_EQ(Do("count", {"words", "--by", "by_length", "--to", "4"}), "2\n");
+  EXPECT_THAT(Run("scan", {"words", "--by", "by_length", "--prefix", "7"}).err, HasSubstr("numbers have no prefix"));
+  EXPECT_EQ(Do("scan", {"words", "--by", "by_pair", "--prefix", "(3)"}), "2\tcat\n4\tdog\n");
+  EXPECT_EQ(Do("scan", {"words", "--by", "by_pair", "--from", "(7,\"u\")"}), "1\twalking\n");
+  EXPECT_THAT(Do("tables", {}), HasSubstr("unique index of words: a function of a program"));
+  // Rows cannot be written without the functions, but the shell, too, can read.
+  Write("lines", "scan words --by by_length --limit 1\nput words 9 nine\n");
+  const Outcome shell = RunProgram({"shell", Path("data"), "--memory-per-node", "1G"}, {.in = Path("lines")});
+  EXPECT_EQ(shell.exit_code, 1);
+  EXPECT_EQ(shell.out, "2\tcat\n");
+  EXPECT_THAT(shell.err, HasSubstr("function"));
 }
 
 TEST_F(RowsTest, AScanHasARangeALimitAndADirection) {

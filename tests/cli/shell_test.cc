@@ -73,6 +73,27 @@ TEST_F(ShellTest, CommandsAndTransactionsAreDurable) {
   EXPECT_EQ(second.out, "Oslo\tNorway\nRome\tItaly\nSan Juan\tPuerto Rico\n");
 }
 
+TEST_F(ShellTest, ReadsByAnIndexSeeTheOpenTransaction) {
+  const Outcome outcome = Shell(
+      "create-table cities --key bytes --payload 20\n"
+      "put cities Oslo Norway\n"
+      "create-index cities by_country --field text:0:0 --unique\n"
+      "begin\n"
+      "put cities Rome Italy\n"
+      "put cities Oslo Norge\n"
+      "scan cities --by by_country\n"
+      "get cities Norge --by by_country\n"
+      "count cities --by by_country --from Norway\n"
+      "abort\n"
+      "scan cities --by by_country\n"
+      "get cities Norge --by by_country\n",
+      {"--create"});
+  EXPECT_EQ(outcome.out, "Rome\tItaly\nOslo\tNorge\nNorge\n0\nOslo\tNorway\n");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.err,
+            "get: there is no such row: index 'by_country' of table 'cities', key (\"Norge\")\n  in line 12\n");
+}
+
 TEST_F(ShellTest, ATerminalHasAHistoryThatOutlivesTheShell) {
   setenv("GANNET_HISTORY", Path("history").c_str(), 1);
   setenv("TERM", "vt100", 1);
@@ -230,6 +251,7 @@ TEST(HelpTest, CompletionAndManPageHaveEveryCommand) {
   EXPECT_EQ(complete("cr"), "create-table create-index crashtest");
   EXPECT_EQ(complete("tpcc r"), "run");
   EXPECT_EQ(complete("scan data cities --p"), "--prefix --payloads");
+  EXPECT_EQ(complete("scan data cities --b"), "--by");
   fs::remove(script);
   fs::remove(result);
 }
