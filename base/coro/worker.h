@@ -96,9 +96,8 @@ class Worker {
   struct Sleeper {
     uint64_t deadline_ns;
     std::coroutine_handle<> handle;
-    bool operator<(const Sleeper& other) const {
-      return deadline_ns > other.deadline_ns;
-    }  // the earliest is the greatest
+    // The earliest is the greatest.
+    bool operator<(const Sleeper& other) const { return deadline_ns > other.deadline_ns; }
   };
 
   template <class T>
