@@ -146,13 +146,14 @@ class alignas(kLineBytes) InnerNode {
   static_assert(kSample + kSamples <= 8);
 
   static constexpr size_t HeadIndex(int i) {
-    return static_cast<size_t>(8 + i / 8 * 16 + i % 8);
+    const auto at = static_cast<size_t>(i);
+    return 8 + at / 8 * 16 + at % 8;
   }
   static constexpr size_t ChildIndex(int i) {
     return HeadIndex(i) + 8;
   }
   static constexpr size_t RestIndex(int i, int word) {
-    return static_cast<size_t>(8 + kBlocks * 16 + i * (W - 1) + word - 1);
+    return size_t{8 + kBlocks * 16} + static_cast<size_t>(i) * (W - 1) + static_cast<size_t>(word) - 1;
   }
 
   uint64_t head(int i) const {
