@@ -572,10 +572,11 @@ void AddScans(CLI::App& app, const std::shared_ptr<RowHost>& host, int* exit_cod
   const auto scan = std::make_shared<RowOptions>();
   CLI::App* command =
       AddRowCommand(app, "scan", "Print the rows of a range: key, tab, payload.",
-                    absl::StrFormat("%s Rows come in the order of their keys; of a table whose index is not ordered, "
-                                    "in any order, and without\na range.\n%s\n\nExample: gannet scan data cities "
-                                    "--prefix S --limit 10",
-                                    kReads, kForms),
+                    absl::StrFormat("%s\nRows come in the order of their keys; of a table whose index is not ordered, "
+                                    "in any order, and without a range.\n%s\n%s\n\nExamples: gannet scan data cities "
+                                    "--prefix S --limit 10\n          gannet scan data cities --by by_country "
+                                    "--prefix Nor",
+                                    kReads, kForms, kKeysBy),
                     host, scan, Scan, exit_code);
   AddTable(*command, scan.get())->required();
   AddBy(*command, scan.get(), "In the order of this index of the table, of whose keys the range is");
