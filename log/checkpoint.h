@@ -105,7 +105,10 @@ inline constexpr uint32_t kChangedTablesManifestVersion = 3;
 // A manifest with a secondary index is written as this version: a program that does not know it would change rows
 // without their entries.
 inline constexpr uint32_t kSecondaryIndexManifestVersion = 4;
-inline constexpr uint32_t kNewestManifestVersion = kSecondaryIndexManifestVersion;
+// A manifest with a catalog_generation is written as this version: a program that does not know it would take the
+// tables of all nodes' manifests together, so that a dropped table came back without some of its rows.
+inline constexpr uint32_t kGenerationManifestVersion = 5;
+inline constexpr uint32_t kNewestManifestVersion = kGenerationManifestVersion;
 
 struct Manifest {
   uint32_t version = kManifestVersion;
@@ -122,6 +125,9 @@ struct Manifest {
   // Number of the next table, greater than every number that a table has or had: logs and checkpoints name tables by
   // number, so none is used twice. 0: not kept, no table was ever removed.
   uint32_t next_table = 0;
+  // Number of the change of the tables that several nodes made together while they ran, and of which `tables` is the
+  // result. Of manifests with different numbers only those with the greatest one have the tables of the database.
+  uint64_t catalog_generation = 0;
   std::vector<CheckpointDescription> checkpoints{};  // newest first
   bool log_end = false;                              // LOG-END has been created (end_note.h), so it must exist
   bool operator==(const Manifest&) const = default;

@@ -223,11 +223,13 @@ std::string ManifestToJson(const Manifest& manifest) {
   const bool has_index =
       std::ranges::any_of(manifest.tables, [](const TableDescription& table) { return table.secondary.has_value(); });
   const uint32_t version = std::max({manifest.version, is_changed ? kChangedTablesManifestVersion : 0,
-                                     has_index ? kSecondaryIndexManifestVersion : 0});
+                                     has_index ? kSecondaryIndexManifestVersion : 0,
+                                     manifest.catalog_generation != 0 ? kGenerationManifestVersion : 0});
   Json json{{"gannet_manifest", version},  {"database", manifest.database},   {"started", manifest.started},
             {"node", manifest.node},       {"num_nodes", manifest.num_nodes}, {"application", manifest.application},
             {"log_end", manifest.log_end}, {"tables", std::move(tables)},     {"checkpoints", std::move(checkpoints)}};
   if (manifest.next_table != 0) json["next_table"] = manifest.next_table;
+  if (manifest.catalog_generation != 0) json["catalog_generation"] = manifest.catalog_generation;
   // Such texts are refused by WriteManifest; they must not throw here either.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -257,6 +259,7 @@ StatusOr<Manifest> ManifestFromJson(std::string_view text) {
   if (fields.Has("log_end")) fields.Take("log_end", &manifest.log_end);  // the first manifests lack it
   fields.TakeList("tables", ReadTable, &manifest.tables);
   if (fields.Has("next_table")) fields.Take("next_table", &manifest.next_table);
+  if (fields.Has("catalog_generation")) fields.Take("catalog_generation", &manifest.catalog_generation);
   fields.TakeList("checkpoints", ReadCheckpoint, &manifest.checkpoints);
   GANNET_RETURN_IF_ERROR(fields.status());
   return manifest;

@@ -1,8 +1,10 @@
 // The nodes of a cluster within one process. They start, take checkpoints and close together: each waits for the
-// others.
+// others. And they change their tables together while transactions run, which a cluster of several processes cannot do.
 #pragma once
 
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "txn/database.h"
@@ -12,5 +14,14 @@ namespace gannet::txn {
 // Calls work(database) for all databases at once, each on its own thread. Waits for all, and returns the first error,
 // if there is one.
 Status OnAllNodes(std::span<Database* const> databases, Status (*work)(Database&));
+
+// Changes of the tables of all nodes, after Database::Start of each. `databases`: those of all nodes of one fabric,
+// each once. Durable and atomic, as with one node: after a crash all nodes have the tables before the change, or all
+// have those after it. If the manifest of a node cannot be written, the error has its number, and the change is taken
+// back on all nodes; where no disk allows that, the directory may have either. InvalidArgument: a node is missing.
+// FailedPrecondition: one was not started, or is closed. Unavailable: one is dead. Thread-safe.
+
+// As Database::RenameTable.
+Status RenameTableOnAllNodes(std::span<Database* const> databases, std::string_view from, const std::string& to);
 
 }  // namespace gannet::txn

@@ -200,12 +200,6 @@ Status CheckOptions(const TableOptions& options, int data_nodes) {
   return absl::OkStatus();
 }
 
-std::vector<log::TableDescription> DescribeAll(const TableSet& tables) {
-  std::vector<log::TableDescription> descriptions;
-  for (const Table* table : tables) descriptions.push_back(DescribeTable(*table));
-  return descriptions;
-}
-
 }  // namespace
 
 Database::Database(std::unique_ptr<DatabaseState> state) : state_(std::move(state)) {
@@ -351,6 +345,10 @@ Status Database::CheckTable(const TableOptions& options, int data_nodes) {
   return CheckOptions(options, data_nodes);
 }
 
+Status Database::CheckTableName(const std::string& name) {
+  return CheckName(name);
+}
+
 StatusOr<TableOptions> Database::Complete(TableOptions options) {
   const index::IndexKindEntry& kind = index::EntryOf(options.index);
   StatusOr<index::OwnOptions> own = index::ReadOwnOptions(kind, options.index_options);
@@ -377,46 +375,35 @@ StatusOr<Table*> Database::MakeTable(TableOptions complete, const std::function<
   GANNET_RETURN_IF_ERROR(MakeIndex(table.get()));
   if (!state_->started) return AddTable(std::move(table));
   ++state_->next_table;  // also after an error: the manifest may have the table
-  std::vector<log::TableDescription> tables = DescribeAll(state_->tables);
-  tables.push_back(DescribeTable(*table));
-  if (Status noted = state_->durability->NoteCatalog(std::move(tables), state_->next_table); !noted.ok()) {
+  Catalog catalog = DescribeCatalog();
+  catalog.tables.push_back(DescribeTable(*table));
+  if (Status noted = state_->durability->NoteCatalog(catalog); !noted.ok()) {
     state_->unused_tables.push_back(std::move(table));  // the service knows its index
     return NotNoted("a table is created", noted);
   }
   return AddTable(std::move(table));
 }
 
-Status Database::RenameTable(std::string_view from, const std::string& to) {
-  GANNET_RETURN_IF_ERROR(CheckName(to));
-  const std::lock_guard lock(state_->create_mutex);
-  const StatusOr<Table*> found = ChangeableTable(from, "RenameTable", "give every table its name before it");
-  if (!found.ok()) return found.status();
-  Table* const table = *found;
-  if (state_->tables.Find(to) != nullptr) {
-    return absl::AlreadyExistsError(absl::StrCat("there is a table '", to, "' already"));
-  }
-  std::vector<log::TableDescription> tables = DescribeAll(state_->tables);
-  std::ranges::find(tables, table->id(), &log::TableDescription::id)->name = to;
-  const Status noted = state_->durability->NoteCatalog(std::move(tables), state_->next_table);
-  if (!noted.ok()) return NotNoted("a table is renamed", noted);
-  table->SetName(to);
-  return absl::OkStatus();
-}
-
-// The nodes of a cluster cannot change their catalogs together yet.
-Status Database::CheckChangeable(absl::string_view instead) const {
+// One node cannot change the catalogs of the others.
+Status Database::CheckChangeable(absl::string_view instead, size_t nodes) const {
   GANNET_RETURN_IF_ERROR(state_->sessions.CheckOpen());
-  if (state_->fabric->num_nodes() == 1) return absl::OkStatus();
+  if (static_cast<size_t>(state_->fabric->num_nodes()) == nodes) return absl::OkStatus();
   return absl::UnimplementedError(
       absl::StrCat("a cluster of several nodes does not change its tables after "
                    "Database::Start: ",
                    instead, ", on every node"));
 }
 
-StatusOr<Table*> Database::ChangeableTable(std::string_view name, absl::string_view what,
-                                           absl::string_view instead) const {
+Catalog Database::DescribeCatalog() const {
+  Catalog catalog{.tables = {}, .next_table = state_->next_table, .generation = state_->catalog_generation};
+  for (const Table* table : state_->tables) catalog.tables.push_back(DescribeTable(*table));
+  return catalog;
+}
+
+StatusOr<Table*> Database::ChangeableTable(std::string_view name, absl::string_view what, absl::string_view instead,
+                                           size_t nodes) const {
   if (!state_->started) return absl::FailedPreconditionError(absl::StrCat("call Database::Start before ", what));
-  GANNET_RETURN_IF_ERROR(CheckChangeable(instead));
+  GANNET_RETURN_IF_ERROR(CheckChangeable(instead, nodes));
   Table* const table = state_->tables.Find(name);
   if (table == nullptr) {
     return absl::NotFoundError(absl::StrCat("there is no table '", absl::CHexEscape(std::string(name)), "'"));
@@ -489,6 +476,7 @@ Status Database::AdoptTables(const Catalog& catalog) {
   }
   state_->next_table = std::max(state_->next_table, catalog.next_table);
   state_->first_new_table = state_->next_table;
+  state_->catalog_generation = catalog.generation;
   return AdoptSecondary(catalog);
 }
 
@@ -524,7 +512,8 @@ Status Database::StartNode(absl::Duration wait_for_others) {
   const std::lock_guard lock(state_->create_mutex);
   const auto agree = [this] { return state_->table_digests->PublishAndCompare(state_->tables, data_nodes()); };
   GANNET_RETURN_IF_ERROR(MakeIndexes());
-  GANNET_RETURN_IF_ERROR(state_->durability->Start(wait_for_others, agree, state_->next_table));
+  GANNET_RETURN_IF_ERROR(
+      state_->durability->Start(wait_for_others, agree, state_->next_table, state_->catalog_generation));
   state_->started = true;
   // A node that makes no calls gets none: no thread waits for them.
   if (state_->local->calls()) {

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -218,8 +219,8 @@ class Database {
   StatusOr<const Table*> CreateTable(const TableOptions& options);
   // Gives a table another name, while transactions run: durably and atomically, as CreateTable. Pointers to the table
   // stay valid. NotFound: there is no table `from`. AlreadyExists: there is a table `to`. InvalidArgument: a bad name.
-  // FailedPrecondition before Start and after Close. Unimplemented with several nodes. An error of the disk: it keeps
-  // its name here, but the directory may have either. Thread-safe.
+  // FailedPrecondition before Start and after Close. Unimplemented with several nodes (RenameTableOnAllNodes of
+  // all_nodes.h does it). An error of the disk: it keeps its name here, but the directory may have either. Thread-safe.
   Status RenameTable(std::string_view from, const std::string& to);
   // Removes a table and its rows, or a secondary index, for good, while transactions run: durably and atomically, as
   // CreateTable. Its memory is free afterwards; its part of the log and of checkpoints goes with the next checkpoints.
@@ -364,6 +365,7 @@ class Database {
  private:
   explicit Database(std::unique_ptr<DatabaseState> state);
   static Status CheckTable(const TableOptions& options, int data_nodes);
+  static Status CheckTableName(const std::string& name);
   // The options of a new table, with all that has a default.
   static StatusOr<TableOptions> Complete(TableOptions options);
   // `prepare`, if not null, is called with the table before anybody knows it.
@@ -384,10 +386,26 @@ class Database {
   Status MakeIndexDurable();
   Status NoteIndex(Table* entries, bool complete);
   void GiveUpIndex(Session* session, Table* table, Table* entries, absl::Duration wait);
-  // Ok if tables may be created, renamed or dropped now; `instead`: advice for when they may not.
-  Status CheckChangeable(absl::string_view instead) const;
+  // Ok if tables may be created, renamed or dropped now, on so many nodes at once; `instead`: advice for when they may
+  // not.
+  Status CheckChangeable(absl::string_view instead, size_t nodes = 1) const;
   // The table of this name, for a change after Start.
-  StatusOr<Table*> ChangeableTable(std::string_view name, absl::string_view what, absl::string_view instead) const;
+  StatusOr<Table*> ChangeableTable(std::string_view name, absl::string_view what, absl::string_view instead,
+                                   size_t nodes = 1) const;
+  // The tables as they are now, for the manifest.
+  Catalog DescribeCatalog() const;
+  // catalog_change.cc. `nodes`: all of the fabric, by number; one, or the caller is a function of all_nodes.h.
+  using Nodes = std::span<Database* const>;
+  friend Status RenameTableOnAllNodes(Nodes databases, std::string_view from, const std::string& to);
+  static StatusOr<std::vector<Database*>> InOrder(Nodes databases);
+  static Status RenameOn(Nodes nodes, std::string_view from, const std::string& to);
+  // Writes the manifests of all nodes, with what `edit` makes of the present tables. `what`: "a table is renamed".
+  // After an error, the present tables are written again, where that is possible.
+  static Status NoteOn(Nodes nodes, absl::string_view what, const std::function<void(Catalog*)>& edit);
+  // True if a manifest has the present tables as the newest.
+  static bool TakeBackOn(Nodes nodes);
+  // Tells the other nodes' sessions, which compare them, the present tables.
+  static void PublishOn(Nodes nodes);
   // Waits until all transactions that had begun before this call have ended: a transaction is inside the epoch from its
   // begin to its end. DeadlineExceeded begins with `what`. Cancelled by DatabaseOptions::stop.
   Status AwaitOlderTransactions(absl::Duration wait, absl::string_view what);

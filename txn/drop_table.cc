@@ -149,9 +149,7 @@ Status Database::DropTable(std::string_view name) {
     }
     table->SetLife(Table::Life::kDropped);
     state_->tables.Remove(table->id());
-    std::vector<log::TableDescription> tables;
-    for (const Table* other : state_->tables) tables.push_back(DescribeTable(*other));
-    noted = state_->durability->NoteCatalog(std::move(tables), state_->next_table);
+    noted = state_->durability->NoteCatalog(DescribeCatalog());
     UnsavedLoads& loads = state_->durability->loads();
     loads.Hold(table->id());
     loads.Forget(table->id());

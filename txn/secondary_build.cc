@@ -310,12 +310,9 @@ Status Database::MakeIndexDurable() {
 Status Database::NoteIndex(Table* entries, bool complete) {
   const std::lock_guard lock(state_->create_mutex);
   GANNET_RETURN_IF_ERROR(state_->sessions.CheckOpen());
-  std::vector<log::TableDescription> tables;
-  for (const Table* table : state_->tables) {
-    tables.push_back(DescribeTable(*table));
-    if (table == entries) tables.back().secondary->complete = complete;
-  }
-  const Status noted = state_->durability->NoteCatalog(std::move(tables), state_->next_table);
+  Catalog catalog = DescribeCatalog();
+  std::ranges::find(catalog.tables, entries->id(), &log::TableDescription::id)->secondary->complete = complete;
+  const Status noted = state_->durability->NoteCatalog(catalog);
   if (!noted.ok()) {
     return Status(noted.code(), absl::StrCat("the manifest could not be written when ",
                                              entries->secondary()->Describe(), " was made: ", noted.message()));

@@ -130,12 +130,10 @@ Status Database::WidenRows(Table* table) {
 Status Database::WidenTable(std::string_view name, size_t payload_bytes) {
   Table* table = nullptr;
   const auto note = [&]() -> Status {
-    std::vector<log::TableDescription> tables;
-    for (const Table* each : state_->tables) {
-      tables.push_back(DescribeTable(*each));
-      if (each == table) tables.back().payload_bytes = static_cast<uint32_t>(payload_bytes);
-    }
-    const Status noted = state_->durability->NoteCatalog(std::move(tables), state_->next_table);
+    Catalog catalog = DescribeCatalog();
+    std::ranges::find(catalog.tables, table->id(), &log::TableDescription::id)->payload_bytes =
+        static_cast<uint32_t>(payload_bytes);
+    const Status noted = state_->durability->NoteCatalog(catalog);
     return noted.ok() ? noted : NotNoted("a table is widened", noted);
   };
   UnsavedLoads& loads = state_->durability->loads();

@@ -35,7 +35,8 @@ inline Disk NewDisk(uint64_t seed = 1) {
 inline void BreakAtManifest(const Disk& disk, uint64_t at, bool power_cut, std::atomic<uint64_t>* operations) {
   disk->SetOptions(
       {.before = [disk = disk.get(), at, power_cut, operations](log::DiskOperation operation, const std::string& path) {
-        if (path.find("MANIFEST") == std::string::npos && path != "/data") return;
+        const bool is_directory = path == "/data" || (path.starts_with("/data/node-") && path.rfind('/') == 5);
+        if (path.find("MANIFEST") == std::string::npos && !is_directory) return;
         if (operations->fetch_add(1) + 1 != at) return;
         if (power_cut) {
           disk->PowerOff();

@@ -100,6 +100,7 @@ Status TakeNewTables(log::FileSystem& files, const std::string& from, std::vecto
   for (size_t i = 0; i < nodes->size() && i < now->size(); ++i) {
     (*nodes)[i].manifest.tables = std::move((*now)[i].manifest.tables);
     (*nodes)[i].manifest.next_table = (*now)[i].manifest.next_table;
+    (*nodes)[i].manifest.catalog_generation = (*now)[i].manifest.catalog_generation;
   }
   return absl::OkStatus();
 }

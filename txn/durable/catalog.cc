@@ -74,6 +74,10 @@ StatusOr<Catalog> CatalogOf(const std::vector<NodeData>& nodes) {
   std::map<std::string_view, uint16_t> by_name;
   for (const NodeData& node : nodes) {
     catalog.next_table = std::max(catalog.next_table, node.manifest.next_table);
+    catalog.generation = std::max(catalog.generation, node.manifest.catalog_generation);
+  }
+  for (const NodeData& node : nodes) {
+    if (node.manifest.catalog_generation < catalog.generation) continue;
     std::set<uint16_t> own;
     for (const log::TableDescription& table : node.manifest.tables) {
       const auto [known, is_new] = by_id.emplace(table.id, &table);
@@ -90,6 +94,20 @@ StatusOr<Catalog> CatalogOf(const std::vector<NodeData>& nodes) {
   for (const auto& [id, table] : by_id) catalog.tables.push_back(*table);
   if (!by_id.empty()) catalog.next_table = std::max(catalog.next_table, by_id.rbegin()->first + uint32_t{1});
   return catalog;
+}
+
+Status TakeNewestCatalog(std::vector<NodeData>* nodes) {
+  const StatusOr<Catalog> catalog = CatalogOf(*nodes);
+  if (!catalog.ok()) return catalog.status();
+  for (NodeData& node : *nodes) {
+    log::Manifest& manifest = node.manifest;
+    if (manifest.catalog_generation == catalog->generation) continue;
+    manifest.tables = catalog->tables;
+    manifest.next_table = catalog->next_table;
+    manifest.catalog_generation = catalog->generation;
+    LeaveOutUnknown(&manifest);
+  }
+  return absl::OkStatus();
 }
 
 log::TableDescription DescribeTable(const Table& table) {
@@ -173,6 +191,14 @@ Status NotNoted(absl::string_view what, const Status& why) {
   return Status(why.code(),
                 absl::StrCat("the manifest could not be written when ", what, ": ", why.message(),
                              ". It is not done here, but the directory may have it when it is opened again"));
+}
+
+void LeaveOutUnknown(log::Manifest* manifest) {
+  for (log::CheckpointDescription& checkpoint : manifest->checkpoints) {
+    std::erase_if(checkpoint.files, [&](const log::CheckpointFile& file) {
+      return std::ranges::find(manifest->tables, file.table, &log::TableDescription::id) == manifest->tables.end();
+    });
+  }
 }
 
 void LeaveOutDropped(const LocalNode& local, log::Manifest* manifest) {

@@ -3,6 +3,12 @@
 // Every node's manifest has all tables. A node that died while it noted new ones may have noted fewer; so a node reads
 // the manifests of all nodes, and the catalog is their union. New tables are noted after all nodes have agreed on them,
 // and before any of their rows is in a log: so what a manifest lacks has no rows there.
+//
+// Nodes that change their tables together while they run (all_nodes.h) give each change a number, the generation, which
+// each of their manifests gets with the new tables. A crash in the middle leaves manifests of two generations. Then
+// only the manifests of the greatest generation count: with the first manifest that has it, the whole change is
+// durable. The next start brings the others up to it. A start does not change the generation: it only adds tables, and
+// for these the union holds.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +30,16 @@ struct LocalNode;
 struct Catalog {
   std::vector<log::TableDescription> tables;  // by number
   uint32_t next_table = 0;                    // greater than the number of every table that there is or was
+  uint64_t generation = 0;                    // of the newest manifests
 };
 
-// The tables of all these manifests. DataLoss: two manifests contradict each other, or one contradicts itself.
+// The tables of all these manifests, as far as they have the greatest generation. DataLoss: two such manifests
+// contradict each other, or one contradicts itself.
 StatusOr<Catalog> CatalogOf(const std::vector<NodeData>& nodes);
+
+// Gives manifests of an earlier generation the tables of the greatest one, and leaves out what their checkpoints have
+// of other tables, which were dropped. Errors: as CatalogOf.
+Status TakeNewestCatalog(std::vector<NodeData>* nodes);
 
 log::TableDescription DescribeTable(const Table& table);
 
@@ -42,6 +54,9 @@ Status CheckSameTable(const log::TableDescription& had, const log::TableDescript
 
 // The error of a change of the catalog, `what` ("a table is created"), whose manifest could not be written.
 Status NotNoted(absl::string_view what, const Status& why);
+
+// Leaves out the files that checkpoints have of tables that the manifest does not have.
+void LeaveOutUnknown(log::Manifest* manifest);
 
 // Leaves out of a manifest the tables that were dropped, and the files that checkpoints have of them. Tables that this
 // node does not have stay: CreateTable notes a table before it adds it. The files themselves are removed with the next

@@ -295,7 +295,7 @@ StatusOr<std::vector<NodeData>> ReadDataDirectory(log::FileSystem& files, const 
   for (Part& part : verdict->parts) {
     nodes.push_back({std::move(part.path), *std::move(part.manifest)});
   }
-  GANNET_RETURN_IF_ERROR(CatalogOf(nodes).status());
+  GANNET_RETURN_IF_ERROR(TakeNewestCatalog(&nodes));
   return nodes;
 }
 

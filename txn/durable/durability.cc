@@ -84,8 +84,9 @@ void Durability::RemoveUnfinished() {
   if (manifest.ok()) log::RemoveStrayCheckpoints(*files_, directory_, *manifest).IgnoreError();
 }
 
-// A full disk has no room for a manifest. Unless there is a new table, the manifest is not needed.
-Status Durability::NoteTables(uint32_t next_table) {
+// A full disk has no room for a manifest. Unless there is a new table, the manifest is not needed; nor is that of a
+// node whose generation is behind: another node's manifest has the tables, and gets the new ones.
+Status Durability::NoteTables(uint32_t next_table, uint64_t generation) {
   const StatusOr<log::Manifest> before = log::ReadManifest(*files_, directory_);
   if (!before.ok()) return before.status();
   log::Manifest manifest = *before;
@@ -93,7 +94,10 @@ Status Durability::NoteTables(uint32_t next_table) {
   manifest.tables.clear();
   for (Table* table : local_->tables) manifest.tables.push_back(DescribeTable(*table));
   manifest.next_table = next_table;
-  const bool more_tables = manifest.tables.size() != before->tables.size();
+  manifest.catalog_generation = generation;
+  const bool is_behind = before->catalog_generation < generation;
+  if (is_behind) LeaveOutUnknown(&manifest);
+  const bool more_tables = !is_behind && manifest.tables.size() != before->tables.size();
   if (manifest == *before && !manifest.database.empty()) return absl::OkStatus();
   Status written = WriteIdentified(*files_, local_->options.directory, std::move(manifest));
   if (!absl::IsResourceExhausted(written)) return written;
@@ -102,14 +106,17 @@ Status Durability::NoteTables(uint32_t next_table) {
                                                    ". With the tables that were there it can be opened"));
 }
 
-Status Durability::NoteCatalog(std::vector<log::TableDescription> tables, uint32_t next_table) {
+Status Durability::NoteCatalog(const Catalog& catalog) {
   if (!has_directory()) return absl::OkStatus();
   const std::lock_guard lock(manifest_mutex_);
   StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
   if (!manifest.ok()) return manifest.status();
   LeaveOutDropped(*local_, &*manifest);
-  manifest->tables = std::move(tables);
-  manifest->next_table = next_table;
+  manifest->tables = catalog.tables;
+  manifest->next_table = catalog.next_table;
+  // A node that was behind when it started, on a full disk, may still have files of tables that were dropped before.
+  if (manifest->catalog_generation < catalog.generation) LeaveOutUnknown(&*manifest);
+  manifest->catalog_generation = catalog.generation;
   return log::WriteManifest(*files_, directory_, *manifest);
 }
 
@@ -139,7 +146,18 @@ StatusOr<Catalog> Durability::ReadCatalog() const {
   return CatalogOf(*nodes);
 }
 
-Status Durability::Start(absl::Duration wait_for_others, absl::FunctionRef<Status()> agree, uint32_t next_table) {
+// Another node may still have been in its last run when this one was opened, and may have changed the tables then.
+Status Durability::CheckGeneration(uint64_t generation) const {
+  const StatusOr<Catalog> now = ReadCatalog();
+  if (!now.ok()) return now.status();
+  if (now->generation == generation) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(local_->options.directory, " has tables of generation ",
+                                                    now->generation, ", and this database those of generation ",
+                                                    generation, ": open it again"));
+}
+
+Status Durability::Start(absl::Duration wait_for_others, absl::FunctionRef<Status()> agree, uint32_t next_table,
+                         uint64_t generation) {
   if (!has_directory()) {
     GANNET_RETURN_IF_ERROR(agree());
     words_->SetStage(EpochWords::Stage::kNoLog);
@@ -149,12 +167,13 @@ Status Durability::Start(absl::Duration wait_for_others, absl::FunctionRef<Statu
   const DatabaseOptions& options = local_->options;
   log::LogEnd end;
   Status recovered = Recover(*local_, *files_, options.directory, &end, &recovery_);
+  if (recovered.ok()) recovered = CheckGeneration(generation);
   if (recovered.ok()) TellOfRecovery();
   if (recovered.ok()) recovered = agree();
   GANNET_RETURN_IF_ERROR(
       StartTogether(local_->fabric, local_->node, *words_, recovered, wait_for_others, local_->options.stop));
   RemoveUnfinished();
-  GANNET_RETURN_IF_ERROR(NoteTables(next_table));
+  GANNET_RETURN_IF_ERROR(NoteTables(next_table, generation));
   return StartLog(end);
 }
 

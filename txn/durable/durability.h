@@ -43,13 +43,13 @@ class Durability {
   StatusOr<Catalog> ReadCatalog() const;
   // Recovers the tables, then calls `agree`, which says whether they fit to those of the other nodes. When all nodes
   // have done that (start_together.h), notes the tables in the manifest and starts the log. `next_table`: number of the
-  // next table. Call it once.
-  Status Start(absl::Duration wait_for_others, absl::FunctionRef<Status()> agree, uint32_t next_table);
+  // next table; `generation`: of the catalog that was read. Call it once.
+  Status Start(absl::Duration wait_for_others, absl::FunctionRef<Status()> agree, uint32_t next_table,
+               uint64_t generation);
   // Makes these the tables of the directory, durably and atomically: after a crash there are the tables before or
-  // these. Nothing without a directory. After Start, on a node that is alone. After an error either may be in the
-  // manifest. Checkpoints lose what they have of tables that were dropped, also those that are dropped while they are
-  // written.
-  Status NoteCatalog(std::vector<log::TableDescription> tables, uint32_t next_table);
+  // these. Nothing without a directory. After Start. After an error either may be in the manifest. Checkpoints lose
+  // what they have of tables that were dropped, also those that are dropped while they are written.
+  Status NoteCatalog(const Catalog& catalog);
   // The start of this node failed, here or later: tells the other nodes why, and no node waits for this one.
   void NoteFailedStart(const Status& why);
   // Makes one for a session. The errors are those of log::Log::OpenWriter.
@@ -96,7 +96,8 @@ class Durability {
   Status StartLog(const log::LogEnd& end);
   Status Stop();
   void RemoveUnfinished();
-  Status NoteTables(uint32_t next_table);
+  Status NoteTables(uint32_t next_table, uint64_t generation);
+  Status CheckGeneration(uint64_t generation) const;
   Status NoteStarted();
 
   const LocalNode* local_;

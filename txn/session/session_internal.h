@@ -55,6 +55,7 @@ struct DatabaseState {
   std::vector<std::unique_ptr<Table>> unused_tables;  // whose creation failed
   uint32_t next_table = 0;                            // number of the next one
   uint32_t first_new_table = 0;                       // tables with smaller numbers were in the directory at Open
+  uint64_t catalog_generation = 0;                    // the greatest that a manifest may have (catalog.h)
   // Held while tables are created, renamed or dropped, and by Start and Close.
   Mutex create_mutex;
   RecordBytes record_bytes;

@@ -51,11 +51,28 @@ TableDigests::TableDigests(rdma::Fabric* fabric, rdma::Node* node, std::byte* li
     : fabric_(fabric), node_(node), lines_(lines) {}
 
 Status TableDigests::PublishAndCompare(const TableSet& tables, int data_nodes) {
-  for (const Table* table : tables) tables_.push_back(table);
-  for (int i = 0; i < data_nodes; ++i) {
-    if (i != node_->id()) rest_.push_back(static_cast<rdma::NodeId>(i));
+  {
+    const std::lock_guard lock(mutex_);
+    data_nodes_ = data_nodes;
+    for (int i = 0; i < data_nodes; ++i) {
+      if (i != node_->id()) rest_.push_back(static_cast<rdma::NodeId>(i));
+    }
+    Publish(tables);
   }
-  std::string all = absl::StrCat(data_nodes);
+  // The other node does the same: without this, neither might see what the other has stored.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return Compare();
+}
+
+void TableDigests::PublishAgain(const TableSet& tables) {
+  const std::lock_guard lock(mutex_);
+  Publish(tables);
+}
+
+void TableDigests::Publish(const TableSet& tables) {
+  tables_.clear();
+  for (const Table* table : tables) tables_.push_back(table);
+  std::string all = absl::StrCat(data_nodes_);
   for (size_t i = 0; i < tables_.size(); ++i) {
     const uint64_t digest = DigestOf(*tables_[i]);
     absl::StrAppend(&all, " ", digest);
@@ -63,9 +80,6 @@ Status TableDigests::PublishAndCompare(const TableSet& tables, int data_nodes) {
   }
   StoreWord(lines_ + kAll, DigestOf(all));
   StoreWord(lines_ + kCount, tables_.size() + 1);
-  // The other node does the same: without this, neither might see what the other has stored.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  return Compare();
 }
 
 Status TableDigests::Compare() {

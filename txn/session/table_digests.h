@@ -8,8 +8,8 @@
 // and its rights, and its placement. Placements that are a program's own functions cannot be compared.
 //
 // The lines lie at the same offset on every node: Database::Open allocates them before the tables. They are written
-// once, when a node has recovered its directory, if it has one. An owner of rows that tells its tables later than
-// another node looks is compared when that node opens its next session.
+// when a node has recovered its directory, if it has one, and again after each change of the tables of all nodes. An
+// owner of rows that tells its tables later than another node looks is compared when that node opens its next session.
 #pragma once
 
 #include <atomic>
@@ -38,6 +38,9 @@ class TableDigests {
   // Tells the other nodes this node's tables, and compares them as Compare does. Of two owners of rows that do this at
   // once, at least one sees the other's tables. `tables` must outlive this.
   Status PublishAndCompare(const TableSet& tables, int data_nodes);
+  // Tells other tables than before. The nodes that this one knows have been compared, and change theirs in the same
+  // way.
+  void PublishAgain(const TableSet& tables);
   // Compares the tables with those of the nodes that own rows, as far as these have told theirs, each once.
   // FailedPrecondition names the other node, and the first table that differs there. Thread-safe; costs one load once
   // all have been compared.
@@ -52,16 +55,18 @@ class TableDigests {
     return (1 + table / kDigestsPerLine) * kLineBytes + (1 + table % kDigestsPerLine) * kWordBytes;
   }
 
+  void Publish(const TableSet& tables);
   // True: the tables are equal. False: the node has told nothing, or is gone.
   StatusOr<bool> CompareWith(rdma::NodeId other, rdma::Channel* channel, coro::Worker* worker) const;
 
   rdma::Fabric* fabric_;
   rdma::Node* node_;
   std::byte* lines_;
-  std::vector<const Table*> tables_;
+  int data_nodes_ = 0;
   std::atomic<bool> done_{false};
   Mutex mutex_;
-  std::vector<rdma::NodeId> rest_;  // guarded by mutex_: owners that were not compared yet
+  std::vector<const Table*> tables_;  // guarded by mutex_
+  std::vector<rdma::NodeId> rest_;    // guarded by mutex_: owners that were not compared yet
 };
 
 }  // namespace gannet::txn

@@ -1,0 +1,115 @@
+// Changes of the tables of all nodes of a fabric together, or of the only one. The steps of each are in the same order
+// on all nodes, under the locks of all (NodeLocks): so all nodes always have the same tables with the same numbers.
+//
+// The commit point of several nodes is the first manifest that has the new generation, which is greater than every
+// generation that a manifest may have (durable/catalog.h). If a later manifest cannot be written, the tables are
+// written again as they were, as the generation after that one: one manifest that has it takes the change back.
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "log/checkpoint.h"
+#include "txn/access/key_status.h"
+#include "txn/all_nodes.h"
+#include "txn/database.h"
+#include "txn/durable/catalog.h"
+#include "txn/durable/durability.h"
+#include "txn/node_locks.h"
+#include "txn/session/session_internal.h"
+
+namespace gannet::txn {
+
+StatusOr<std::vector<Database*>> Database::InOrder(Nodes databases) {
+  const auto wrong = [](auto&&... what) {
+    return absl::InvalidArgumentError(absl::StrCat("the tables of all nodes are changed together: ", what...));
+  };
+  std::vector<Database*> nodes(databases.begin(), databases.end());
+  if (nodes.empty() || std::ranges::find(nodes, nullptr) != nodes.end())
+    return wrong("give the database of every node");
+  std::ranges::sort(nodes, {}, &Database::node_id);
+  const rdma::Fabric* const fabric = nodes.front()->state_->fabric;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i]->state_->fabric != fabric) return wrong("these databases are of several fabrics");
+    if (nodes[i]->node_id() != i) return wrong("node ", i, " is missing, or another one is there twice");
+    if (!nodes[i]->state_->started) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("call Database::Start of node ", i, " before its tables change"));
+    }
+  }
+  const int of_fabric = fabric->num_nodes();
+  if (std::ssize(nodes) != of_fabric) return wrong("the fabric has ", of_fabric, " nodes, not ", nodes.size());
+  return nodes;
+}
+
+bool Database::TakeBackOn(Nodes nodes) {
+  bool taken_back = false;
+  for (Database* const node : nodes) {
+    ++node->state_->catalog_generation;
+    taken_back |= node->state_->durability->NoteCatalog(node->DescribeCatalog()).ok();
+  }
+  return taken_back;
+}
+
+Status Database::NoteOn(Nodes nodes, absl::string_view what, const std::function<void(Catalog*)>& edit) {
+  const bool several = nodes.size() > 1;
+  if (several) {
+    uint64_t newest = 0;
+    for (const Database* node : nodes) newest = std::max(newest, node->state_->catalog_generation);
+    for (Database* const node : nodes) node->state_->catalog_generation = newest + 1;
+  }
+  for (Database* const node : nodes) {
+    Catalog catalog = node->DescribeCatalog();
+    edit(&catalog);
+    const Status noted = node->state_->durability->NoteCatalog(catalog);
+    if (noted.ok()) continue;
+    if (!several) return NotNoted(what, noted);
+    const Status why(noted.code(), absl::StrCat("node ", node->node_id(), ": ", noted.message()));
+    if (!TakeBackOn(nodes)) return NotNoted(what, why);
+    return Status(why.code(), absl::StrCat("the manifest could not be written when ", what, ": ", why.message(),
+                                           ". It is not done, on no node"));
+  }
+  return absl::OkStatus();
+}
+
+Status Database::RenameOn(Nodes nodes, std::string_view from, const std::string& to) {
+  GANNET_RETURN_IF_ERROR(CheckTableName(to));
+  NodeLocks locks(nodes);
+  GANNET_RETURN_IF_ERROR(locks.Take());
+  std::vector<Table*> tables;
+  for (Database* const node : nodes) {
+    const StatusOr<Table*> found =
+        node->ChangeableTable(from, "RenameTable", "give every table its name before it", nodes.size());
+    if (!found.ok()) return found.status();
+    tables.push_back(*found);
+    if (node->state_->tables.Find(to) != nullptr) {
+      return absl::AlreadyExistsError(absl::StrCat("there is a table '", to, "' already"));
+    }
+  }
+  const TableId id = tables.front()->id();
+  GANNET_RETURN_IF_ERROR(NoteOn(nodes, "a table is renamed", [&](Catalog* catalog) {
+    std::ranges::find(catalog->tables, id, &log::TableDescription::id)->name = to;
+  }));
+  for (Table* const table : tables) table->SetName(to);
+  PublishOn(nodes);
+  return absl::OkStatus();
+}
+
+void Database::PublishOn(Nodes nodes) {
+  for (Database* const node : nodes) node->state_->table_digests->PublishAgain(node->state_->tables);
+}
+
+Status Database::RenameTable(std::string_view from, const std::string& to) {
+  Database* const self = this;
+  return RenameOn(Nodes(&self, 1), from, to);
+}
+
+Status RenameTableOnAllNodes(std::span<Database* const> databases, std::string_view from, const std::string& to) {
+  const StatusOr<std::vector<Database*>> nodes = Database::InOrder(databases);
+  return nodes.ok() ? Database::RenameOn(*nodes, from, to) : nodes.status();
+}
+
+}  // namespace gannet::txn
