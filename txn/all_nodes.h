@@ -1,5 +1,6 @@
 // The nodes of a cluster within one process. They start, take checkpoints and close together: each waits for the
-// others. And they change their tables together while transactions run, which a cluster of several processes cannot do.
+// others. And they create and rename tables together while transactions run, which a cluster of several processes
+// cannot do.
 #pragma once
 
 #include <span>
@@ -20,6 +21,10 @@ Status OnAllNodes(std::span<Database* const> databases, Status (*work)(Database&
 // have those after it. If the manifest of a node cannot be written, the error has its number, and the change is taken
 // back on all nodes; where no disk allows that, the directory may have either. InvalidArgument: a node is missing.
 // FailedPrecondition: one was not started, or is closed. Unavailable: one is dead. Thread-safe.
+
+// As Database::CreateTable; Database::FindTable of each node then finds its part. The table has its number on all
+// nodes.
+Status CreateTableOnAllNodes(std::span<Database* const> databases, const TableOptions& options);
 
 // As Database::RenameTable.
 Status RenameTableOnAllNodes(std::span<Database* const> databases, std::string_view from, const std::string& to);

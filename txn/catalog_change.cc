@@ -7,11 +7,15 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "index/service.h"
 #include "log/checkpoint.h"
 #include "txn/access/key_status.h"
 #include "txn/all_nodes.h"
@@ -22,14 +26,25 @@
 #include "txn/session/session_internal.h"
 
 namespace gannet::txn {
+namespace {
+
+constexpr absl::string_view kInsteadOfRename =
+    "use RenameTableOnAllNodes if all are in this process, or give every table its name before it";
+
+Status OfNode(const Database& node, const Status& wrong) {
+  return Status(wrong.code(), absl::StrCat("node ", node.node_id(), ": ", wrong.message()));
+}
+
+}  // namespace
 
 StatusOr<std::vector<Database*>> Database::InOrder(Nodes databases) {
   const auto wrong = [](auto&&... what) {
     return absl::InvalidArgumentError(absl::StrCat("the tables of all nodes are changed together: ", what...));
   };
   std::vector<Database*> nodes(databases.begin(), databases.end());
-  if (nodes.empty() || std::ranges::find(nodes, nullptr) != nodes.end())
+  if (nodes.empty() || std::ranges::find(nodes, nullptr) != nodes.end()) {
     return wrong("give the database of every node");
+  }
   std::ranges::sort(nodes, {}, &Database::node_id);
   const rdma::Fabric* const fabric = nodes.front()->state_->fabric;
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -67,11 +82,75 @@ Status Database::NoteOn(Nodes nodes, absl::string_view what, const std::function
     const Status noted = node->state_->durability->NoteCatalog(catalog);
     if (noted.ok()) continue;
     if (!several) return NotNoted(what, noted);
-    const Status why(noted.code(), absl::StrCat("node ", node->node_id(), ": ", noted.message()));
+    const Status why = OfNode(*node, noted);
     if (!TakeBackOn(nodes)) return NotNoted(what, why);
     return Status(why.code(), absl::StrCat("the manifest could not be written when ", what, ": ", why.message(),
-                                           ". It is not done, on no node"));
+                                           ". It was done on no node"));
   }
+  return absl::OkStatus();
+}
+
+void Database::ForgetNewTable(Table& table) {
+  state_->indexes->Remove(table.id());
+  table.local_index_->ReleaseMemory();
+  table.local_index_.reset();
+}
+
+// All manifests have the table before a node's sessions can find it, so no log has a row of it before. And a session of
+// one node finds it when all nodes serve it.
+Status Database::MakeTableOn(Nodes nodes, const TableOptions& complete) {
+  uint32_t id = 0;
+  for (const Database* node : nodes) id = std::max(id, node->state_->next_table);
+  for (Database* const node : nodes) node->state_->next_table = id;
+  std::vector<std::unique_ptr<Table>> tables;
+  Status status;
+  for (Database* const node : nodes) {
+    StatusOr<std::unique_ptr<Table>> table = node->PrepareTable(complete, nullptr);
+    if (!table.ok()) {
+      status = OfNode(*node, table.status());
+      break;
+    }
+    tables.push_back(*std::move(table));
+    tables.back()->is_everywhere_.store(false, std::memory_order_release);
+  }
+  // Also after an error: a manifest may have the table.
+  if (!tables.empty()) {
+    for (Database* const node : nodes) ++node->state_->next_table;
+  }
+  if (status.ok()) {
+    status = NoteOn(nodes, "a table is created",
+                    [&](Catalog* catalog) { catalog->tables.push_back(DescribeTable(*tables.front())); });
+  }
+  if (!status.ok()) {
+    for (size_t i = 0; i < tables.size(); ++i) nodes[i]->ForgetNewTable(*tables[i]);
+    return status;
+  }
+  std::vector<Table*> added;
+  for (size_t i = 0; i < nodes.size(); ++i) added.push_back(nodes[i]->AddTable(std::move(tables[i])));
+  for (Table* const table : added) table->is_everywhere_.store(true, std::memory_order_release);
+  PublishOn(nodes);
+  return absl::OkStatus();
+}
+
+Status Database::CreateOn(Nodes nodes, const TableOptions& options) {
+  GANNET_RETURN_IF_ERROR(CheckNewTable(options, nodes.front()->data_nodes()));
+  const StatusOr<TableOptions> complete = Complete(options);
+  if (!complete.ok()) return complete.status();
+  NodeLocks locks(nodes);
+  GANNET_RETURN_IF_ERROR(locks.Take());
+  std::vector<Table*> had;
+  for (Database* const node : nodes) {
+    Table* const table = node->state_->tables.Find(options.name);
+    if (table == nullptr) continue;
+    GANNET_RETURN_IF_ERROR(CheckLife(*table));
+    if (table->created_) {
+      return absl::AlreadyExistsError(absl::StrCat("there is a table '", options.name, "' already"));
+    }
+    had.push_back(table);
+  }
+  if (had.empty()) return MakeTableOn(nodes, *complete);
+  GANNET_CHECK(had.size() == nodes.size(), "only some nodes have table '%s'", options.name);
+  for (size_t i = 0; i < nodes.size(); ++i) GANNET_RETURN_IF_ERROR(nodes[i]->TakeOver(had[i], options, *complete));
   return absl::OkStatus();
 }
 
@@ -81,8 +160,7 @@ Status Database::RenameOn(Nodes nodes, std::string_view from, const std::string&
   GANNET_RETURN_IF_ERROR(locks.Take());
   std::vector<Table*> tables;
   for (Database* const node : nodes) {
-    const StatusOr<Table*> found =
-        node->ChangeableTable(from, "RenameTable", "give every table its name before it", nodes.size());
+    const StatusOr<Table*> found = node->ChangeableTable(from, "RenameTable", kInsteadOfRename, nodes.size());
     if (!found.ok()) return found.status();
     tables.push_back(*found);
     if (node->state_->tables.Find(to) != nullptr) {
@@ -105,6 +183,11 @@ void Database::PublishOn(Nodes nodes) {
 Status Database::RenameTable(std::string_view from, const std::string& to) {
   Database* const self = this;
   return RenameOn(Nodes(&self, 1), from, to);
+}
+
+Status CreateTableOnAllNodes(std::span<Database* const> databases, const TableOptions& options) {
+  const StatusOr<std::vector<Database*>> nodes = Database::InOrder(databases);
+  return nodes.ok() ? Database::CreateOn(*nodes, options) : nodes.status();
 }
 
 Status RenameTableOnAllNodes(std::span<Database* const> databases, std::string_view from, const std::string& to) {

@@ -29,6 +29,8 @@
 namespace gannet::txn {
 namespace {
 
+constexpr absl::string_view kInsteadOfCreate =
+    "use CreateTableOnAllNodes if all are in this process, or create every new table before it";
 constexpr size_t kMaxTableNameBytes = 255;
 constexpr size_t kMaxApplicationBytes = 4096;
 constexpr int kMostThreads = 1024;
@@ -317,11 +319,7 @@ StatusOr<std::unique_ptr<Database>> Database::OpenAlone(const DatabaseOptions& o
 }
 
 StatusOr<const Table*> Database::CreateTable(const TableOptions& options) {
-  GANNET_RETURN_IF_ERROR(CheckOptions(options, data_nodes()));
-  if (options.placement.unknown) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("table '", options.name, "': placement is Placement::Unknown; say which node owns which key"));
-  }
+  GANNET_RETURN_IF_ERROR(CheckNewTable(options, data_nodes()));
   const std::lock_guard lock(state_->create_mutex);
   GANNET_RETURN_IF_ERROR(state_->sessions.CheckOpen());
   Table* table = state_->tables.Find(options.name);
@@ -329,7 +327,7 @@ StatusOr<const Table*> Database::CreateTable(const TableOptions& options) {
   if (table != nullptr && table->created_) {
     return absl::AlreadyExistsError(absl::StrCat("there is a table '", options.name, "' already"));
   }
-  if (table == nullptr && state_->started) GANNET_RETURN_IF_ERROR(CheckChangeable("create every new table before it"));
+  if (table == nullptr && state_->started) GANNET_RETURN_IF_ERROR(CheckChangeable(kInsteadOfCreate));
   StatusOr<TableOptions> complete = Complete(options);
   if (!complete.ok()) return complete.status();
   if (table == nullptr) {
@@ -343,6 +341,13 @@ StatusOr<const Table*> Database::CreateTable(const TableOptions& options) {
 
 Status Database::CheckTable(const TableOptions& options, int data_nodes) {
   return CheckOptions(options, data_nodes);
+}
+
+Status Database::CheckNewTable(const TableOptions& options, int data_nodes) {
+  GANNET_RETURN_IF_ERROR(CheckOptions(options, data_nodes));
+  if (!options.placement.unknown) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("table '", options.name, "': placement is Placement::Unknown; say which node owns which key"));
 }
 
 Status Database::CheckTableName(const std::string& name) {
@@ -362,7 +367,8 @@ StatusOr<TableOptions> Database::Complete(TableOptions options) {
   return options;
 }
 
-StatusOr<Table*> Database::MakeTable(TableOptions complete, const std::function<void(Table*)>& prepare) {
+StatusOr<std::unique_ptr<Table>> Database::PrepareTable(TableOptions complete,
+                                                        const std::function<void(Table*)>& prepare) {
   if (state_->next_table > std::numeric_limits<TableId>::max()) {
     return absl::ResourceExhaustedError(absl::StrCat("table '", complete.name, "': all ",
                                                      std::numeric_limits<TableId>::max() + 1,
@@ -373,6 +379,13 @@ StatusOr<Table*> Database::MakeTable(TableOptions complete, const std::function<
   table->created_ = true;
   if (prepare != nullptr) prepare(table.get());
   GANNET_RETURN_IF_ERROR(MakeIndex(table.get()));
+  return table;
+}
+
+StatusOr<Table*> Database::MakeTable(TableOptions complete, const std::function<void(Table*)>& prepare) {
+  StatusOr<std::unique_ptr<Table>> prepared = PrepareTable(std::move(complete), prepare);
+  if (!prepared.ok()) return prepared.status();
+  std::unique_ptr<Table> table = *std::move(prepared);
   if (!state_->started) return AddTable(std::move(table));
   ++state_->next_table;  // also after an error: the manifest may have the table
   Catalog catalog = DescribeCatalog();
@@ -489,12 +502,15 @@ Status Database::MakeIndexes() {
 }
 
 const Table* Database::FindTable(std::string_view name) const {
-  return state_->tables.Find(name);
+  const Table* const table = state_->tables.Find(name);
+  return table != nullptr && table->is_everywhere() ? table : nullptr;
 }
 
 std::vector<const Table*> Database::tables() const {
   std::vector<const Table*> result;
-  for (const Table* table : state_->tables) result.push_back(table);
+  for (const Table* table : state_->tables) {
+    if (table->is_everywhere()) result.push_back(table);
+  }
   return result;
 }
 

@@ -210,7 +210,8 @@ class Database {
   // differs from the table in the directory; expected_rows, application and index_rights may differ, and those given
   // here then count, if Start was not called yet. AlreadyExists: this object has created it before. Thread-safe.
   //
-  // A new table may be created while transactions run, by a database of one node (several: Unimplemented after Start).
+  // A new table may be created while transactions run, by a database of one node (several: Unimplemented after Start;
+  // CreateTableOnAllNodes of all_nodes.h does it).
   // It is then durable when this returns; a crash before leaves all of it or nothing. Sessions that are open may use it
   // at once. An error of the disk: this object does not have the table, but the directory may, without rows.
   //
@@ -365,10 +366,13 @@ class Database {
  private:
   explicit Database(std::unique_ptr<DatabaseState> state);
   static Status CheckTable(const TableOptions& options, int data_nodes);
+  static Status CheckNewTable(const TableOptions& options, int data_nodes);
   static Status CheckTableName(const std::string& name);
   // The options of a new table, with all that has a default.
   static StatusOr<TableOptions> Complete(TableOptions options);
-  // `prepare`, if not null, is called with the table before anybody knows it.
+  // A table with the next number, and its index, which nobody knows yet. `prepare`, if not null, is called with the
+  // table before it gets its index.
+  StatusOr<std::unique_ptr<Table>> PrepareTable(TableOptions complete, const std::function<void(Table*)>& prepare);
   StatusOr<Table*> MakeTable(TableOptions complete, const std::function<void(Table*)>& prepare = nullptr);
   Table* AddTable(std::unique_ptr<Table> table);
   Status TakeOver(Table* table, const TableOptions& asked, TableOptions complete);
@@ -396,8 +400,13 @@ class Database {
   Catalog DescribeCatalog() const;
   // catalog_change.cc. `nodes`: all of the fabric, by number; one, or the caller is a function of all_nodes.h.
   using Nodes = std::span<Database* const>;
+  friend Status CreateTableOnAllNodes(Nodes databases, const TableOptions& options);
   friend Status RenameTableOnAllNodes(Nodes databases, std::string_view from, const std::string& to);
   static StatusOr<std::vector<Database*>> InOrder(Nodes databases);
+  static Status CreateOn(Nodes nodes, const TableOptions& options);
+  static Status MakeTableOn(Nodes nodes, const TableOptions& complete);
+  // Gives back the memory of a table that PrepareTable made and nobody knows.
+  void ForgetNewTable(Table& table);
   static Status RenameOn(Nodes nodes, std::string_view from, const std::string& to);
   // Writes the manifests of all nodes, with what `edit` makes of the present tables. `what`: "a table is renamed".
   // After an error, the present tables are written again, where that is possible.

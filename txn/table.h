@@ -97,6 +97,9 @@ class Table {
   enum class Life : uint8_t { kUsed, kBeingDropped, kDropped, kBeingWidened, kHalfWidened };
   Life life() const { return life_.load(std::memory_order_acquire); }
 
+  // False while it is created on all nodes, and this node has it, but another one may not: nobody can find it yet.
+  bool is_everywhere() const { return is_everywhere_.load(std::memory_order_acquire); }
+
   // The owner of `key`, as seen from node `self` (which owns all of a replicated table).
   rdma::NodeId OwnerOf(const index::Key& key, rdma::NodeId self) const {
     if (all_here_) return self;
@@ -143,6 +146,7 @@ class Table {
   std::atomic<size_t> least_payload_bytes_{0};
   std::atomic<bool> checks_more_{false};
   std::atomic<Life> life_{Life::kUsed};
+  std::atomic<bool> is_everywhere_{true};
   std::atomic<bool> checks_writes_{false};
   std::unique_ptr<index::LocalIndex> local_index_;
   std::unique_ptr<SecondaryIndex> secondary_;
