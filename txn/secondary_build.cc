@@ -159,7 +159,9 @@ StatusOr<Table*> Database::FindOrMakeEntries(const SecondaryIndexOptions& option
   };
   const bool is_complete = found != nullptr && found->secondary() != nullptr && found->secondary()->is_complete();
   if (state_->started) {
-    if (found == nullptr) GANNET_RETURN_IF_ERROR(CheckChangeable("create every index, with its table, before it"));
+    // One that is not complete would be built, too.
+    const bool builds = found == nullptr || (found->secondary() != nullptr && !is_complete);
+    if (builds) GANNET_RETURN_IF_ERROR(CheckChangeable("create every index, with its table, before it"));
   } else if (table->id() < state_->first_new_table && !is_complete) {
     if (state_->fabric->num_nodes() > 1) {
       return absl::UnimplementedError(absl::StrCat(

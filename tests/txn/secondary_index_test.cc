@@ -17,6 +17,7 @@
 #include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "log/checkpoint.h"
 #include "tests/txn/catalog_helpers.h"
 #include "tests/txn/secondary_helpers.h"
 #include "txn/bulk_loader.h"
@@ -855,6 +856,39 @@ TEST(SecondaryClusterTest, RowsAndEntriesOnSeveralNodes) {
   late.name = "late";
   EXPECT_TRUE(absl::IsUnimplemented(nodes[0]->CreateIndex(late).status()));
   nodes.clear();
+}
+
+// One node alone would build it from the rows of all, and note it in its own manifest only.
+TEST(SecondaryClusterTest, AnIncompleteIndexIsNotBuiltByOneNode) {
+  const Disk disk = NewDisk();
+  const auto open = [&](rdma::Fabric* fabric, rdma::NodeId node) {
+    return Database::Open(fabric, node, {.directory = "/data", .create_if_missing = true, .files = disk}).value();
+  };
+  for (const bool first : {true, false}) {
+    auto fabric = rdma::ShmFabric::InProcess({.num_nodes = 2, .bytes_per_node = uint64_t{512} << 20});
+    std::vector<std::unique_ptr<Database>> nodes;
+    for (rdma::NodeId node = 0; node < 2; ++node) {
+      nodes.push_back(open(fabric->get(), node));
+      if (!first) continue;
+      ASSERT_TRUE(nodes.back()->CreateTable(People()).ok());
+      ASSERT_TRUE(nodes.back()->CreateIndex(ByCity()).ok());
+    }
+    std::thread other([&] { ASSERT_TRUE(nodes[1]->Start().ok()); });
+    ASSERT_TRUE(nodes[0]->Start().ok());
+    other.join();
+    if (!first) {
+      EXPECT_TRUE(absl::IsUnimplemented(nodes[0]->CreateIndex(ByCity()).status()));
+      EXPECT_FALSE(nodes[0]->FindIndex("by_city")->is_complete());
+    }
+    std::thread closes([&] { nodes[1]->Close().IgnoreError(); });
+    EXPECT_TRUE(nodes[0]->Close().ok());
+    closes.join();
+    for (const char* path : {"/data/node-0", "/data/node-1"}) {
+      log::Manifest manifest = log::ReadManifest(*disk, path).value();
+      manifest.tables.back().secondary->complete = false;
+      ASSERT_TRUE(log::WriteManifest(*disk, path, manifest).ok());
+    }
+  }
 }
 
 }  // namespace
