@@ -421,6 +421,19 @@ TEST(CatalogNodesTest, TransactionsRunMeanwhile) {
       ASSERT_TRUE(Rename(**cluster, name, absl::StrCat("table ", i)).ok());
       if (i % 20 == 0) {
         ASSERT_TRUE((*cluster)->database(i / 20 % kNodes).Checkpoint().ok());
+        std::thread backup([&, i] {
+          const Status copied = (*cluster)->database(0).Backup(absl::StrCat("/copy-", i));
+          EXPECT_TRUE(copied.ok()) << copied;
+        });
+        EXPECT_TRUE(Rename(**cluster, "table 0", "table 0 in a backup").ok());
+        EXPECT_TRUE(Rename(**cluster, "table 0 in a backup", "table 0").ok());
+        backup.join();
+        const auto copy = ReadDataDirectory(*disk, absl::StrCat("/copy-", i));
+        ASSERT_TRUE(copy.ok()) << copy.status();
+        for (const NodeData& data : *copy) {
+          EXPECT_EQ(data.manifest.tables.size(), static_cast<size_t>(i) + 1);
+          EXPECT_EQ(data.manifest.tables, copy->front().manifest.tables);
+        }
       }
     }
     stop.store(true);
