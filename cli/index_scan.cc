@@ -51,28 +51,13 @@ StatusOr<KeyCopy> FirstField(const txn::IndexField& field, std::string_view text
   return TupleOf(TupleKey::Of(std::string_view(*bytes)));
 }
 
-Status Named(const char* flag, const std::string& value, const Status& wrong) {
-  return Status(wrong.code(), absl::StrCat(flag, " ", value, ": ", wrong.message()));
-}
-
 StatusOr<KeyRange> RangeOf(const IndexText& text, const RowRange& asked) {
   if (asked.prefix.has_value()) {
     StatusOr<KeyRange> prefix = text.ParsePrefix(*asked.prefix);
     if (!prefix.ok()) return Named("--prefix", *asked.prefix, prefix.status());
     return prefix;
   }
-  KeyRange range;
-  if (asked.from.has_value()) {
-    StatusOr<KeyCopy> from = text.ParseKey(*asked.from);
-    if (!from.ok()) return Named("--from", *asked.from, from.status());
-    range.from = KeyRange::End{.key = *std::move(from), .included = true};
-  }
-  if (asked.to.has_value()) {
-    StatusOr<KeyCopy> to = text.ParseKey(*asked.to);
-    if (!to.ok()) return Named("--to", *asked.to, to.status());
-    range.to = KeyRange::End{.key = *std::move(to), .included = false};
-  }
-  return range;
+  return RangeBetween(asked, [&text](std::string_view key) { return text.ParseKey(key); });
 }
 
 // What one transaction of a scan reads.

@@ -8,21 +8,36 @@
 #include "cli/row_walk.h"
 
 namespace gannet::cli {
-namespace {
 
 using txn::KeyCopy;
 using txn::KeyRange;
+
+Status Named(const char* flag, const std::string& value, const Status& wrong) {
+  return Status(wrong.code(), absl::StrCat(flag, " ", value, ": ", wrong.message()));
+}
+
+StatusOr<KeyRange> RangeBetween(const RowRange& asked, absl::FunctionRef<StatusOr<KeyCopy>(std::string_view)> parse) {
+  KeyRange range;
+  if (asked.from.has_value()) {
+    StatusOr<KeyCopy> from = parse(*asked.from);
+    if (!from.ok()) return Named("--from", *asked.from, from.status());
+    range.from = KeyRange::End{.key = *std::move(from), .included = true};
+  }
+  if (asked.to.has_value()) {
+    StatusOr<KeyCopy> to = parse(*asked.to);
+    if (!to.ok()) return Named("--to", *asked.to, to.status());
+    range.to = KeyRange::End{.key = *std::move(to), .included = false};
+  }
+  return range;
+}
+
+namespace {
 
 constexpr const char* kReading = "rows were read";
 constexpr size_t kChunkRows = 4096;
 constexpr size_t kChunkBytes = size_t{1} << 20;
 
-Status Named(const char* flag, const std::string& value, const Status& wrong) {
-  return absl::InvalidArgumentError(absl::StrCat(flag, " ", value, ": ", wrong.message()));
-}
-
 StatusOr<KeyRange> RangeOf(const RowText& text, const RowRange& asked, index::KeyKind kind) {
-  KeyRange range;
   if (asked.prefix.has_value()) {
     if (kind == index::KeyKind::kInteger) {
       return absl::InvalidArgumentError(
@@ -32,17 +47,7 @@ StatusOr<KeyRange> RangeOf(const RowText& text, const RowRange& asked, index::Ke
     if (!prefix.ok()) return Named("--prefix", *asked.prefix, prefix.status());
     return KeyRange::Prefix(prefix->bytes());
   }
-  if (asked.from.has_value()) {
-    StatusOr<KeyCopy> from = text.ParseKey(*asked.from);
-    if (!from.ok()) return Named("--from", *asked.from, from.status());
-    range.from = KeyRange::End{.key = *std::move(from), .included = true};
-  }
-  if (asked.to.has_value()) {
-    StatusOr<KeyCopy> to = text.ParseKey(*asked.to);
-    if (!to.ok()) return Named("--to", *asked.to, to.status());
-    range.to = KeyRange::End{.key = *std::move(to), .included = false};
-  }
-  return range;
+  return RangeBetween(asked, [&text](std::string_view key) { return text.ParseKey(key); });
 }
 
 // The rows that one transaction reads.

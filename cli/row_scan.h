@@ -31,6 +31,12 @@ struct RowRange {
   bool whole() const { return !from.has_value() && !to.has_value() && !prefix.has_value(); }
 };
 
+// The error of a key, with the flag and the value that it was read from.
+Status Named(const char* flag, const std::string& value, const Status& wrong);
+// The range of --from and --to, whose keys `parse` reads.
+StatusOr<txn::KeyRange> RangeBetween(const RowRange& asked,
+                                     absl::FunctionRef<StatusOr<txn::KeyCopy>(std::string_view)> parse);
+
 // Called for each row; the views are valid during the call. An error ends the scan.
 using RowVisitor = absl::FunctionRef<Status(const index::Key& key, std::string_view payload)>;
 

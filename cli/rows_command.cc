@@ -115,10 +115,6 @@ class DirectoryHost final : public RowHost {
   std::unique_ptr<RowStore> store_;
 };
 
-Status Named(const char* flag, const std::string& value, const Status& wrong) {
-  return absl::InvalidArgumentError(absl::StrCat(flag, " ", value, ": ", wrong.message()));
-}
-
 // A table of the opened directory, with the form of its rows.
 struct Opened {
   RowStore* store = nullptr;
