@@ -22,11 +22,11 @@ Status OnAllNodes(std::span<Database* const> databases, Status (*work)(Database&
 // back on all nodes; where no disk allows that, the directory may have either. InvalidArgument: a node is missing.
 // FailedPrecondition: one was not started, or is closed. Unavailable: one is dead. Thread-safe.
 
-// As Database::CreateTable; Database::FindTable of each node then finds its part. The table has its number on all
-// nodes.
+// Creates a table on all nodes, with the same number; otherwise like Database::CreateTable. Each node's
+// Database::FindTable finds its part afterwards.
 Status CreateTableOnAllNodes(std::span<Database* const> databases, const TableOptions& options);
 
-// As Database::RenameTable.
+// Renames a table on all nodes; otherwise like Database::RenameTable.
 Status RenameTableOnAllNodes(std::span<Database* const> databases, std::string_view from, const std::string& to);
 
 }  // namespace gannet::txn

@@ -63,7 +63,7 @@ void CheckWidth() {
         ASSERT_EQ(EncodeBytes<W>(b) <= to, b <= bound) << bound.size() << " " << b.size();
       }
     }
-    // Of a record, also if its meta word tells of more bytes than an index of this width takes.
+    // WordsOfRecord cuts a record's key if its meta word has a greater length than keys of this width may have.
     const size_t bytes = RecordBytes(kMaxKeyBytes, 8);
     const auto record = std::make_unique<std::byte[]>(bytes + kLineBytes);
     void* at = record.get();

@@ -126,7 +126,7 @@ void CheckLongProjection() {
     ASSERT_TRUE(copy.ok()) << copy.status();
     ASSERT_TRUE(reader.Finish().ok());
     for (const KeyWords<W>& key : keys) ASSERT_EQ((*copy)(key), projection(key));
-    // Of keys with fewer words.
+    // An index whose keys have fewer words refuses it.
     for (const int words : {1, 9, static_cast<int>(shared / 8)}) {
       rdma::WireReader again(writer.written());
       EXPECT_FALSE(Projection::Decode(again, words).ok()) << words;
@@ -140,7 +140,7 @@ TEST(XStoreProjection, OfLongKeysSkipsWhatTheyShare) {
   CheckLongProjection<129>();
 }
 
-// Whatever a peer sends, no more is read than a key has, and nothing is computed that has no meaning.
+// A peer may send any bytes. Decode refuses them, or makes a projection that reads no word behind the key.
 TEST(XStoreProjection, OfAPeerIsChecked) {
   Random random(6);
   int taken = 0;

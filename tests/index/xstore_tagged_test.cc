@@ -32,7 +32,7 @@ std::string KeyOfWidth(uint64_t n) {
   key.insert(0, xstore::CapacityOf(W) - key.size(), 'k');
   return key;
 }
-// Of 64 bytes.
+// A key of 64 bytes.
 std::string LongKey(uint64_t n) {
   return KeyOfWidth<9>(n);
 }

@@ -289,7 +289,8 @@ class LargeSlabTest : public SlabTest {
   static constexpr size_t kBytes = size_t{128} << 20;
   LargeSlabTest() : SlabTest(kBytes) {}
 
-  // Of the first `bytes` of the writable part: fresh memory becomes resident ahead of its use.
+  // Resident bytes among the first `bytes` of the writable part. Fresh memory behind them becomes resident before it is
+  // used, so it is not counted.
   size_t resident(size_t bytes) { return ResidentBytes(node_->memory().data() + node_->writable_offset(), bytes); }
 };
 

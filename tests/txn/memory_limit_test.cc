@@ -93,7 +93,7 @@ class MemoryGivenBackTest : public ::testing::TestWithParam<IndexKind> {
     ASSERT_TRUE(table.ok()) << table.status();
     table_ = *table;
   }
-  // Of this process.
+  // Bytes of memory that this process has now.
   static uint64_t ResidentBytes() {
     uint64_t pages = 0;
     uint64_t resident = 0;

@@ -46,9 +46,8 @@ struct NodeData {
 };
 
 // The manifests of all nodes of the database, in order; those of an earlier generation than others have the tables of
-// the newest one here (catalog.h). NotFound: there is no database; the message says whether a
-// creation was interrupted. DataLoss: a manifest is missing or damaged, or belongs to another database or node. Changes
-// nothing.
+// the newest one here (catalog.h). NotFound: there is no database; the message says whether a creation was interrupted.
+// DataLoss: a manifest is missing or damaged, or belongs to another database or node. Changes nothing.
 StatusOr<std::vector<NodeData>> ReadDataDirectory(log::FileSystem& files, const std::string& directory);
 
 // True if a creation was interrupted there: there is no database, and the remains may be replaced by one.
