@@ -17,8 +17,7 @@ auto Tree<W>::TryInsert(Leaf<W> leaf, const Words& key, uint64_t record, StatusO
     return Outcome::kRetry;
   }
   const LeafMeta meta = leaf.meta();
-  const Words low = leaf.low();
-  const Words high = leaf.high();
+  const bool covers = leaf.Covers(key);
   const int slot = leaf.FindSlot(records_, key, meta.count);
   if (slot >= 0) {
     const uint64_t found = leaf.record(records_, slot);
@@ -27,7 +26,7 @@ auto Tree<W>::TryInsert(Leaf<W> leaf, const Words& key, uint64_t record, StatusO
     *result = absl::AlreadyExistsError("the key is in the index");
     return Outcome::kDone;
   }
-  if (key < low || high < key) [[unlikely]] {
+  if (!covers) [[unlikely]] {
     Sometimes<"xstore: an insert is led to a leaf that is not the key's any more">();
     return Outcome::kRetry;
   }
@@ -37,7 +36,7 @@ auto Tree<W>::TryInsert(Leaf<W> leaf, const Words& key, uint64_t record, StatusO
   if (!leaf.TryLock(state)) [[unlikely]]
     return Outcome::kRetry;
   *result = InsertLocked(leaf, state, meta, place, key, record);
-  LeafHint<W>::Set(number_, key, leaf, low, high);
+  LeafHint<W>::Set(number_, key, leaf);
   return Outcome::kDone;
 }
 
@@ -76,7 +75,7 @@ StatusOr<Change> Tree<W>::Remove(Context& context, const Words& key, rdma::Globa
     if ((state & rdma::kLockBit) != 0) continue;
     const LeafMeta meta = leaf.meta();
     const Words low = leaf.low();
-    if (key < low || leaf.high() < key) continue;
+    if (!leaf.Covers(key)) continue;
     const int slot = leaf.FindPair(records_, key, record.bits(), meta.count);
     if (slot < 0) {
       if (leaf.state() != state) continue;

@@ -43,17 +43,32 @@ template <int W>
 struct KeyWords {
   std::array<uint64_t, W> words;
 
-  friend bool operator==(const KeyWords&, const KeyWords&) = default;
+  friend bool operator==(const KeyWords& a, const KeyWords& b) {
+    if constexpr (W > 9) {
+      return a.words == b.words;
+    } else {
+      uint64_t different = 0;
+#pragma GCC unroll 9
+      for (int i = 0; i < W; ++i) different |= a.words[i] ^ b.words[i];
+      return different == 0;
+    }
+  }
   friend bool operator<(const KeyWords& a, const KeyWords& b) {
     for (int i = 0; i < W - 1; ++i) {
       if (a.words[i] != b.words[i]) return a.words[i] < b.words[i];
     }
     return a.words[W - 1] < b.words[W - 1];
   }
-  friend bool operator<=(const KeyWords& a, const KeyWords& b) { return !(b < a); }
+  friend bool operator<=(const KeyWords& a, const KeyWords& b) {
+    return !(b < a);
+  }
 
-  static KeyWords Lowest() { return Filled(0); }
-  static KeyWords Highest() { return Filled(~uint64_t{0}); }
+  static KeyWords Lowest() {
+    return Filled(0);
+  }
+  static KeyWords Highest() {
+    return Filled(~uint64_t{0});
+  }
   // The neighbours, as numbers of 64 * W bits. Next must not be called for the highest, Previous not for the lowest.
   KeyWords Next() const {
     KeyWords next = *this;

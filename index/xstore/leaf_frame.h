@@ -87,7 +87,17 @@ class LeafFrame {
   Words high() const {
     return LoadWords([](int i) { return Layout::High(i); });
   }
-  bool Covers(const Words& key) const { return low() <= key && key <= high(); }
+  uint64_t low_word(int i) const { return LoadWord(at_ + Layout::Low(i)); }
+  uint64_t high_word(int i) const { return LoadWord(at_ + Layout::High(i)); }
+  // True if it has the key between its fences. Most keys differ from them in the first word.
+  bool Covers(const Words& key) const {
+    int i = 0;
+    while (i < W - 1 && low_word(i) == key.words[i]) ++i;
+    if (key.words[i] < low_word(i)) return false;
+    i = 0;
+    while (i < W - 1 && high_word(i) == key.words[i]) ++i;
+    return key.words[i] <= high_word(i);
+  }
 
   void PrefetchAll() const {
     for (size_t line = 0; line < Layout::kLines; ++line) Prefetch(at_ + line * kLineBytes);
@@ -137,6 +147,8 @@ class LeafFrame {
   template <class Place>
   Words LoadWords(Place place) const {
     Words key;
+    // The places are constants then: they are not, in a loop, because lines begin with versions.
+#pragma GCC unroll 9
     for (int i = 0; i < W; ++i) key.words[i] = LoadWord(at_ + place(i));
     return key;
   }

@@ -25,6 +25,20 @@ template <int W>
 KeyWords<W> WordsOfRecord(const std::byte* record) {
   KeyWords<W> key{};
   const size_t size = std::min<size_t>(LoadMeta(record).key_bytes, CapacityOf(W));
+  constexpr size_t kInFirst = (rdma::kLineDataBytes - kKeyDataOffset) / kWordBytes;
+  if constexpr (W >= kLeastWordsWithLength) {
+    if (size <= kInFirst * kWordBytes) [[likely]] {
+      // A key is filled up with zeros to whole words; what follows it is left out. No branch depends on its length.
+      const size_t words = (size + kWordBytes - 1) / kWordBytes;
+#pragma GCC unroll 6
+      for (size_t i = 0; i < kInFirst; ++i) {
+        const uint64_t word = FromBigEndian(LoadWord(record + rdma::PlaceOf(kKeyDataOffset) + i * kWordBytes));
+        key.words[i] = i < words ? word : 0;
+      }
+      key.words[W - 1] = size;
+      return key;
+    }
+  }
   rdma::CopyOut(record, kKeyDataOffset, std::as_writable_bytes(std::span(key.words)).first(size));
   SetLength(size, &key);
   return key;
@@ -44,8 +58,9 @@ class RecordKeys {
   }
   template <int W>
   void PrefetchFor(remote::TaggedEntry entry) const {
-    // A CPU has about twelve loads from memory under way, and fetches the rest of what is read in sequence by itself.
-    constexpr size_t kMostLines = 4;
+    // Most keys are shorter than they may be. (A CPU has about twelve loads from memory under way, and fetches the rest
+    // of what is read in sequence by itself.)
+    constexpr size_t kMostLines = W <= 9 ? 1 : 4;
     const std::byte* const record = memory_.data() + entry.offset();
     for (size_t line = 0; line < std::min(kKeyReadBytes<W> / kLineBytes, kMostLines); ++line) {
       Prefetch(record + line * kLineBytes);

@@ -124,7 +124,7 @@ Change Tree<W>::SplitLeaf(const Place& place, uint64_t state, std::byte* block, 
   place.parent->InsertAfter(place.index, high, reinterpret_cast<uint64_t>(right.at()));
 
   const Leaf<W> target = high < key ? right : left;
-  LeafHint<W>::Set(number_, key, target, target.low(), target.high());
+  LeafHint<W>::Set(number_, key, target);
   Change change(AddressOf(left), state, state + 1);
   change.AddCreated({AddressOf(right), right_state});
   return change;

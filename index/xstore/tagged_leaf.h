@@ -34,6 +34,8 @@
 // the order for its end or for its memory accesses.
 #pragma once
 
+#include <immintrin.h>
+
 #include <bit>
 #include <cstdint>
 
@@ -81,6 +83,7 @@ class TaggedLeaf : public LeafFrame<W, TaggedLayout<W>> {
   using typename Base::Words;
   using Entry = remote::TaggedEntry;
   static constexpr bool kKeysInRecords = true;
+  static constexpr int kInLine = rdma::kLineDataBytes / kWordBytes;
   static constexpr int kNoSlot = 255;
 
   using Base::Base;
@@ -115,10 +118,21 @@ class TaggedLeaf : public LeafFrame<W, TaggedLayout<W>> {
 
   // The slots below `count` whose entries have the key's tag, as bits.
   uint64_t MatchTag(const Words& key, uint32_t count) const {
-    const uint64_t tag = TagOf(key);
+    // A tag is the upper quarter of a word, whose comparison the mask of the signs tells.
+    const __m256i tag = _mm256_set1_epi16(static_cast<short>(TagOf(key)));
     uint64_t equal = 0;
-#pragma GCC unroll 45
-    for (int slot = 0; slot < Layout::kSlots; ++slot) equal |= uint64_t{entry(slot).tag() == tag} << slot;
+    constexpr int kFirst = static_cast<int>(Layout::kHeadWords) / kInLine;  // the line with slot 0
+#pragma GCC unroll 8
+    for (int line = kFirst; line < static_cast<int>(Layout::kLines); ++line) {
+      const std::byte* const at = at_ + static_cast<size_t>(line) * kLineBytes;
+      const auto signs = [&](const std::byte* four) {
+        const __m256i same = _mm256_cmpeq_epi16(reinterpret_cast<__m256i>(LoadFourWords(four)), tag);
+        return static_cast<uint64_t>(_mm256_movemask_pd(reinterpret_cast<__m256d>(same)));
+      };
+      const uint64_t words = (signs(at) | signs(at + kLineBytes / 2) << 4) >> 1;  // without the line's version
+      const int slot = line * kInLine - static_cast<int>(Layout::kHeadWords);     // of the line's first word
+      equal |= slot < 0 ? words >> -slot : words << slot;
+    }
     return equal & ((uint64_t{1} << count) - 1);
   }
   // The slot below `count` that holds `key`, or -1.

@@ -107,15 +107,14 @@ bool Tree<W>::TryFind(Leaf<W> leaf, const Words& key, FindResult* result) const 
   if ((state & rdma::kLockBit) != 0) [[unlikely]]
     return false;
   const LeafMeta meta = leaf.meta();
-  const Words low = leaf.low();
-  const Words high = leaf.high();
+  const bool covers = leaf.Covers(key);
   const int slot = leaf.FindSlot(records_, key, meta.count);
   const uint64_t record = slot >= 0 ? leaf.record(records_, slot) : 0;
   Charge(Cost::kIndexStep);
   PreemptionPoint();
-  if (leaf.state() != state || key < low || high < key) [[unlikely]]
+  if (leaf.state() != state || !covers) [[unlikely]]
     return false;
-  LeafHint<W>::Set(number_, key, leaf, low, high);
+  LeafHint<W>::Set(number_, key, leaf);
   if (slot >= 0) {
     result->record = rdma::GlobalAddress::FromBits(record);
     result->witness = Witness{};
@@ -162,7 +161,7 @@ Leaf<W> Tree<W>::Look(const Words& key, const Words& from, const Words& to, Snap
     leaf.PrefetchAll();
     if (TrySnapshot(leaf, from, to, snapshot) && snapshot->low <= key && key <= snapshot->high) break;
   }
-  LeafHint<W>::Set(number_, key, leaf, snapshot->low, snapshot->high);
+  LeafHint<W>::Set(number_, key, leaf);
   return leaf;
 }
 
