@@ -1,61 +1,38 @@
-// The payloads of a scan's rows, one after the other.
+// The keys and payloads of a scan's rows, one after the other.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
-#include <cstring>
-#include <memory>
 #include <span>
-#include <utility>
-#include <vector>
+
+#include "base/plain_vector.h"
 
 namespace gannet::txn {
 
 // Not thread-safe. Places and sizes have 64 bits: a scan may bring more than 4 GiB.
 class RowBytes {
  public:
-  size_t size() const { return size_; }
+  // There is always room for so many bytes more, so copies of a fixed size may end there.
+  static constexpr size_t kSlackBytes = 64;
+
+  size_t size() const { return bytes_.size(); }
   // Appends `size` bytes of undefined content and returns their place.
   size_t Append(size_t size) {
-    const size_t place = size_;
-    size_ += size;
-    if (size_ > room_.size()) [[unlikely]]
-      Grow(place);
+    const size_t place = bytes_.size();
+    Room(size);
+    bytes_.Resize(place + size);
     return place;
   }
+  // The place of the next byte, with room for `size` and kSlackBytes. Append(size) then leaves what was written there.
+  std::byte* Room(size_t size) { return bytes_.Room(size + kSlackBytes); }
   // Drops everything after the first `size` bytes.
-  void Cut(size_t size) { size_ = size; }
-  void Clear() { size_ = 0; }
+  void Cut(size_t size) { bytes_.Resize(size); }
+  void Clear() { bytes_.clear(); }
   // Valid until the next Append.
-  std::span<std::byte> At(size_t place, size_t size) { return {room_.data() + place, size}; }
-  std::span<const std::byte> At(size_t place, size_t size) const { return {room_.data() + place, size}; }
+  std::span<std::byte> At(size_t place, size_t size) { return {bytes_.data() + place, size}; }
+  std::span<const std::byte> At(size_t place, size_t size) const { return {bytes_.data() + place, size}; }
 
  private:
-  // Leaves new bytes as they are: the caller of Append writes each of them.
-  struct Uninitialized : std::allocator<std::byte> {
-    template <class T>
-    struct rebind {
-      using other = Uninitialized;
-    };
-    template <class T>
-    void construct(T* at) {
-      ::new (static_cast<void*>(at)) T;
-    }
-    template <class T, class... Arguments>
-    void construct(T* at, Arguments&&... arguments) {
-      ::new (static_cast<void*>(at)) T(std::forward<Arguments>(arguments)...);
-    }
-  };
-  using Room = std::vector<std::byte, Uninitialized>;
-
-  void Grow(size_t used) {
-    Room larger(std::max(2 * room_.size(), size_));
-    if (used > 0) std::memcpy(larger.data(), room_.data(), used);
-    room_ = std::move(larger);
-  }
-
-  Room room_;
-  size_t size_ = 0;  // of what is used
+  PlainVector<std::byte> bytes_;
 };
 
 }  // namespace gannet::txn

@@ -50,6 +50,7 @@
 #include <vector>
 
 #include "base/coro/async.h"
+#include "base/plain_vector.h"
 #include "base/status.h"
 #include "index/index.h"
 #include "index/key.h"
@@ -143,7 +144,7 @@ class ScanRows {
     bytes_.Clear();
   }
 
-  std::vector<Item> rows_;
+  PlainVector<Item> rows_;
   RowBytes bytes_;
 };
 

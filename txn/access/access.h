@@ -45,6 +45,9 @@
 
 namespace gannet::txn {
 
+struct KeyStart;
+struct RowShape;
+
 class Access {
  public:
   explicit Access(SessionState* session) : session_(session), writes_(session, &failure_) {}
@@ -141,8 +144,8 @@ class Access {
                      ScanOptions options);
   // The same for a scan of an index that tells records without their keys (IndexTraits::scans_records).
   Status AppendScanned(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options);
-  struct RowShape;
-  bool AppendUnlocked(const RowShape& shape, rdma::GlobalAddress record, ScanRows* rows);
+  size_t AppendUnlocked(RowShape shape, std::span<const rdma::GlobalAddress> records,
+                        std::span<const rdma::GlobalAddress>* coming, ScanRows* rows, KeyStart* order, bool* in_doubt);
   static bool EndsInOrder(const ScanRows& rows, bool reverse);
   bool AppendRow(const Table& table, const index::Entry& entry, ScanRows* rows, ScanOptions options, Look* look);
   bool IsGoneForGood(const Table& table, const index::Entry& entry) const;

@@ -11,13 +11,12 @@
 #include "txn/access/access.h"
 #include "txn/access/access_internal.h"
 #include "txn/access/key_status.h"
+#include "txn/access/row_shape.h"
 #include "txn/owner/index_damage.h"
 #include "txn/record/record.h"
 #include "txn/session/session_internal.h"
 
 namespace gannet::txn {
-
-using index::PayloadDataOffset;
 
 index::ScanRange Access::BeyondOwnRemovals(const Table& table, index::ScanRange range) const {
   if (range.limit == SIZE_MAX) return range;
@@ -71,91 +70,65 @@ Status Access::ScanDirect(const Table& table, const index::ScanRange& range, Sca
   return AppendFound(table, find, rows, options);
 }
 
-namespace {
-
-// True if what a scan copies of a row may reach into the record's second line.
-bool MayTakeSecondLine(const Table& table, ScanOptions options) {
-  const size_t key_bytes = table.options().key_kind == index::KeyKind::kInteger ? index::kIntegerKeyBytes : 0;
-  return !options.keys_only && PayloadDataOffset(key_bytes) + table.payload_bytes() > rdma::kLineDataBytes;
-}
-
-// Copies whole words of a record's data, from its key on.
-void CopyFromKey(const std::byte* record, size_t words, std::byte* to) {
-  const auto copy = [&to](const std::byte* from, size_t count) {
-    for (; count > 0; --count, from += kWordBytes, to += kWordBytes) {
-      const uint64_t word = LoadWord(from);
-      std::memcpy(to, &word, kWordBytes);
+// The short way for records that are neither locked nor absent, and that the transaction neither writes nor reads for
+// update. Appends their rows up to the first record that is locked, absent, changes meanwhile, or cannot be one of the
+// table, and returns their number. *order has the start of the key of the last row, and is brought up to date; a row
+// whose own does not come after it may be out of order. Then it is the last one that is appended, and *in_doubt.
+// Prefetches one of *coming for each row: a core has only some cache misses in flight.
+//
+// Arguments by value, and local variables: the bytes that are copied may alias anything else.
+size_t Access::AppendUnlocked(const RowShape shape, std::span<const rdma::GlobalAddress> records,
+                              std::span<const rdma::GlobalAddress>* coming, ScanRows* rows, KeyStart* order,
+                              bool* in_doubt) {
+  const bool simulated = Runtime::Current() != nullptr;
+  const std::byte* const memory = session_->memory;
+  std::span<const rdma::GlobalAddress> ahead = *coming;
+  ScanRows::Item* const items = rows->rows_.Room(records.size());
+  ReadEntry* const reads = reads_.RoomForRecords(records.size());
+  RowBytes& bytes = rows->bytes_;
+  KeyStart last = *order;
+  bool follows = true;
+  size_t done = 0;
+  while (done < records.size() && follows) {
+    const rdma::GlobalAddress address = records[done];
+    if (!ahead.empty()) {
+      shape.PrefetchRow(memory + ahead.front().offset());
+      ahead = ahead.subspan(1);
     }
-  };
-  constexpr size_t kPlace = rdma::PlaceOf(index::kKeyDataOffset);
-  constexpr size_t kInFirst = (kLineBytes - kPlace) / kWordBytes;
-  copy(record + kPlace, std::min(words, kInFirst));
-  if (words <= kInFirst) [[likely]]
-    return;
-  words -= kInFirst;
-  // Each line begins with its version.
-  constexpr size_t kInLine = rdma::kLineDataBytes / kWordBytes;
-  for (const std::byte* line = record + kLineBytes;; line += kLineBytes, words -= kInLine) {
-    copy(line + kWordBytes, std::min(words, kInLine));
-    if (words <= kInLine) return;
+    const std::byte* const record = memory + address.offset();
+    const uint64_t state = LoadWord(record);
+    if (IsLocked(state) || IsAbsent(state)) [[unlikely]]
+      break;
+    const index::RecordMeta meta = index::LoadMeta(record);
+    if (!shape.MayHaveKeyOf(meta) || !shape.MayHavePayloadOf(meta)) [[unlikely]]
+      break;
+    const size_t key_room = index::StoredKeyBytes(meta.key_bytes);
+    const uint32_t size = shape.keys_only ? 0 : meta.payload_bytes;
+    const size_t room = RoundUp(key_room + size, kWordBytes);
+    const KeyStart stored = CopyFromKey(record, room, bytes.Room(room));
+    if (simulated) [[unlikely]]
+      PreemptionPoint();
+    if (LoadWord(record) != state) [[unlikely]]
+      break;
+    const size_t place = bytes.Append(room);
+    items[done] = {.key_place = place,
+                   .place = place + key_room,
+                   .size = size,
+                   .handle = {},
+                   .key_bytes = meta.key_bytes,
+                   .key_kind = shape.key_kind};
+    reads[done] = {address, state};
+    ++done;
+    const KeyStart next = shape.StartOf(stored, meta.key_bytes);
+    follows = shape.reverse ? next < last : last < next;
+    last = next;
   }
-}
-
-}  // namespace
-
-// What the rows of a table may look like, and what a scan wants of them.
-struct Access::RowShape {
-  RowShape(const Table& table, ScanOptions options)
-      : payload_bytes(table.payload_bytes()),
-        key_kind(table.options().key_kind),
-        max_key_bytes(key_kind == index::KeyKind::kInteger ? index::kIntegerKeyBytes : table.options().max_key_bytes),
-        least_key_bytes(key_kind == index::KeyKind::kInteger ? index::kIntegerKeyBytes : 0),
-        variable_length(table.options().variable_length),
-        keys_only(options.keys_only) {}
-
-  bool MayHaveKeyOf(const index::RecordMeta& meta) const {
-    return meta.key_bytes <= max_key_bytes && meta.key_bytes >= least_key_bytes;
-  }
-  bool MayHavePayloadOf(const index::RecordMeta& meta) const {
-    return meta.payload_bytes == payload_bytes || (variable_length && meta.payload_bytes < payload_bytes);
-  }
-
-  size_t payload_bytes;
-  index::KeyKind key_kind;
-  size_t max_key_bytes;
-  size_t least_key_bytes;
-  bool variable_length;
-  bool keys_only;
-};
-
-// The short way for a record that is neither locked nor absent, and that the transaction neither writes nor reads for
-// update. False if it is locked, absent, changes meanwhile, or cannot be one of the table: nothing was appended.
-bool Access::AppendUnlocked(const RowShape& shape, rdma::GlobalAddress address, ScanRows* rows) {
-  const std::byte* const record = session_->Direct(address);
-  const uint64_t state = LoadWord(record);
-  if (IsLocked(state) || IsAbsent(state)) [[unlikely]]
-    return false;
-  const index::RecordMeta meta = index::LoadMeta(record);
-  if (!shape.MayHaveKeyOf(meta) || !shape.MayHavePayloadOf(meta)) [[unlikely]]
-    return false;
-  const size_t key_room = index::StoredKeyBytes(meta.key_bytes);
-  const uint32_t size = shape.keys_only ? 0 : meta.payload_bytes;
-  const size_t room = RoundUp(key_room + size, kWordBytes);
-  const size_t place = rows->bytes_.Append(room);
-  CopyFromKey(record, room / kWordBytes, rows->bytes_.At(place, room).data());
-  PreemptionPoint();
-  if (LoadWord(record) != state) [[unlikely]] {
-    rows->bytes_.Cut(place);
-    return false;
-  }
-  rows->rows_.push_back({.key_place = place,
-                         .place = place + key_room,
-                         .size = size,
-                         .handle = {},
-                         .key_bytes = meta.key_bytes,
-                         .key_kind = shape.key_kind});
-  reads_.AddRecord(address, state);
-  return true;
+  rows->rows_.Resize(rows->rows_.size() + done);
+  reads_.AddWritten(done);
+  *coming = ahead;
+  *order = last;
+  *in_doubt = !follows;
+  return done;
 }
 
 // True if the last two rows are in the order of a scan. A key in a record can have been overwritten by a client that
@@ -164,64 +137,73 @@ bool Access::EndsInOrder(const ScanRows& rows, bool reverse) {
   const ScanRows::Item* a = &rows.rows_[rows.rows_.size() - 2];
   const ScanRows::Item* b = &rows.rows_.back();
   if (reverse) std::swap(a, b);
-  // The first words decide in most cases; a key shorter than a word is filled up with zeros.
-  if (a->key_bytes > 0 && b->key_bytes > 0) {
-    const auto first_word = [&](const ScanRows::Item* row) {
-      uint64_t word;
-      std::memcpy(&word, rows.bytes_.At(row->key_place, kWordBytes).data(), kWordBytes);
-      return row->key_kind == index::KeyKind::kBytes ? __builtin_bswap64(word) : word;
-    };
-    const uint64_t of_a = first_word(a);
-    const uint64_t of_b = first_word(b);
-    if (of_a != of_b) return of_a < of_b;
+  if (a->key_kind == index::KeyKind::kInteger) return rows.KeyOf(*a) < rows.KeyOf(*b);
+  // By words, which are filled up with zeros, and then by length.
+  const size_t shorter = std::min(a->key_bytes, b->key_bytes);
+  for (size_t at = 0; at < shorter; at += kWordBytes) {
+    uint64_t of_a;
+    uint64_t of_b;
+    std::memcpy(&of_a, rows.bytes_.At(a->key_place + at, kWordBytes).data(), kWordBytes);
+    std::memcpy(&of_b, rows.bytes_.At(b->key_place + at, kWordBytes).data(), kWordBytes);
+    if (of_a != of_b) return __builtin_bswap64(of_a) < __builtin_bswap64(of_b);
   }
-  return rows.KeyOf(*a) < rows.KeyOf(*b);
+  return a->key_bytes < b->key_bytes;
 }
 
 // Copies the rows of one leaf while the records of the next one are on their way. Order and sizes are checked, because
 // clients can write into records; the places come from leaves, where they cannot.
 Status Access::AppendScanned(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options) {
-  const RowShape shape(table, options);
-  const bool second_line = MayTakeSecondLine(table, options);
+  const RowShape shape(table, range.reverse, options);
   const size_t first_row = rows->rows_.size();
   const size_t first_byte = rows->bytes_.size();
-  const bool has_writes = !writes_.entries().empty();
+  const bool may_be_own = options.for_update || !writes_.entries().empty();
   for (int looks = 0; looks < kLookAgain; ++looks) {
     scan_.Clear();
     ahead_.clear();
     const size_t reads = reads_.records().size();
     Look look = Look::kDone;
     index::Entry failed;
-    const auto prefetch = [&](rdma::GlobalAddress address) {
-      const std::byte* const record = session_->Direct(address);
-      Prefetch(record);
-      if (second_line) Prefetch(record + kLineBytes);
+    KeyStart order;
+    const auto is_in_order = [&](size_t before) {
+      if (rows->rows_.size() == before || before == first_row || EndsInOrder(*rows, range.reverse)) return true;
+      failed.key = rows->key(before);
+      look = Look::kDamaged;
+      return false;
     };
-    // One by one: a core has only some cache misses in flight.
+    // The long way for one record.
+    const auto copy_one = [&](rdma::GlobalAddress record) {
+      failed.record = record;
+      failed.key = index::LoadKey(session_->Direct(record), table.options().key_kind);
+      const index::RecordMeta meta = index::LoadMeta(session_->Direct(record));
+      if (!shape.MayHaveKeyOf(meta) || meta.payload_bytes > shape.payload_bytes) {
+        look = Look::kDamaged;
+        return false;
+      }
+      const size_t before = rows->rows_.size();
+      if (!AppendRow(table, failed, rows, options, &look)) return false;
+      order = range.reverse ? KeyStart() : KeyStart{UINT64_MAX, UINT64_MAX};  // the next row is in doubt
+      return is_in_order(before);
+    };
     const auto copy = [&](std::span<const rdma::GlobalAddress> coming) {
       Charge(Cost::kRecordLine, ahead_.size());
-      size_t come = 0;
-      for (const rdma::GlobalAddress record : ahead_) {
-        if (come < coming.size()) prefetch(coming[come++]);
-        const size_t before = rows->rows_.size();
-        const bool own = options.for_update || (has_writes && writes_.FindRecord(record) >= 0);
-        if (own || !AppendUnlocked(shape, record, rows)) [[unlikely]] {
-          failed.record = record;
-          failed.key = index::LoadKey(session_->Direct(record), table.options().key_kind);
-          const index::RecordMeta meta = index::LoadMeta(session_->Direct(record));
-          if (!shape.MayHaveKeyOf(meta) || meta.payload_bytes > shape.payload_bytes) {
-            look = Look::kDamaged;
-            return false;
-          }
-          if (!AppendRow(table, failed, rows, options, &look)) return false;
+      std::span<const rdma::GlobalAddress> left = ahead_;
+      while (!left.empty()) {
+        if (may_be_own && (options.for_update || writes_.FindRecord(left.front()) >= 0)) {
+          if (!copy_one(left.front())) return false;
+          left = left.subspan(1);
+          continue;
         }
-        if (rows->rows_.size() > before && before > first_row && !EndsInOrder(*rows, range.reverse)) [[unlikely]] {
-          failed.key = rows->key(before);
-          look = Look::kDamaged;
-          return false;
+        bool in_doubt = false;
+        const size_t done = AppendUnlocked(shape, may_be_own ? left.first(1) : left, &coming, rows, &order, &in_doubt);
+        if (in_doubt) {
+          if (!is_in_order(rows->rows_.size() - 1)) return false;
+        } else if (done == 0) {
+          if (!copy_one(left.front())) return false;
+          left = left.subspan(1);
         }
+        left = left.subspan(done);
       }
-      while (come < coming.size()) prefetch(coming[come++]);
+      for (const rdma::GlobalAddress record : coming) shape.PrefetchRow(session_->Direct(record));
       return true;
     };
     const auto take = [&](std::span<const rdma::GlobalAddress> records, const index::Witness& witness) {
@@ -247,7 +229,7 @@ Status Access::AppendScanned(const Table& table, const index::ScanRange& range, 
     if (look == Look::kDamaged || IsGoneForGood(table, failed)) return IndexDamaged(table, failed.key.view());
     // A record was removed during the scan: it begins again (AppendFound says why entries read for update may stay).
     reads_.ForgetRecordsFrom(reads);
-    rows->rows_.resize(first_row);
+    rows->rows_.Resize(first_row);
     rows->bytes_.Cut(first_byte);
     CpuRelax();
   }
@@ -291,7 +273,7 @@ Status Access::AppendFound(const Table& table, absl::FunctionRef<Status(index::S
     // A record was removed during the scan. Forgets what was read so far (entries read for update stay, unchanged: the
     // commit validates them, so a stale one costs an abort, never a wrong answer).
     reads_.ForgetRecordsFrom(reads);
-    rows->rows_.resize(first_row);
+    rows->rows_.Resize(first_row);
     rows->bytes_.Cut(first_byte);
     CpuRelax();
   }
@@ -318,7 +300,7 @@ void Access::MergeOwnInserts(const Table& table, const index::ScanRange& range, 
       });
     }
   }
-  if (rows->rows_.size() > range.limit) rows->rows_.resize(range.limit);
+  if (rows->rows_.size() > range.limit) rows->rows_.Resize(range.limit);
 }
 
 coro::Async<Status> Access::Scan(const Table& table, const index::ScanRange& asked, ScanRows* rows,

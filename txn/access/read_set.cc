@@ -14,13 +14,13 @@ constexpr size_t kFewWitnesses = 64;
 }  // namespace
 
 ReadSet::ReadSet() {
-  records_.reserve(512);
+  records_.Room(512);
   witnesses_.reserve(64);
 }
 
 void ReadSet::Shrink() {
   witness_of_.clear();
-  if (records_.capacity() > kMostKept) records_ = {};
+  if (records_.capacity() > (idle_ < kWhile ? kMostKeptAWhile : kMostKept)) records_ = {};
   if (witnesses_.capacity() > kMostKept) witnesses_ = {};
 }
 

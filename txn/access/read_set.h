@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/plain_vector.h"
 #include "index/index.h"
 #include "rdma/global_address.h"
 
@@ -26,20 +27,23 @@ class ReadSet {
   ReadSet();
 
   void AddRecord(rdma::GlobalAddress record, uint64_t state) { records_.push_back({record, state}); }
+  // Room for `count` more records. The caller writes some there and tells their number by AddWritten.
+  ReadEntry* RoomForRecords(size_t count) { return records_.Room(count); }
+  void AddWritten(size_t count) { records_.Resize(records_.size() + count); }
   void AddWitness(const index::Witness& witness) { witnesses_.push_back({witness.word, witness.seen}); }
   // The transaction reads by verbs or calls: this CPU cannot check everything that it reads.
   void NoteVerbs() { uses_verbs_ = true; }
   bool uses_verbs() const { return uses_verbs_; }
   // Forgets the records from number `first` on.
   void ForgetRecordsFrom(size_t first) {
-    records_.resize(first);
+    records_.Resize(first);
     confirmed_ = 0;
   }
   // An owner has confirmed that all words that were added after the first `before` ones held their values at one
   // moment. Called before any other word is added.
   void Confirm(size_t before) { confirmed_ = before == 0 ? size() : 0; }
 
-  std::span<const ReadEntry> records() const { return records_; }
+  std::span<const ReadEntry> records() const { return {records_.data(), records_.size()}; }
   std::span<const ReadEntry> witnesses() const { return witnesses_; }
   size_t size() const { return records_.size() + witnesses_.size(); }
   bool empty() const { return size() == 0; }
@@ -55,10 +59,12 @@ class ReadSet {
   // The transaction itself made `change` to an index: a witness that was current before it is current after it.
   void Carry(const index::Change& change);
 
-  // Keeps the memory, unless it is large.
+  // Keeps the memory, unless it is large, and larger than the last transactions needed.
   void Clear() {
     uses_verbs_ = false;
     confirmed_ = 0;
+    if (records_.capacity() > kMostKept) [[unlikely]]
+      idle_ = records_.size() > records_.capacity() / 4 ? 0 : idle_ + 1;
     records_.clear();
     witnesses_.clear();
     if (!witness_of_.empty() || records_.capacity() > kMostKept || witnesses_.capacity() > kMostKept) [[unlikely]]
@@ -67,14 +73,18 @@ class ReadSet {
 
  private:
   static constexpr size_t kMostKept = 64 * 1024;  // entries
+  // Scans of so many rows follow each other in one session: their memory is not cleared by the system each time.
+  static constexpr size_t kMostKeptAWhile = 16 * kMostKept;
+  static constexpr int kWhile = 16;  // transactions that do not need it
 
   void Shrink();
   void CarryMany(const index::Change& change);
   void TakeWitness(const index::WordChange& word);
 
   bool uses_verbs_ = false;
+  int idle_ = 0;          // transactions, one after the other, that did not need what is kept for a while
   size_t confirmed_ = 0;  // number of words, from the first on
-  std::vector<ReadEntry> records_;
+  PlainVector<ReadEntry> records_;
   std::vector<ReadEntry> witnesses_;
   absl::flat_hash_map<uint64_t, uint32_t> witness_of_;  // by word; empty unless a commit carries many
 };

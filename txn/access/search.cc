@@ -156,7 +156,7 @@ void Access::KeepNearest(const Table& table, const NearestQuery& query, ScanRows
   });
   rows->rows_.clear();
   for (const auto& [distance, row] : near) rows->rows_.push_back(row);
-  if (rows->rows_.size() > query.count) rows->rows_.resize(query.count);
+  if (rows->rows_.size() > query.count) rows->rows_.Resize(query.count);
 }
 
 }  // namespace gannet::txn

@@ -139,10 +139,10 @@ index::ScanRange Access::RestOf(const OwnerPart& part, index::ScanRange range, s
 // An answer with fewer rows than it was asked for has all. (This transaction's removals were asked for in addition:
 // BeyondOwnRemovals.) May be called again for the same answer.
 void Access::NoteAnswer(OwnerPart& part) {
-  std::vector<ScanRows::Item>& rows = part.rows.rows_;
+  PlainVector<ScanRows::Item>& rows = part.rows.rows_;
   const size_t before = part.rows_before;
   if (before > 0 && rows.size() > before && part.rows.key(before) == part.rows.key(before - 1)) {
-    rows.erase(rows.begin() + static_cast<ptrdiff_t>(before));
+    rows.erase(rows.begin() + before);
   }
   part.has_all = rows.size() - before < part.asked_for;
 }
