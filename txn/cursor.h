@@ -53,7 +53,14 @@ class Cursor {
   // To the last row whose key is not greater than `key`.
   coro::Async<Status> SeekBackward(const Key& key) { return Seek(Towards::kSmaller, {{KeyCopy(key), true}}); }
   // FailedPrecondition if the cursor is at no row.
-  coro::Async<Status> Next() { return Move(Towards::kGreater); }
+  coro::Async<Status> Next() {
+    // Most moves stay in the batch.
+    if (towards_ == Towards::kGreater && at_ + 1 < end_ && changes_ == transaction_.changes()) [[likely]] {
+      ++at_;
+      return absl::OkStatus();
+    }
+    return Move(Towards::kGreater);
+  }
   coro::Async<Status> Previous() { return Move(Towards::kSmaller); }
 
   // True if the cursor is at a row. The rest is about this row, and valid until the cursor moves.
