@@ -1,7 +1,10 @@
 #include "index/service.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/thread.h"
 #include "index/model/trainer.h"
 
 namespace gannet::index {
@@ -18,7 +21,8 @@ constexpr uint32_t kUsesInARow = 16;
 struct IndexService::OwnedContext : Context {
   std::unique_ptr<rdma::SlabCache> own_slab;
   std::unique_ptr<rdma::EpochManager::Participant> own_epoch;
-  uint32_t uses = 0;
+  uint64_t uses = 0;  // ended leases
+  bool leased = false;
 };
 
 IndexService::IndexService(rdma::Node* node, rdma::SlabAllocator* slab, rdma::EpochManager* epochs)
@@ -44,6 +48,22 @@ LocalIndex* IndexService::Find(IndexId id) const {
   return id < indexes_.size() ? indexes_[id] : nullptr;
 }
 
+void IndexService::AwaitLeases() {
+  constexpr uint64_t kPauseNanos = 50'000;
+  std::vector<std::pair<const OwnedContext*, uint64_t>> open;  // with the number of leases that have ended
+  {
+    const std::lock_guard lock(contexts_mutex_);
+    for (const auto& context : contexts_) {
+      if (context->leased) open.emplace_back(context.get(), context->uses);
+    }
+  }
+  while (!open.empty()) {
+    SleepForNanos(kPauseNanos);
+    const std::lock_guard lock(contexts_mutex_);
+    std::erase_if(open, [](const auto& lease) { return lease.first->uses != lease.second; });
+  }
+}
+
 IndexService::Lease::Lease(IndexService* service) : service_(service) {
   std::lock_guard lock(service_->contexts_mutex_);
   if (service_->idle_contexts_.empty()) {
@@ -59,6 +79,7 @@ IndexService::Lease::Lease(IndexService* service) : service_(service) {
   }
   context_ = service_->idle_contexts_.back();
   service_->idle_contexts_.pop_back();
+  static_cast<OwnedContext*>(context_)->leased = true;
   context_->epoch->Enter();
 }
 
@@ -66,7 +87,9 @@ IndexService::Lease::~Lease() {
   context_->epoch->Leave();
   std::lock_guard lock(service_->contexts_mutex_);
   std::vector<Context*>& idle = service_->idle_contexts_;
-  const bool rests = ++static_cast<OwnedContext*>(context_)->uses % kUsesInARow == 0;
+  auto* const owned = static_cast<OwnedContext*>(context_);
+  owned->leased = false;
+  const bool rests = ++owned->uses % kUsesInARow == 0;
   idle.insert(rests ? idle.begin() : idle.end(), context_);
 }
 

@@ -27,9 +27,9 @@ class IndexService {
 
   // `index` must outlive this service's RPCs, or be removed before. AlreadyExists if the number is taken.
   Status Add(IndexId id, LocalIndex* index);
-  // The number may be given to another index. No call for the index is in progress.
+  // The number may be given to another index. A call for the index may be in progress until AwaitLeases returns.
   void Remove(IndexId id);
-  // Null if there is none: an id from a peer may be wrong.
+  // Null if there is none: an id from a peer may be wrong. A handler that uses the index takes a Lease first.
   LocalIndex* Find(IndexId id) const;
 
   // A Context for the duration of one handler call, inside the epoch (Enter was called). Cheap: contexts are reused.
@@ -45,6 +45,10 @@ class IndexService {
     IndexService* service_;
     Context* context_;
   };
+
+  // Waits for the end of all leases that there are at the call. A handler that takes its lease later finds nothing that
+  // was removed before the call. The caller has no lease.
+  void AwaitLeases();
 
   rdma::Node& node() { return *node_; }
   // For methods that several kinds share, and each registers: true for the first caller. Before Node::Serve.
@@ -64,7 +68,7 @@ class IndexService {
   std::set<rdma::MethodId> registered_;
   mutable SharedMutex indexes_mutex_;
   std::vector<LocalIndex*> indexes_;
-  Mutex contexts_mutex_;
+  Mutex contexts_mutex_;  // guards the members below
   std::vector<std::unique_ptr<OwnedContext>> contexts_;
   std::vector<Context*> idle_contexts_;
 };

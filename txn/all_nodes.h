@@ -1,5 +1,5 @@
 // The nodes of a cluster within one process. They start, take checkpoints and close together: each waits for the
-// others. And they create and rename tables together while transactions run, which a cluster of several processes
+// others. And they create, rename and drop tables together while transactions run, which a cluster of several processes
 // cannot do.
 #pragma once
 
@@ -28,5 +28,11 @@ Status CreateTableOnAllNodes(std::span<Database* const> databases, const TableOp
 
 // Renames a table on all nodes; otherwise like Database::RenameTable.
 Status RenameTableOnAllNodes(std::span<Database* const> databases, std::string_view from, const std::string& to);
+
+// Drops a table on all nodes; otherwise like Database::DropTable. DeadlineExceeded, too: for durable_within another
+// node could not be told how a transaction that changed the table ended; that is tried until it succeeds, so drop the
+// table again. The table is then as before. If manifests could not be written, and the change could not be taken back
+// either, the table is dropped nevertheless, and the error says so.
+Status DropTableOnAllNodes(std::span<Database* const> databases, std::string_view name);
 
 }  // namespace gannet::txn

@@ -64,12 +64,13 @@ bool Database::TakeBackOn(Nodes nodes) {
   bool taken_back = false;
   for (Database* const node : nodes) {
     ++node->state_->catalog_generation;
-    taken_back |= node->state_->durability->NoteCatalog(node->DescribeCatalog()).ok();
+    taken_back |= node->state_->durability->NoteCatalogNowOrLater(node->DescribeCatalog()).ok();
   }
   return taken_back;
 }
 
-Status Database::NoteOn(Nodes nodes, absl::string_view what, const std::function<void(Catalog*)>& edit) {
+Status Database::NoteOn(Nodes nodes, absl::string_view what, const std::function<void(Catalog*)>& edit,
+                        bool* may_be_noted) {
   const bool several = nodes.size() > 1;
   if (several) {
     uint64_t newest = 0;
@@ -81,9 +82,10 @@ Status Database::NoteOn(Nodes nodes, absl::string_view what, const std::function
     edit(&catalog);
     const Status noted = node->state_->durability->NoteCatalog(catalog);
     if (noted.ok()) continue;
-    if (!several) return NotNoted(what, noted);
-    const Status why = OfNode(*node, noted);
-    if (!TakeBackOn(nodes)) return NotNoted(what, why);
+    const Status why = several ? OfNode(*node, noted) : noted;
+    const bool unsure = !several || !TakeBackOn(nodes);
+    if (may_be_noted != nullptr) *may_be_noted = unsure;
+    if (unsure) return NotNoted(what, why);
     return Status(why.code(), absl::StrCat("the manifest could not be written when ", what, ": ", why.message(),
                                            ". It was done on no node"));
   }

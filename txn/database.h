@@ -229,8 +229,9 @@ class Database {
   // use it, so this waits for their end: at most DatabaseOptions::durable_within, then DeadlineExceeded, and the table
   // stays. (So it must not be called between the begin and the end of a transaction of the same thread.) The Table
   // object stays as long as the database. FailedPrecondition, too, if the table has secondary indexes: drop these
-  // first. NotFound, FailedPrecondition, Unimplemented: as RenameTable. Another error is one of the disk: the table is
-  // dropped here, but the directory may have it until the next checkpoint or change of the tables. Thread-safe.
+  // first. NotFound, FailedPrecondition: as RenameTable. Unimplemented with several nodes (DropTableOnAllNodes of
+  // all_nodes.h does it). Another error is one of the disk: the table is dropped here, but the directory may have it
+  // until the next checkpoint or change of the tables. Thread-safe.
   Status DropTable(std::string_view name);
   // Makes room in the rows of a table, durably and atomically: TableOptions::payload_bytes becomes `payload_bytes`,
   // which is larger. A table of variable_length has just another maximum from then on. Of others each row gets zeros at
@@ -402,6 +403,7 @@ class Database {
   using Nodes = std::span<Database* const>;
   friend Status CreateTableOnAllNodes(Nodes databases, const TableOptions& options);
   friend Status RenameTableOnAllNodes(Nodes databases, std::string_view from, const std::string& to);
+  friend Status DropTableOnAllNodes(Nodes databases, std::string_view name);
   static StatusOr<std::vector<Database*>> InOrder(Nodes databases);
   static Status CreateOn(Nodes nodes, const TableOptions& options);
   static Status MakeTableOn(Nodes nodes, const TableOptions& complete);
@@ -409,8 +411,10 @@ class Database {
   void ForgetNewTable(Table& table);
   static Status RenameOn(Nodes nodes, std::string_view from, const std::string& to);
   // Writes the manifests of all nodes, with what `edit` makes of the present tables. `what`: "a table is renamed".
-  // After an error, the present tables are written again, where that is possible.
-  static Status NoteOn(Nodes nodes, absl::string_view what, const std::function<void(Catalog*)>& edit);
+  // After an error, the present tables are written again, where that is possible; otherwise *may_be_noted (if not null)
+  // becomes true.
+  static Status NoteOn(Nodes nodes, absl::string_view what, const std::function<void(Catalog*)>& edit,
+                       bool* may_be_noted = nullptr);
   // True if a manifest has the present tables as the newest.
   static bool TakeBackOn(Nodes nodes);
   // Tells the other nodes' sessions, which compare them, the present tables.
@@ -420,8 +424,22 @@ class Database {
   Status AwaitOlderTransactions(absl::Duration wait, absl::string_view what);
   // The name of an index of the table, complete or not; empty: there is none.
   std::string NameOfAnIndexOf(const Table& table) const;
+  // drop_table.cc. `tables`: the one to drop, as each of the nodes has it.
+  using Tables = std::span<Table* const>;
+  static Status DropOn(Nodes nodes, std::string_view name);
+  StatusOr<Table*> TableToDrop(std::string_view name, size_t nodes) const;
   // Ends the keeping of a secondary index for good; its table is then a table as others.
-  Status EndIndex(Table* entries);
+  static Status EndIndexOn(Nodes nodes, Tables entries);
+  static Status NoteIncompleteOn(Nodes nodes, Tables entries);
+  static Status StopKeepingOn(Nodes nodes, Tables entries);
+  // After an error: the index may be built, or dropped, again.
+  static void AllowBuildOn(Nodes nodes, Tables entries);
+  // Waits until everything that sessions of these nodes owed to other nodes before this call is done (commit/debts.h).
+  static Status AwaitDebtsOn(Nodes nodes, absl::Duration wait, absl::string_view what);
+  // The caller has NodeLocks. True: the table is dropped, even if *error says that this may not be durable.
+  static bool NoteDropOn(Nodes nodes, Tables tables, Status* error);
+  // Gives back the memory of a dropped table.
+  void FreeDropped(Table* table);
   Status CheckMayBeWidened(const Table& table) const;
   Status CheckRoomToWiden(const Table& table, size_t payload_bytes) const;
   Status WidenRows(Table* table);

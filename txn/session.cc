@@ -14,12 +14,27 @@
 
 namespace gannet::txn {
 
+// No transaction uses the index of a table that is not in the set any more.
+void SessionState::ForgetDroppedTables() {
+  const size_t dropped = local->tables.removals();
+  if (dropped == forgotten_tables) return;
+  forgotten_tables = dropped;
+  const size_t nodes = static_cast<size_t>(local->fabric.num_nodes());
+  for (size_t place = 0; place < remote_indexes.size(); ++place) {
+    const index::RemoteIndex* const index = remote_indexes[place].get();
+    if (index == nullptr || !local->tables.WasRemoved(static_cast<TableId>(place / nodes))) continue;
+    for (TransactionImpl* const transaction : transactions) transaction->ForgetIndex(index);
+    remote_indexes[place].reset();
+  }
+}
+
 StatusOr<index::RemoteIndex*> SessionState::RemoteIndexOf(const Table& table, rdma::NodeId node) {
   const size_t place = table.id() * static_cast<size_t>(local->fabric.num_nodes()) + node;
   if (place >= remote_indexes.size()) [[unlikely]]  // a table that was created after the session was opened
     remote_indexes.resize(local->tables.id_bound() * static_cast<size_t>(local->fabric.num_nodes()));
   std::unique_ptr<index::RemoteIndex>& slot = remote_indexes[place];
   if (slot == nullptr) {
+    ForgetDroppedTables();
     const bool by_call = local->options.read_path == ReadPathPolicy::kCall;
     StatusOr<std::unique_ptr<index::RemoteIndex>> opened =
         index::EntryOf(table.options().index)

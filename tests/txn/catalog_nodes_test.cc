@@ -21,6 +21,7 @@
 #include "tests/txn/catalog_helpers.h"
 #include "tests/txn/disk_image.h"
 #include "tests/txn/durable_cluster.h"
+#include "tests/txn/nodes_helpers.h"
 #include "tests/txn/table_kinds.h"
 #include "txn/all_nodes.h"
 #include "txn/durable/data_directory.h"
@@ -32,88 +33,12 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr int kNodes = 3;
-
-std::vector<Database*> NodesOf(DurableCluster& cluster) {
-  std::vector<Database*> nodes;
-  for (int node = 0; node < kNodes; ++node) nodes.push_back(&cluster.database(node));
-  return nodes;
-}
-
 Status Rename(DurableCluster& cluster, std::string_view from, const std::string& to) {
   return RenameTableOnAllNodes(NodesOf(cluster), from, to);
 }
 
 Status Create(DurableCluster& cluster, const TableOptions& options) {
   return CreateTableOnAllNodes(NodesOf(cluster), options);
-}
-
-TableOptions Spread(const std::string& name) {
-  return HashTable(name, Placement::ByHash());
-}
-
-// Rows of every node.
-void PutRows(DurableCluster& cluster, const std::string& table, uint64_t value) {
-  for (uint64_t key = 0; key < 12; ++key) {
-    const Status put = Put(cluster, table, key, value + key, static_cast<int>(key % kNodes));
-    ASSERT_TRUE(put.ok()) << put;
-  }
-}
-
-void ExpectRows(DurableCluster& cluster, const std::string& table, uint64_t value) {
-  for (uint64_t key = 0; key < 12; ++key) {
-    const StatusOr<uint64_t> got = Get(cluster, table, key, static_cast<int>((key + 1) % kNodes));
-    ASSERT_TRUE(got.ok()) << got.status();
-    EXPECT_EQ(*got, value + key) << table << ", key " << key;
-  }
-}
-
-// The same on all nodes.
-std::vector<std::string> NamesOnAll(DurableCluster& cluster) {
-  const std::vector<std::string> names = Names(cluster.database(0));
-  for (int node = 1; node < kNodes; ++node) EXPECT_EQ(Names(cluster.database(node)), names) << node;
-  return names;
-}
-
-log::Manifest ManifestOf(log::FileSystem& disk, int node) {
-  return log::ReadManifest(disk, NodeDirectory("/data", node, kNodes)).value();
-}
-
-// What a crash leaves of a change that some nodes have noted: for each set of nodes, `after` with their manifests from
-// `before`. The change itself is `change`, on a database that `make` has made.
-using Step = std::function<void(DurableCluster&)>;
-void WithManifestsBehind(const std::vector<TableOptions>& tables, const Step& make, const Step& change,
-                         const std::function<void(DurableCluster&, const Disk&, bool all_behind)>& check) {
-  const Disk disk = NewDisk();
-  DiskImage before;
-  {
-    auto cluster = Open(disk, tables, kNodes);
-    ASSERT_TRUE(cluster.ok()) << cluster.status();
-    make(**cluster);
-    before = ImageOf(*disk);
-    change(**cluster);
-  }
-  const DiskImage after = ImageOf(*disk);
-  for (unsigned behind = 0; behind < 1U << kNodes; ++behind) {
-    SCOPED_TRACE(testing::Message() << "behind: nodes of the bits " << behind);
-    DiskImage image = after;
-    for (int node = 0; node < kNodes; ++node) {
-      const std::string path = NodeDirectory("/data", node, kNodes) + "/MANIFEST";
-      if ((behind >> node & 1U) != 0) image[path] = before.at(path);
-    }
-    const Disk crashed = DiskOf(image);
-    // The second start reads what the first one has written.
-    for (int start = 0; start < 2; ++start) {
-      auto cluster = Open(crashed, {}, kNodes);
-      ASSERT_TRUE(cluster.ok()) << cluster.status();
-      check(**cluster, crashed, behind == (1U << kNodes) - 1);
-      ASSERT_TRUE((*cluster)->Close().ok());
-      for (int node = 1; node < kNodes; ++node) {
-        EXPECT_EQ(ManifestOf(*crashed, node).catalog_generation, ManifestOf(*crashed, 0).catalog_generation);
-        EXPECT_EQ(ManifestOf(*crashed, node).tables, ManifestOf(*crashed, 0).tables);
-      }
-    }
-  }
 }
 
 TEST(CatalogNodesTest, ATableIsRenamed) {

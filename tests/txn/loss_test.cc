@@ -1,7 +1,10 @@
 // One completion is lost, at each step of a commit in turn, with or without its effect, while all nodes live: all data
 // or none changes, as the status says, no lock stays, and later transactions succeed.
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +16,7 @@
 #include "tests/txn/cluster.h"
 #include "tests/txn/lossy_fabric.h"
 #include "tests/txn/rounds.h"
+#include "txn/all_nodes.h"
 #include "txn/session/session_internal.h"
 
 namespace gannet::txn {
@@ -193,6 +197,75 @@ TEST_P(LossTest, DebtsOutliveTheSessionWhileALinkIsCut) {
   }
   // With a log, a commit waits as long as necessary, within its epoch.
   EXPECT_EQ(unknown > 0, !GetParam().durable);
+}
+
+// The links are cut at each step of a commit that changes a table at two other nodes. The table is dropped when all is
+// settled there, so nothing writes into its memory, which another table uses then.
+TEST_P(LossTest, ATableIsDroppedAfterTheDebtsOfItsRecords) {
+  constexpr uint64_t kRows = 30;
+  std::vector<Database*> nodes;
+  for (const auto& database : cluster_->databases) nodes.push_back(database.get());
+  const auto options = [](const char* name) {
+    return TableOptions{.name = name,
+                        .payload_bytes = 100,
+                        .variable_length = true,
+                        .expected_rows = kRows,
+                        .placement = Placement::ByHash()};
+  };
+  const auto fill = [&](const char* name, std::byte value) {
+    const std::vector<std::byte> payload(60, value);
+    const Status filled = RunBlockingBody(*other_, [&](BlockingTransaction& t) {
+      for (uint64_t key = 0; key < kRows; ++key) {
+        GANNET_RETURN_IF_ERROR(t.Insert(cluster_->table(1, name), key, std::span(payload)));
+      }
+      return absl::OkStatus();
+    });
+    ASSERT_TRUE(filled.ok()) << filled;
+  };
+  int waited = 0;
+  for (int skip = 0;; ++skip) {
+    SCOPED_TRACE(testing::Message() << "after step " << skip);
+    ASSERT_TRUE(CreateTableOnAllNodes(nodes, options("goes")).ok());
+    fill("goes", std::byte{1});
+    {
+      Step step(*coordinator_);
+      const Table& table = cluster_->table(0, "goes");
+      const std::vector<std::byte> same(60, std::byte{2});
+      const std::vector<std::byte> longer(100, std::byte{2});
+      for (uint64_t key = 0; key < kRows; key += 3) {
+        ASSERT_TRUE(step->Update(table, key, std::span(same)).ok());
+        ASSERT_TRUE(step->Update(table, key + 1, std::span(longer)).ok());
+        ASSERT_TRUE(step->Remove(table, key + 2).ok());
+        ASSERT_TRUE(step->Insert(table, kRows + key, std::span(same)).ok());
+      }
+      plan_ = {
+          .channel = &coordinator_->channel(), .skip = skip, .loss = Loss::kLate, .when_fired = [this] { CutLinks(); }};
+      step.Commit().IgnoreError();
+    }
+    const bool fired = plan_.fired;
+    plan_ = {};
+    const uint64_t begin = NowNanos();
+    if (nodes[0]->state().debts->open().debts > 0) ++waited;
+    const Status dropped = DropTableOnAllNodes(nodes, "goes");
+    ASSERT_TRUE(dropped.ok()) << dropped;
+    EXPECT_EQ(nodes[0]->state().debts->open().debts, 0u);
+    EXPECT_LT(NowNanos() - begin, uint64_t{1'000'000'000});
+    ASSERT_TRUE(CreateTableOnAllNodes(nodes, options("next")).ok());
+    fill("next", std::byte{3});
+    SleepForNanos(2 * kCutNanos);
+    const Status read = RunBlockingBody(*other_, [&](BlockingTransaction& t) -> Status {
+      std::vector<std::byte> payload(60);
+      for (uint64_t key = 0; key < kRows; ++key) {
+        GANNET_RETURN_IF_ERROR(t.Get(cluster_->table(1, "next"), key, std::span(payload)));
+        EXPECT_EQ(std::ranges::count(payload, std::byte{3}), 60);
+      }
+      return absl::OkStatus();
+    });
+    ASSERT_TRUE(read.ok()) << read;
+    ASSERT_TRUE(DropTableOnAllNodes(nodes, "next").ok());
+    if (!fired) break;
+  }
+  EXPECT_GT(waited, 0);
 }
 
 // A decision that takes two messages. One completion of its commit is lost, while other transactions of the session

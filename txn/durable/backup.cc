@@ -12,6 +12,7 @@
 #include "log/checkpoint.h"
 #include "log/end_note.h"
 #include "log/format.h"
+#include "txn/durable/catalog.h"
 #include "txn/durable/data_directory.h"
 #include "txn/durable/file_copy.h"
 
@@ -93,14 +94,24 @@ Status NoteEnds(log::FileSystem& files, std::vector<NodeData>* nodes, const Veri
 }
 
 // The logs may have rows of tables that were created after the manifests were read. A table is in the manifest before a
-// log has a row of it, so after the logs were copied the manifests name all of them.
+// log has a row of it, so after the logs were copied the manifests name all of them. Tables may have been dropped, too.
+// NotFound: one was there, then it was not, and is there again, because the change was taken back.
 Status TakeNewTables(log::FileSystem& files, const std::string& from, std::vector<NodeData>* nodes) {
   StatusOr<std::vector<NodeData>> now = ReadDataDirectory(files, from);
   if (!now.ok()) return now.status();
   for (size_t i = 0; i < nodes->size() && i < now->size(); ++i) {
+    const log::Manifest& before = (*nodes)[i].manifest;
+    for (const log::TableDescription& table : (*now)[i].manifest.tables) {
+      const bool is_new = table.id >= before.next_table;
+      if (is_new || std::ranges::find(before.tables, table.id, &log::TableDescription::id) != before.tables.end()) {
+        continue;
+      }
+      return absl::NotFoundError(absl::StrFormat("table '%s' was dropped, and that was taken back", table.name));
+    }
     (*nodes)[i].manifest.tables = std::move((*now)[i].manifest.tables);
     (*nodes)[i].manifest.next_table = (*now)[i].manifest.next_table;
     (*nodes)[i].manifest.catalog_generation = (*now)[i].manifest.catalog_generation;
+    LeaveOutUnknown(&(*nodes)[i].manifest);
   }
   return absl::OkStatus();
 }

@@ -101,11 +101,13 @@ Status TakeNewestCatalog(std::vector<NodeData>* nodes) {
   if (!catalog.ok()) return catalog.status();
   for (NodeData& node : *nodes) {
     log::Manifest& manifest = node.manifest;
-    if (manifest.catalog_generation == catalog->generation) continue;
-    manifest.tables = catalog->tables;
-    manifest.next_table = catalog->next_table;
-    manifest.catalog_generation = catalog->generation;
-    LeaveOutUnknown(&manifest);
+    if (manifest.catalog_generation != catalog->generation) {
+      manifest.tables = catalog->tables;
+      manifest.next_table = catalog->next_table;
+      manifest.catalog_generation = catalog->generation;
+    }
+    // A manifest of the greatest generation may lack a dropped table and still have its files.
+    if (catalog->generation > 0) LeaveOutUnknown(&manifest);
   }
   return absl::OkStatus();
 }

@@ -9,6 +9,9 @@
 // only the manifests of the greatest generation count: with the first manifest that has it, the whole change is
 // durable. The next start brings the others up to it. A start does not change the generation: it only adds tables, and
 // for these the union holds.
+//
+// A manifest of such a change may lack a table and still have the files that checkpoints have of it: until all nodes
+// have noted that the table is dropped, the change may be taken back, and the table then needs its files.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +40,8 @@ struct Catalog {
 // contradict each other, or one contradicts itself.
 StatusOr<Catalog> CatalogOf(const std::vector<NodeData>& nodes);
 
-// Gives manifests of an earlier generation the tables of the greatest one, and leaves out what their checkpoints have
-// of other tables, which were dropped. Errors: as CatalogOf.
+// Gives manifests of an earlier generation the tables of the greatest one, and leaves out of all manifests what their
+// checkpoints have of other tables, which were dropped. Nothing without generations. Errors: as CatalogOf.
 Status TakeNewestCatalog(std::vector<NodeData>* nodes);
 
 log::TableDescription DescribeTable(const Table& table);

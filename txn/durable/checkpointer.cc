@@ -93,13 +93,15 @@ void RemoveCheckpoint(uint64_t id, log::Manifest* manifest) {
 }  // namespace
 
 Checkpointer::Checkpointer(const LocalNode* local, log::FileSystem* files, log::Log* log, EpochWords* words,
-                           UnsavedLoads* loads, Mutex* manifest_mutex, const std::string& directory, uint64_t damaged)
+                           UnsavedLoads* loads, Mutex* manifest_mutex, std::optional<Catalog>* owed,
+                           const std::string& directory, uint64_t damaged)
     : local_(local),
       files_(files),
       log_(log),
       words_(words),
       loads_(loads),
       manifest_mutex_(manifest_mutex),
+      owed_(owed),
       directory_(directory),
       damaged_(damaged) {
   StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
@@ -361,7 +363,14 @@ Status Checkpointer::Publish(const log::CheckpointDescription& description) {
   // A table may have been dropped meanwhile. The manifest may also still have one that was dropped: then it could not
   // be written, and this checkpoint has no rows of that table.
   LeaveOutDropped(*local_, &*manifest);
+  // Of several nodes, the others need to know that this manifest is newer than theirs.
+  if (owed_->has_value()) {
+    manifest->tables = (*owed_)->tables;
+    manifest->next_table = (*owed_)->next_table;
+    manifest->catalog_generation = (*owed_)->generation;
+  }
   GANNET_RETURN_IF_ERROR(log::WriteManifest(*files_, directory_, *manifest));
+  owed_->reset();
   log::MayDieHere(log::KillPoint::kCheckpointPublished);
   {
     std::lock_guard lock(mutex_);

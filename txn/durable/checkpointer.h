@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +29,7 @@ struct LocalNode;
 class EpochWords;
 class Table;
 class UnsavedLoads;
+struct Catalog;
 
 // When checkpoints are taken that no program asked for; see DatabaseOptions.
 struct CheckpointTimes {
@@ -39,11 +41,12 @@ struct CheckpointTimes {
 
 class Checkpointer {
  public:
-  // All must outlive this. `manifest_mutex`: held while the manifest is changed. `damaged`: a checkpoint of the
+  // All must outlive this. `manifest_mutex`: held while the manifest is changed, and guards `owed`: tables that the
+  // manifest could not get yet, and gets with the next checkpoint. `damaged`: a checkpoint of the
   // manifest that recovery found damaged and did not need, 0 if none. It is removed when the next one is complete; the
   // one before it stays.
   Checkpointer(const LocalNode* local, log::FileSystem* files, log::Log* log, EpochWords* words, UnsavedLoads* loads,
-               Mutex* manifest_mutex, const std::string& directory, uint64_t damaged);
+               Mutex* manifest_mutex, std::optional<Catalog>* owed, const std::string& directory, uint64_t damaged);
   ~Checkpointer();
 
   // Takes checkpoints at these times, in its own thread.
@@ -90,6 +93,7 @@ class Checkpointer {
   EpochWords* words_;
   UnsavedLoads* loads_;
   Mutex* manifest_mutex_;
+  std::optional<Catalog>* owed_;
   std::string directory_;
   const uint64_t damaged_;
 

@@ -96,7 +96,7 @@ Status Durability::NoteTables(uint32_t next_table, uint64_t generation) {
   manifest.next_table = next_table;
   manifest.catalog_generation = generation;
   const bool is_behind = before->catalog_generation < generation;
-  if (is_behind) LeaveOutUnknown(&manifest);
+  if (generation > 0) LeaveOutUnknown(&manifest);
   const bool more_tables = !is_behind && manifest.tables.size() != before->tables.size();
   if (manifest == *before && !manifest.database.empty()) return absl::OkStatus();
   Status written = WriteIdentified(*files_, local_->options.directory, std::move(manifest));
@@ -109,15 +109,28 @@ Status Durability::NoteTables(uint32_t next_table, uint64_t generation) {
 Status Durability::NoteCatalog(const Catalog& catalog) {
   if (!has_directory()) return absl::OkStatus();
   const std::lock_guard lock(manifest_mutex_);
+  return WriteCatalog(catalog);
+}
+
+Status Durability::NoteCatalogNowOrLater(const Catalog& catalog) {
+  if (!has_directory()) return absl::OkStatus();
+  const std::lock_guard lock(manifest_mutex_);
+  Status written = WriteCatalog(catalog);
+  if (!written.ok()) owed_ = catalog;
+  return written;
+}
+
+// The files of a table that `catalog` lacks stay until the table is dropped for good: the change may be taken back.
+Status Durability::WriteCatalog(const Catalog& catalog) {
   StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
   if (!manifest.ok()) return manifest.status();
   LeaveOutDropped(*local_, &*manifest);
   manifest->tables = catalog.tables;
   manifest->next_table = catalog.next_table;
-  // A node that was behind when it started, on a full disk, may still have files of tables that were dropped before.
-  if (manifest->catalog_generation < catalog.generation) LeaveOutUnknown(&*manifest);
   manifest->catalog_generation = catalog.generation;
-  return log::WriteManifest(*files_, directory_, *manifest);
+  GANNET_RETURN_IF_ERROR(log::WriteManifest(*files_, directory_, *manifest));
+  owed_.reset();
+  return absl::OkStatus();
 }
 
 // The log has its first segment, and no epoch has become durable yet (data_directory.h). From now on the log must have
@@ -215,7 +228,7 @@ Status Durability::StartLog(const log::LogEnd& end) {
   GANNET_RETURN_IF_ERROR(words_->Start(log_->current_epoch()));
   GANNET_RETURN_IF_ERROR(log_->Start(alone ? nullptr : words_.get()));
   checkpointer_ = std::make_unique<Checkpointer>(
-      local_, files_.get(), log_.get(), words_.get(), &loads_, &manifest_mutex_, directory_,
+      local_, files_.get(), log_.get(), words_.get(), &loads_, &manifest_mutex_, &owed_, directory_,
       recovery_.older_checkpoint_id == 0 ? uint64_t{0} : recovery_.checkpoint_id);
   const CheckpointTimes times{.every = options.checkpoint_every,
                               .log_multiple = options.checkpoint_log_multiple,

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,6 +51,9 @@ class Durability {
   // these. Nothing without a directory. After Start. After an error either may be in the manifest. Checkpoints lose
   // what they have of tables that were dropped, also those that are dropped while they are written.
   Status NoteCatalog(const Catalog& catalog);
+  // NoteCatalog, of tables that the node has whether the manifest can be written or not. After an error the next
+  // checkpoint that is published notes them, if no NoteCatalog has done it before.
+  Status NoteCatalogNowOrLater(const Catalog& catalog);
   // The start of this node failed, here or later: tells the other nodes why, and no node waits for this one.
   void NoteFailedStart(const Status& why);
   // Makes one for a session. The errors are those of log::Log::OpenWriter.
@@ -99,6 +103,7 @@ class Durability {
   Status NoteTables(uint32_t next_table, uint64_t generation);
   Status CheckGeneration(uint64_t generation) const;
   Status NoteStarted();
+  Status WriteCatalog(const Catalog& catalog);  // the caller holds manifest_mutex_
 
   const LocalNode* local_;
   std::unique_ptr<EpochWords> words_;
@@ -108,6 +113,7 @@ class Durability {
   std::string directory_;                   // of this node
   std::shared_ptr<void> lock_;
   Mutex manifest_mutex_;           // held by each that reads the manifest, changes it and writes it, after Start
+  std::optional<Catalog> owed_;    // what NoteCatalogNowOrLater could not note; guarded by manifest_mutex_
   std::unique_ptr<log::Log> log_;  // null without a directory, and before Start
   std::unique_ptr<Checkpointer> checkpointer_;  // null unless the log runs
   RecoveryReport recovery_;

@@ -204,7 +204,10 @@ void OwnerService::ReleaseRecord(index::Context& context, const Table& table, rd
 }
 
 void OwnerService::ReleaseIndexesOf(rdma::NodeId node) {
-  for (Table* table : local_->tables) table->local_index().RepairAfter(node);
+  for (const Table* table : local_->tables) {
+    const index::IndexService::Lease lease(&local_->indexes);
+    if (!local_->tables.WasRemoved(table->id())) table->local_index().RepairAfter(node);
+  }
 }
 
 bool OwnerService::ReleaseAllOf(rdma::NodeId node, const std::function<bool()>& stop) {
@@ -219,6 +222,7 @@ bool OwnerService::ReleaseAllOf(rdma::NodeId node, const std::function<bool()>& 
       if (stop()) return false;
       addresses.clear();
       index::IndexService::Lease lease(&local_->indexes);
+      if (local_->tables.WasRemoved(table->id())) break;
       more = table->local_index().Walk(&position, &addresses);
       for (const rdma::GlobalAddress address : addresses) {
         ReleaseRecord(lease.context(), *table, address, node);

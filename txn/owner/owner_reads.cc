@@ -75,6 +75,7 @@ StatusOr<ReadOutcome> OwnerService::AnswerRead(const Table& table, const Key& ke
 
 StatusOr<size_t> OwnerService::Read(std::span<const std::byte> request, std::span<std::byte> response) {
   rdma::WireReader reader(request);
+  index::IndexService::Lease lease(&local_->indexes);  // before it finds the table, which may be dropped
   const Table* table = local_->TableById(reader.GetU16());
   bool valid;
   const Key key = index::GetKey(reader, &valid);
@@ -82,7 +83,6 @@ StatusOr<size_t> OwnerService::Read(std::span<const std::byte> request, std::spa
   if (table == nullptr || !valid || !IsKeyOf(*table, key)) {
     return absl::InvalidArgumentError("read: no such table, or not a key of it");
   }
-  index::IndexService::Lease lease(&local_->indexes);
   rdma::WireWriter writer(response);
   const std::span<std::byte> outcome = writer.Reserve(1);
   const index::FindResult found = table->local_index().Find(key);

@@ -73,9 +73,9 @@ StatusOr<size_t> OwnerService::Scan(std::span<const std::byte> request, std::spa
   ScanRequest asked;
   const bool valid = Get(reader, &asked);
   GANNET_RETURN_IF_ERROR(reader.Finish());
+  index::IndexService::Lease lease(&local_->indexes);  // before it finds the table, which may be dropped
   const Table* table = local_->TableById(asked.table);
   if (!valid || table == nullptr) return absl::InvalidArgumentError("scan: no such table, or not keys of it");
-  index::IndexService::Lease lease(&local_->indexes);
   index::ScanResult found;
   std::optional<index::ScanPosition> position = asked.position;
   GANNET_RETURN_IF_ERROR(FindRows(*table, asked, std::min(asked.range.limit, kMostRows), &position, &found));

@@ -16,6 +16,13 @@
 #include "txn/record/record.h"
 
 namespace gannet::txn {
+namespace {
+
+Status NoTable(TableId id) {
+  return absl::InvalidArgumentError(absl::StrCat("prepare: no table ", id));
+}
+
+}  // namespace
 
 // Answer to the caller, of unknown outcome; if it lives, it joins again.
 Status NotAdmitted() {
@@ -57,7 +64,7 @@ void OwnerService::CountBytes(TableId table, int64_t bytes) {
 
 Status OwnerService::CheckItem(const PrepareItem& item) const {
   const Table* table = local_->TableById(item.table);
-  if (table == nullptr) return absl::InvalidArgumentError(absl::StrCat("prepare: no table ", item.table));
+  if (table == nullptr) return NoTable(item.table);
   const TableOptions& options = table->options();
   if (item.key.kind() != options.key_kind || item.key.size() > options.max_key_bytes ||
       item.payload.size() > table->payload_bytes()) {
@@ -68,6 +75,8 @@ Status OwnerService::CheckItem(const PrepareItem& item) const {
 
 StatusOr<PrepareOutcome> OwnerService::PrepareOne(index::Context& context, const PrepareItem& item, uint64_t owner_bits,
                                                   Prepared* prepared) {
+  const Table* const table = local_->TableById(item.table);
+  if (table == nullptr) return NoTable(item.table);
   StatusOr<NewRecord> made =
       MakeLockedRecord(*context.slab, item.table, item.key, item.payload, owner_bits, item.above_version);
   if (!made.ok()) return made.status();
@@ -78,8 +87,7 @@ StatusOr<PrepareOutcome> OwnerService::PrepareOne(index::Context& context, const
     return PrepareOutcome::kPrepared;
   }
   rdma::GlobalAddress existing;
-  StatusOr<index::Change> change =
-      local_->TableById(item.table)->local_index().Insert(context, item.key, prepared->record, &existing);
+  StatusOr<index::Change> change = table->local_index().Insert(context, item.key, prepared->record, &existing);
   if (change.ok()) {
     prepared->change = *std::move(change);
     prepared->state = RaiseLockedVersion(made->block, RecordLines(item.key, item.payload.size()), made->state,
@@ -90,7 +98,7 @@ StatusOr<PrepareOutcome> OwnerService::PrepareOne(index::Context& context, const
   MarkAbsent(made->block, RecordLines(item.key, item.payload.size()), made->state);
   context.slab->Free(made->block, index::RecordBytes(item.key.size(), item.payload.size()));
   if (!absl::IsAlreadyExists(change.status())) return change.status();
-  GANNET_RETURN_IF_ERROR(CheckLead(*local_, *local_->TableById(item.table), item.key, existing));
+  GANNET_RETURN_IF_ERROR(CheckLead(*local_, *table, item.key, existing));
   const uint64_t state = LoadWord(local_->Direct(existing));
   // Locked by the worker that asks, which knows whether by the same transaction.
   if (IsLocked(state) ? (state & ~(kVersionMask | kAbsentBit)) != Locked(0, owner_bits) : IsAbsent(state)) {
@@ -217,8 +225,10 @@ Status OwnerService::CheckItem(const FinishItem& item, uint64_t owner_bits) cons
 }
 
 void OwnerService::FinishOne(index::Context& context, const FinishItem& item) {
+  const Table* const found = local_->TableById(item.table);
+  if (found == nullptr) return FinishDropped(context, item);
   if (item.kind == FinishKind::kInstall) return Install(item);
-  const Table& table = *local_->TableById(item.table);
+  const Table& table = *found;
   index::LocalIndex& index = table.local_index();
   std::byte* record = local_->Direct(item.record);
   const uint32_t payload_bytes = index::LoadMeta(record).payload_bytes;
@@ -249,6 +259,16 @@ void OwnerService::FinishOne(index::Context& context, const FinishItem& item) {
   else
     context.epoch->Retire(record, index::RecordBytes(item.key.size(), payload_bytes), context.slab);
   if (is_counted) CountBytes(item.table, -BlockBytesOf(item.key, payload_bytes));
+}
+
+// What a node left here when it died. Records that were in the index are free; a new place was not.
+void OwnerService::FinishDropped(index::Context& context, const FinishItem& item) {
+  if (item.kind != FinishKind::kUnmake) return;
+  moves_.Remove(item.record);
+  std::byte* const record = local_->Direct(item.record);
+  const uint32_t payload_bytes = index::LoadMeta(record).payload_bytes;
+  MarkAbsent(record, RecordLines(item.key, payload_bytes), item.state);
+  context.epoch->Retire(record, index::RecordBytes(item.key.size(), payload_bytes), context.slab);
 }
 
 void OwnerService::DropUnreachable(index::Context& context, const FinishItem& move) {

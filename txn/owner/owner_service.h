@@ -78,6 +78,8 @@ class OwnerService {
   void ReleaseRecord(index::Context& context, const Table& table, rdma::GlobalAddress address, rdma::NodeId node);
   void Unmake(index::Context& context, std::vector<Unmaking>* made);
   void FinishOne(index::Context& context, const FinishItem& item);
+  // FinishOne, of a table that was dropped.
+  void FinishDropped(index::Context& context, const FinishItem& item);
   // Gives back the new place of a record that did not come into its index.
   void DropUnreachable(index::Context& context, const FinishItem& move);
   void CountBytes(TableId table, int64_t bytes);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -27,6 +28,13 @@ class ClientCaches {
     std::shared_ptr<index::SharedCache>& cache = caches_[{table.id(), owner}];
     if (cache == nullptr) cache = kind.make_cache(0);
     return cache;
+  }
+
+  // The table has been dropped. A session that has one of its caches keeps that until it drops it.
+  void Forget(TableId table) {
+    const std::lock_guard lock(mutex_);
+    caches_.erase(caches_.lower_bound({table, 0}),
+                  caches_.upper_bound({table, std::numeric_limits<rdma::NodeId>::max()}));
   }
 
   // Sum over all owners.

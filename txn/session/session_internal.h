@@ -118,10 +118,11 @@ struct SessionState {
 
   // remote_indexes[table * nodes + node], opened at first use.
   std::vector<std::unique_ptr<index::RemoteIndex>> remote_indexes;
+  size_t forgotten_tables = 0;  // TableSet::removals when ForgetDroppedTables looked last
   OffloadChooser paths;
   const rdma::EpochManager* epochs = nullptr;  // knows what loads the nodes announce
   std::vector<std::unique_ptr<TransactionImpl>> idle_transactions;
-  std::vector<const TransactionImpl*> transactions;  // all, also those in use
+  std::vector<TransactionImpl*> transactions;  // all, also those in use
 
   // A record of this node, for its CPU.
   std::byte* Direct(rdma::GlobalAddress record) const { return memory + record.offset(); }
@@ -130,6 +131,8 @@ struct SessionState {
     return *owner == self && direct;
   }
   StatusOr<index::RemoteIndex*> RemoteIndexOf(const Table& table, rdma::NodeId node);
+  // Gives back the clients of indexes of dropped tables, and their caches.
+  void ForgetDroppedTables();
 
   // Worker::Yield for accesses, which may be measured.
   MeasuredYield Yield() { return {channel.get(), &worker}; }

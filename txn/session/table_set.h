@@ -45,7 +45,11 @@ class TableSet {
     removed_[id / kBits].fetch_or(uint64_t{1} << id % kBits, std::memory_order_release);
     (*chunks_[id / kChunk].load(std::memory_order_relaxed))[id % kChunk].store(nullptr, std::memory_order_release);
     size_.fetch_sub(1, std::memory_order_relaxed);
+    removals_.fetch_add(1, std::memory_order_release);
   }
+
+  // Number of tables that were removed. Grows when WasRemoved can tell which.
+  size_t removals() const { return removals_.load(std::memory_order_acquire); }
 
   // True if there was a table with this number, and no longer. False, too, for one that was never added.
   bool WasRemoved(TableId id) const {
@@ -111,6 +115,7 @@ class TableSet {
   std::array<std::atomic<uint64_t>, kMost / kBits> removed_{};  // a bit for each number
   std::atomic<size_t> bound_{0};
   std::atomic<size_t> size_{0};
+  std::atomic<size_t> removals_{0};
   std::atomic<bool> has_secondary_indexes_{false};
   std::vector<std::unique_ptr<Chunk>> owned_chunks_;  // this and the next: by the thread that adds
   std::vector<std::unique_ptr<Table>> owned_;

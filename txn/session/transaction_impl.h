@@ -71,6 +71,11 @@ class TransactionImpl {
     return commit_.has_value() && commit_->may_hold_locks() && access_.writes().FindRecord(record) >= 0;
   }
 
+  // Gives back what it keeps for inserts into `index`, in which it is not active.
+  void ForgetIndex(const index::RemoteIndex* index) {
+    std::erase_if(scratch_.index_inserts, [index](const IndexInserts& one) { return one.index == index; });
+  }
+
   // Call it after Commit or Validate: the epoch that must be durable before their result may be acknowledged; 0: none.
   uint64_t EpochToAwait() const;
 
