@@ -1,6 +1,6 @@
 // The nodes of a cluster within one process. They start, take checkpoints and close together: each waits for the
-// others. And they create, rename and drop tables together while transactions run, which a cluster of several processes
-// cannot do.
+// others. And they create, rename, widen and drop tables together while transactions run, which a cluster of several
+// processes cannot do.
 #pragma once
 
 #include <span>
@@ -34,5 +34,10 @@ Status RenameTableOnAllNodes(std::span<Database* const> databases, std::string_v
 // table again. The table is then as before. If manifests could not be written, and the change could not be taken back
 // either, the table is dropped nevertheless, and the error says so.
 Status DropTableOnAllNodes(std::span<Database* const> databases, std::string_view name);
+
+// Makes room in the rows of a table on all nodes; otherwise like Database::WidenTable. Accesses to a table of
+// variable_length meet conflicts meanwhile, too, and the call waits for older transactions. DeadlineExceeded, too: as
+// for DropTableOnAllNodes. ResourceExhausted has the number of the node that has no memory for its larger rows.
+Status WidenTableOnAllNodes(std::span<Database* const> databases, std::string_view name, size_t payload_bytes);
 
 }  // namespace gannet::txn

@@ -240,7 +240,8 @@ class Database {
   // them. InvalidArgument: it is less than now, or more than kMaxPayloadBytes. ResourceExhausted: there is no memory
   // for the larger rows. After these errors the table is as before. If other tables take the memory meanwhile:
   // FailedPrecondition, here and from each access, until the database is opened again, which completes it. NotFound and
-  // others: as RenameTable; FailedPrecondition, too, if a secondary index has keys from the whole payload. Thread-safe.
+  // others: as RenameTable; FailedPrecondition, too, if a secondary index has keys from the whole payload.
+  // Unimplemented with several nodes (WidenTableOnAllNodes of all_nodes.h does it). Thread-safe.
   Status WidenTable(std::string_view name, size_t payload_bytes);
   // Null if there is none. Thread-safe. Tables of the directory are there from Open on, and may be used from Start on.
   // The entries of a secondary index are a table, too, which only the engine writes.
@@ -404,6 +405,7 @@ class Database {
   friend Status CreateTableOnAllNodes(Nodes databases, const TableOptions& options);
   friend Status RenameTableOnAllNodes(Nodes databases, std::string_view from, const std::string& to);
   friend Status DropTableOnAllNodes(Nodes databases, std::string_view name);
+  friend Status WidenTableOnAllNodes(Nodes databases, std::string_view name, size_t payload_bytes);
   static StatusOr<std::vector<Database*>> InOrder(Nodes databases);
   static Status CreateOn(Nodes nodes, const TableOptions& options);
   static Status MakeTableOn(Nodes nodes, const TableOptions& complete);
@@ -440,6 +442,12 @@ class Database {
   static bool NoteDropOn(Nodes nodes, Tables tables, Status* error);
   // Gives back the memory of a dropped table.
   void FreeDropped(Table* table);
+  // widen_table.cc.
+  static Status WidenOn(Nodes nodes, std::string_view name, size_t payload_bytes);
+  static StatusOr<bool> BeginToWiden(Nodes nodes, std::string_view name, size_t payload_bytes,
+                                     std::vector<Table*>* tables);
+  static Status WidenUnusedOn(Nodes nodes, Tables tables, size_t payload_bytes, bool* half);
+  static Status NoteWidthOn(Nodes nodes, Tables tables, size_t payload_bytes);
   Status CheckMayBeWidened(const Table& table) const;
   Status CheckRoomToWiden(const Table& table, size_t payload_bytes) const;
   Status WidenRows(Table* table);

@@ -21,20 +21,28 @@ void SessionState::ForgetDroppedTables() {
   forgotten_tables = dropped;
   const size_t nodes = static_cast<size_t>(local->fabric.num_nodes());
   for (size_t place = 0; place < remote_indexes.size(); ++place) {
-    const index::RemoteIndex* const index = remote_indexes[place].get();
-    if (index == nullptr || !local->tables.WasRemoved(static_cast<TableId>(place / nodes))) continue;
-    for (TransactionImpl* const transaction : transactions) transaction->ForgetIndex(index);
-    remote_indexes[place].reset();
+    if (local->tables.WasRemoved(static_cast<TableId>(place / nodes))) ForgetIndex(place);
   }
+}
+
+void SessionState::ForgetIndex(size_t place) {
+  const index::RemoteIndex* const index = remote_indexes[place].get();
+  if (index == nullptr) return;
+  for (TransactionImpl* const transaction : transactions) transaction->ForgetIndex(index);
+  remote_indexes[place].reset();
 }
 
 StatusOr<index::RemoteIndex*> SessionState::RemoteIndexOf(const Table& table, rdma::NodeId node) {
   const size_t place = table.id() * static_cast<size_t>(local->fabric.num_nodes()) + node;
   if (place >= remote_indexes.size()) [[unlikely]]  // a table that was created after the session was opened
     remote_indexes.resize(local->tables.id_bound() * static_cast<size_t>(local->fabric.num_nodes()));
+  if (place >= opened_for_bytes.size()) [[unlikely]]
+    opened_for_bytes.resize(remote_indexes.size());
   std::unique_ptr<index::RemoteIndex>& slot = remote_indexes[place];
-  if (slot == nullptr) {
+  const size_t row_bytes = table.options().variable_length ? 0 : table.payload_bytes();
+  if (slot == nullptr || opened_for_bytes[place] != row_bytes) {
     ForgetDroppedTables();
+    ForgetIndex(place);
     const bool by_call = local->options.read_path == ReadPathPolicy::kCall;
     StatusOr<std::unique_ptr<index::RemoteIndex>> opened =
         index::EntryOf(table.options().index)
@@ -49,6 +57,7 @@ StatusOr<index::RemoteIndex*> SessionState::RemoteIndexOf(const Table& table, rd
                       .shared_cache = by_call ? nullptr : local->client_caches.Of(table, node)});
     if (!opened.ok()) return opened.status();
     slot = std::move(*opened);
+    opened_for_bytes[place] = row_bytes;
   }
   return slot.get();
 }

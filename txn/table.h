@@ -65,7 +65,7 @@ class Table {
   // at Open or CreateTable.
   const TableOptions& options() const { return options_; }
   // The present one: of every row; if options().variable_length, the maximum. Database::WidenTable raises it, for a
-  // table of rows of one size while no transaction uses it.
+  // table of rows of one size, or of several nodes, while no transaction uses it.
   size_t payload_bytes() const { return payload_bytes_.load(std::memory_order_acquire); }
   // If the table was widened, a log or a checkpoint may have shorter rows than payload_bytes(), of at least this size.
   // Recovery fills them up with zeros. Else it is payload_bytes().
@@ -92,8 +92,8 @@ class Table {
   // True if a key is looked at more closely than by its kind and its size.
   bool checks_more() const { return checks_more_.load(std::memory_order_acquire); }
   // See Database::DropTable: accesses are refused in all lives but the first. From kDropped there is no way back.
-  // See Database::WidenTable: kBeingWidened is a conflict for accesses. kHalfWidened: memory ran out; accesses are
-  // refused.
+  // See Database::WidenTable: kBeingWidened is a conflict for accesses. kHalfWidened: memory ran out, or a
+  // record stayed locked; accesses are refused.
   enum class Life : uint8_t { kUsed, kBeingDropped, kDropped, kBeingWidened, kHalfWidened };
   Life life() const { return life_.load(std::memory_order_acquire); }
 

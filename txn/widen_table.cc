@@ -1,19 +1,30 @@
-// Database::WidenTable. A table of variable_length gets another maximum as soon as the manifest has it, so that a
-// longer row is never in a log whose directory does not allow it. The rows of other tables all have the table's size,
-// in memory and for every reader. So they are rewritten while nobody uses the table:
+// Widening a table, on one node or on all nodes of a fabric together. On one node, a table of variable_length gets
+// another maximum as soon as the manifest has it, so that a longer row is never in a log whose directory does not allow
+// it. The rows of other tables all have the table's size, in memory and for every reader. And a node must not send
+// another one a longer row before that one accepts it. So in these cases nobody uses the table meanwhile:
 //
-//   1. Keep checkpoints' walks and loads away from the table (UnsavedLoads::TryHold).
-//   2. Life::kBeingWidened: accesses that begin now are conflicts. Wait for a grace period, as DropTable does.
-//      Then this thread alone uses the table.
-//   3. The manifest: here the table is widened durably. Rows of the log and of checkpoints are shorter, which
+//   1. Keep checkpoints' walks and loads away from the table (UnsavedLoads::TryHold), on all nodes.
+//   2. Life::kBeingWidened, on all nodes: accesses that begin now are conflicts. Wait for a grace period, as dropping a
+//      table does, and for the debts and the calls of the transactions that have ended (drop_table.cc). Then this
+//      thread alone uses the table.
+//   3. The manifests: here the table is widened durably. Rows of the log and of checkpoints are shorter, which
 //      Table::least_payload_bytes allows; recovery fills them up. So the rewriting needs no log, and a crash in the
 //      middle of it is completed by recovery.
-//   4. Each row moves to a larger block. Its version goes on, because the log's next change of it must be newer.
+//   4. All nodes get the new size. On each node every row moves to a larger block, unless the length is variable. Its
+//      version goes on, because the log's next change of it must be newer.
+//   5. Life::kUsed, on all nodes. Those whose turn comes later accept what the first ones send: handlers of calls look
+//      at the size, not at the life.
+//
+// Sessions may remember addresses of blocks that rows have left. They are smaller than what a READ of a row takes now,
+// and one may be the last block of its node's memory. So a session opens the index again when it finds that the table
+// was widened (SessionState::RemoteIndexOf), and forgets what it knew.
 //
 // An error of the manifest leaves the table as it was; if the directory has it as widened, recovery fills up the rows
 // that were written since, too.
 #include <algorithm>
-#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,9 +36,11 @@
 #include "index/service.h"
 #include "log/checkpoint.h"
 #include "txn/access/key_status.h"
+#include "txn/all_nodes.h"
 #include "txn/database.h"
 #include "txn/durable/catalog.h"
 #include "txn/durable/durability.h"
+#include "txn/node_locks.h"
 #include "txn/owner/index_damage.h"
 #include "txn/record/record.h"
 #include "txn/session/session_internal.h"
@@ -35,12 +48,23 @@
 namespace gannet::txn {
 namespace {
 
+constexpr absl::string_view kInsteadOfWiden =
+    "use WidenTableOnAllNodes if all are in this process, or give every table its size before it";
 constexpr uint64_t kPauseNanos = 1'000'000;
+constexpr uint64_t kLockedForNanos = 10'000'000'000;
 
-// The state of a record that no transaction uses. An ended one may owe its lock for a moment (commit/debts.h).
-uint64_t AwaitUnlocked(const std::byte* record) {
+// The state of a record that no transaction uses. A node that died may have left a lock, which is repaired soon.
+// Unavailable: it is not.
+StatusOr<uint64_t> AwaitUnlocked(const Table& table, const std::byte* record) {
   uint64_t state = LoadWord(record);
-  for (; IsLocked(state); state = LoadWord(record)) SleepForNanos(kPauseNanos / 10);
+  const uint64_t deadline = IsLocked(state) ? NowNanos() + kLockedForNanos : 0;
+  for (; IsLocked(state); state = LoadWord(record)) {
+    if (NowNanos() > deadline) {
+      return absl::UnavailableError(absl::StrCat("a record of ", NameOf(table), " stays locked by worker ",
+                                                 LockOwnerChannel(state), " of node ", LockOwnerNode(state)));
+    }
+    SleepForNanos(kPauseNanos / 10);
+  }
   return state;
 }
 
@@ -48,7 +72,9 @@ uint64_t AwaitUnlocked(const std::byte* record) {
 Status WidenRecord(const LocalNode& local, const Table& table, index::Context& context, rdma::GlobalAddress from,
                    std::vector<std::byte>* scratch) {
   std::byte* const record = local.Direct(from);
-  const uint64_t state = AwaitUnlocked(record);
+  const StatusOr<uint64_t> unlocked = AwaitUnlocked(table, record);
+  if (!unlocked.ok()) return unlocked.status();
+  const uint64_t state = *unlocked;
   const index::RecordMeta meta = index::LoadMeta(record);
   if (IsAbsent(state) || meta.payload_bytes == scratch->size()) return absl::OkStatus();
   const index::OwnedKey key = index::LoadKey(record, table.options().key_kind);
@@ -127,56 +153,111 @@ Status Database::WidenRows(Table* table) {
   return absl::OkStatus();
 }
 
-Status Database::WidenTable(std::string_view name, size_t payload_bytes) {
-  Table* table = nullptr;
-  const auto note = [&]() -> Status {
-    Catalog catalog = DescribeCatalog();
-    std::ranges::find(catalog.tables, table->id(), &log::TableDescription::id)->payload_bytes =
-        static_cast<uint32_t>(payload_bytes);
-    const Status noted = state_->durability->NoteCatalog(catalog);
-    return noted.ok() ? noted : NotNoted("a table is widened", noted);
-  };
-  UnsavedLoads& loads = state_->durability->loads();
-  for (;; SleepForNanos(kPauseNanos)) {
-    const std::lock_guard lock(state_->create_mutex);
-    const StatusOr<Table*> found = ChangeableTable(name, "WidenTable", "give every table its size before it");
-    if (!found.ok()) return found.status();
-    table = *found;
-    const size_t now = table->payload_bytes();
+// Checks, and takes the table from others. False: a walk or a load of it is in progress. Done if there is nothing to do
+// (any more): then `tables` is empty. The caller has NodeLocks.
+StatusOr<bool> Database::BeginToWiden(Nodes nodes, std::string_view name, size_t payload_bytes,
+                                      std::vector<Table*>* tables) {
+  tables->clear();
+  std::vector<Table*> found;
+  for (const Database* const node : nodes) {
+    const StatusOr<Table*> table = node->ChangeableTable(name, "WidenTable", kInsteadOfWiden, nodes.size());
+    if (!table.ok()) return table.status();
+    const size_t now = (*table)->payload_bytes();
     if (payload_bytes < now || payload_bytes > kMaxPayloadBytes) {
-      return absl::InvalidArgumentError(absl::StrCat(NameOf(*table), " has payloads of ", now,
+      return absl::InvalidArgumentError(absl::StrCat(NameOf(**table), " has payloads of ", now,
                                                      " bytes, and can be widened to ", kMaxPayloadBytes, " at most; ",
                                                      payload_bytes, " bytes were asked for"));
     }
-    if (payload_bytes == now) return absl::OkStatus();
-    GANNET_RETURN_IF_ERROR(CheckMayBeWidened(*table));
-    if (table->options().variable_length) {
-      GANNET_RETURN_IF_ERROR(note());
-      table->payload_bytes_.store(payload_bytes, std::memory_order_release);
-      table->least_payload_bytes_.store(payload_bytes, std::memory_order_release);
-      return absl::OkStatus();
-    }
-    // A walk may take long; the table is in use meanwhile.
-    if (!loads.TryHold(table->id())) continue;
-    table->SetLife(Table::Life::kBeingWidened);
+    if (payload_bytes == now) return true;
+    GANNET_RETURN_IF_ERROR(node->CheckMayBeWidened(**table));
+    found.push_back(*table);
+  }
+  if (nodes.size() == 1 && found.front()->options().variable_length) {
+    GANNET_RETURN_IF_ERROR(NoteWidthOn(nodes, found, payload_bytes));
+    return true;
+  }
+  const TableId id = found.front()->id();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i]->state_->durability->loads().TryHold(id)) continue;
+    while (i > 0) nodes[--i]->state_->durability->loads().Release(id);
+    return false;
+  }
+  for (Table* const table : found) table->SetLife(Table::Life::kBeingWidened);
+  *tables = std::move(found);
+  return true;
+}
+
+// Makes it the size of the table, durably and in memory.
+Status Database::NoteWidthOn(Nodes nodes, Tables tables, size_t payload_bytes) {
+  const TableId id = tables.front()->id();
+  GANNET_RETURN_IF_ERROR(NoteOn(nodes, "a table is widened", [&](Catalog* catalog) {
+    std::ranges::find(catalog->tables, id, &log::TableDescription::id)->payload_bytes =
+        static_cast<uint32_t>(payload_bytes);
+  }));
+  for (Table* const table : tables) {
+    table->payload_bytes_.store(payload_bytes, std::memory_order_release);
+    if (table->options().variable_length) table->least_payload_bytes_.store(payload_bytes, std::memory_order_release);
+  }
+  PublishOn(nodes);
+  return absl::OkStatus();
+}
+
+// Nobody uses the table. *half: some rows may have moved, and others may not.
+Status Database::WidenUnusedOn(Nodes nodes, Tables tables, size_t payload_bytes, bool* half) {
+  const bool moves = !tables.front()->options().variable_length;
+  const auto of_node = [&](const Database& node, const Status& wrong) {
+    if (nodes.size() == 1) return wrong;
+    return Status(wrong.code(), absl::StrCat("node ", node.node_id(), ": ", wrong.message()));
+  };
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    nodes[i]->state_->indexes->AwaitLeases();
+    const Status room = moves ? nodes[i]->CheckRoomToWiden(*tables[i], payload_bytes) : absl::OkStatus();
+    if (!room.ok()) return of_node(*nodes[i], room);
+  }
+  GANNET_RETURN_IF_ERROR(NoteWidthOn(nodes, tables, payload_bytes));
+  for (size_t i = 0; moves && i < nodes.size(); ++i) {
+    const Status widened = nodes[i]->WidenRows(tables[i]);
+    *half = !widened.ok();
+    if (*half) return of_node(*nodes[i], widened);
+  }
+  return absl::OkStatus();
+}
+
+Status Database::WidenOn(Nodes nodes, std::string_view name, size_t payload_bytes) {
+  std::vector<Table*> tables;
+  for (;; SleepForNanos(kPauseNanos)) {
+    NodeLocks locks(nodes);
+    GANNET_RETURN_IF_ERROR(locks.Take());
+    const StatusOr<bool> begun = BeginToWiden(nodes, name, payload_bytes, &tables);
+    if (!begun.ok()) return begun.status();
+    if (!*begun) continue;  // a walk may take long; the table is in use meanwhile
+    if (tables.empty()) return absl::OkStatus();
     break;
   }
-  // Without the lock: a transaction that this waits for may create a table.
-  Status ready =
-      AwaitOlderTransactions(state_->options.durable_within, absl::StrCat(NameOf(*table), " was not widened"));
-  const std::lock_guard lock(state_->create_mutex);
-  if (ready.ok()) ready = state_->sessions.CheckOpen();
-  if (ready.ok()) ready = CheckRoomToWiden(*table, payload_bytes);
-  if (ready.ok()) ready = note();
-  Table::Life life = Table::Life::kUsed;
-  if (ready.ok()) {
-    table->payload_bytes_.store(payload_bytes, std::memory_order_release);
-    ready = WidenRows(table);
-    if (!ready.ok()) life = Table::Life::kHalfWidened;
+  // Without the locks: a transaction that this waits for may create a table.
+  const absl::Duration wait = nodes.front()->state_->options.durable_within;
+  const std::string what = absl::StrCat(NameOf(*tables.front()), " was not widened");
+  Status widened = nodes.front()->AwaitOlderTransactions(wait, what);
+  if (widened.ok()) widened = AwaitDebtsOn(nodes, wait, what);
+  NodeLocks locks(nodes);
+  if (const Status locked = locks.Take(); widened.ok()) widened = locked;
+  bool half = false;
+  if (widened.ok()) widened = WidenUnusedOn(nodes, tables, payload_bytes, &half);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    tables[i]->SetLife(half ? Table::Life::kHalfWidened : Table::Life::kUsed);
+    nodes[i]->state_->durability->loads().Release(tables[i]->id());
   }
-  table->SetLife(life);
-  loads.Release(table->id());
-  return life == Table::Life::kUsed ? ready : CheckLife(*table);
+  return half ? CheckLife(*tables.front()) : widened;
+}
+
+Status Database::WidenTable(std::string_view name, size_t payload_bytes) {
+  Database* const self = this;
+  return WidenOn(Nodes(&self, 1), name, payload_bytes);
+}
+
+Status WidenTableOnAllNodes(std::span<Database* const> databases, std::string_view name, size_t payload_bytes) {
+  const StatusOr<std::vector<Database*>> nodes = Database::InOrder(databases);
+  return nodes.ok() ? Database::WidenOn(*nodes, name, payload_bytes) : nodes.status();
 }
 
 }  // namespace gannet::txn

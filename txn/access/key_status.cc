@@ -113,8 +113,8 @@ Status CheckLife(const Table& table) {
     case Table::Life::kHalfWidened:
       return absl::FailedPreconditionError(
           absl::StrCat(NameOf(table),
-                       " could not be widened, because memory ran out: close the database, and open it "
-                       "again with more memory"));
+                       " was widened only in part, because memory ran out or a record stayed locked: close the "
+                       "database, and open it again with more memory"));
     case Table::Life::kBeingDropped:
       return absl::FailedPreconditionError(absl::StrCat(NameOf(table), " is being dropped"));
     case Table::Life::kDropped:

@@ -118,6 +118,9 @@ struct SessionState {
 
   // remote_indexes[table * nodes + node], opened at first use.
   std::vector<std::unique_ptr<index::RemoteIndex>> remote_indexes;
+  // The size of the rows when it was opened; 0: variable. Those of a table that was widened are opened again, because
+  // they may lead to blocks that are too small for a READ of a row.
+  std::vector<size_t> opened_for_bytes;
   size_t forgotten_tables = 0;  // TableSet::removals when ForgetDroppedTables looked last
   OffloadChooser paths;
   const rdma::EpochManager* epochs = nullptr;  // knows what loads the nodes announce
@@ -133,6 +136,8 @@ struct SessionState {
   StatusOr<index::RemoteIndex*> RemoteIndexOf(const Table& table, rdma::NodeId node);
   // Gives back the clients of indexes of dropped tables, and their caches.
   void ForgetDroppedTables();
+  // The same for one of them, which no transaction uses. `place`: in remote_indexes.
+  void ForgetIndex(size_t place);
 
   // Worker::Yield for accesses, which may be measured.
   MeasuredYield Yield() { return {channel.get(), &worker}; }
