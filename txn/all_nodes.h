@@ -35,9 +35,10 @@ Status RenameTableOnAllNodes(std::span<Database* const> databases, std::string_v
 // either, the table is dropped nevertheless, and the error says so.
 Status DropTableOnAllNodes(std::span<Database* const> databases, std::string_view name);
 
-// Makes room in the rows of a table on all nodes; otherwise like Database::WidenTable. Accesses to a table of
-// variable_length meet conflicts meanwhile, too, and the call waits for older transactions. DeadlineExceeded, too: as
-// for DropTableOnAllNodes. ResourceExhausted has the number of the node that has no memory for its larger rows.
+// Makes room in the rows of a table on all nodes; otherwise like Database::WidenTable. For a table of
+// variable_length, too, the call waits for older transactions, but no access meets a conflict because of it.
+// DeadlineExceeded, too: as for DropTableOnAllNodes. ResourceExhausted has the number of the node that has no memory
+// for its larger rows.
 Status WidenTableOnAllNodes(std::span<Database* const> databases, std::string_view name, size_t payload_bytes);
 
 }  // namespace gannet::txn

@@ -446,7 +446,7 @@ class Database {
   static Status WidenOn(Nodes nodes, std::string_view name, size_t payload_bytes);
   static StatusOr<bool> BeginToWiden(Nodes nodes, std::string_view name, size_t payload_bytes,
                                      std::vector<Table*>* tables);
-  static Status WidenUnusedOn(Nodes nodes, Tables tables, size_t payload_bytes, bool* half);
+  static Status WidenReadyOn(Nodes nodes, Tables tables, size_t payload_bytes, bool* half);
   static Status NoteWidthOn(Nodes nodes, Tables tables, size_t payload_bytes);
   Status CheckMayBeWidened(const Table& table) const;
   Status CheckRoomToWiden(const Table& table, size_t payload_bytes) const;

@@ -21,6 +21,7 @@ void Table::SetName(std::string name) {
 
 void Table::Derive() {
   payload_bytes_.store(options_.payload_bytes, std::memory_order_release);
+  accepted_payload_bytes_.store(options_.payload_bytes, std::memory_order_release);
   least_payload_bytes_.store(options_.payload_bytes, std::memory_order_release);
   index_traits_ = index::TraitsOf(index::EntryOf(options_.index), *options_.index_rights);
   all_here_ = options_.placement.replicated || (data_nodes_ == 1 && self_ == 0);

@@ -65,8 +65,11 @@ class Table {
   // at Open or CreateTable.
   const TableOptions& options() const { return options_; }
   // The present one: of every row; if options().variable_length, the maximum. Database::WidenTable raises it, for a
-  // table of rows of one size, or of several nodes, while no transaction uses it.
+  // table of rows of one size while no transaction uses it.
   size_t payload_bytes() const { return payload_bytes_.load(std::memory_order_acquire); }
+  // The largest payload that a row may have for those that read it, or that make it for another node. Greater than
+  // payload_bytes() only for a moment, while a table of variable_length is widened on several nodes.
+  size_t accepted_payload_bytes() const { return accepted_payload_bytes_.load(std::memory_order_acquire); }
   // If the table was widened, a log or a checkpoint may have shorter rows than payload_bytes(), of at least this size.
   // Recovery fills them up with zeros. Else it is payload_bytes().
   size_t least_payload_bytes() const { return least_payload_bytes_.load(std::memory_order_acquire); }
@@ -138,11 +141,13 @@ class Table {
   rdma::NodeId self_;
   std::vector<std::unique_ptr<const std::string>> names_;  // all that it had: readers may still have a reference
   std::atomic<const std::string*> name_{nullptr};
+  bool grows_ = false;    // WidenTableOnAllNodes raises its maximum; guarded by DatabaseState::create_mutex
   bool created_ = false;  // CreateTable has returned it; guarded by DatabaseState::create_mutex
   // These follow from the members above.
   index::IndexTraits index_traits_;
   bool all_here_ = false;  // this node owns, or has a copy of, every row
   std::atomic<size_t> payload_bytes_{0};
+  std::atomic<size_t> accepted_payload_bytes_{0};
   std::atomic<size_t> least_payload_bytes_{0};
   std::atomic<bool> checks_more_{false};
   std::atomic<Life> life_{Life::kUsed};

@@ -1,17 +1,25 @@
-// Widening a table, on one node or on all nodes of a fabric together. On one node, a table of variable_length gets
-// another maximum as soon as the manifest has it, so that a longer row is never in a log whose directory does not allow
-// it. The rows of other tables all have the table's size, in memory and for every reader. And a node must not send
-// another one a longer row before that one accepts it. So in these cases nobody uses the table meanwhile:
+// Widening a table, on one node or on all nodes of a fabric together. The manifest has the new size before any row of
+// it, so that a longer row is never in a log whose directory does not allow it.
 //
-//   1. Keep checkpoints' walks and loads away from the table (UnsavedLoads::TryHold), on all nodes.
-//   2. Life::kBeingWidened, on all nodes: accesses that begin now are conflicts. Wait for a grace period, as dropping a
-//      table does, and for the debts and the calls of the transactions that have ended (drop_table.cc). Then this
-//      thread alone uses the table.
+// A table of variable_length gets another maximum. On several nodes, all accept it before one of them may send another
+// one such a row:
+//
+//   1. Table::accepted_payload_bytes, on all nodes: owners make longer rows, readers have room for them.
+//   2. Wait for a grace period, and for the calls that are being served (drop_table.cc): nothing is in progress that
+//      has looked at the smaller size.
+//   3. The manifests, and then Table::payload_bytes, on all nodes: sessions may write longer rows.
+//
+// The rows of other tables all have the table's size, in memory and for every reader. So they are rewritten while
+// nobody uses the table, on any node:
+//
+//   1. Keep checkpoints' walks and loads away from the table (UnsavedLoads::TryHold).
+//   2. Life::kBeingWidened: accesses that begin now are conflicts. Wait for a grace period, as dropping a table does,
+//      and for the debts and the calls of the transactions that have ended. Then this thread alone uses the table.
 //   3. The manifests: here the table is widened durably. Rows of the log and of checkpoints are shorter, which
 //      Table::least_payload_bytes allows; recovery fills them up. So the rewriting needs no log, and a crash in the
 //      middle of it is completed by recovery.
-//   4. All nodes get the new size. On each node every row moves to a larger block, unless the length is variable. Its
-//      version goes on, because the log's next change of it must be newer.
+//   4. All nodes get the new size. On each node every row moves to a larger block. Its version goes on, because the
+//      log's next change of it must be newer.
 //   5. Life::kUsed, on all nodes. Those whose turn comes later accept what the first ones send: handlers of calls look
 //      at the size, not at the life.
 //
@@ -153,8 +161,9 @@ Status Database::WidenRows(Table* table) {
   return absl::OkStatus();
 }
 
-// Checks, and takes the table from others. False: a walk or a load of it is in progress. Done if there is nothing to do
-// (any more): then `tables` is empty. The caller has NodeLocks.
+// Checks, and takes the table from others that widen it, and, unless the length of its rows is variable, from all
+// others. False: a walk or a load of it is in progress, or another call widens it. `tables` is empty if there is
+// nothing to do any more. The caller has NodeLocks.
 StatusOr<bool> Database::BeginToWiden(Nodes nodes, std::string_view name, size_t payload_bytes,
                                       std::vector<Table*>* tables) {
   tables->clear();
@@ -172,8 +181,17 @@ StatusOr<bool> Database::BeginToWiden(Nodes nodes, std::string_view name, size_t
     GANNET_RETURN_IF_ERROR(node->CheckMayBeWidened(**table));
     found.push_back(*table);
   }
-  if (nodes.size() == 1 && found.front()->options().variable_length) {
-    GANNET_RETURN_IF_ERROR(NoteWidthOn(nodes, found, payload_bytes));
+  if (found.front()->options().variable_length) {
+    if (nodes.size() == 1) {
+      GANNET_RETURN_IF_ERROR(NoteWidthOn(nodes, found, payload_bytes));
+      return true;
+    }
+    if (found.front()->grows_) return false;
+    for (Table* const table : found) {
+      table->grows_ = true;
+      table->accepted_payload_bytes_.store(payload_bytes, std::memory_order_release);
+    }
+    *tables = std::move(found);
     return true;
   }
   const TableId id = found.front()->id();
@@ -195,6 +213,7 @@ Status Database::NoteWidthOn(Nodes nodes, Tables tables, size_t payload_bytes) {
         static_cast<uint32_t>(payload_bytes);
   }));
   for (Table* const table : tables) {
+    table->accepted_payload_bytes_.store(payload_bytes, std::memory_order_release);
     table->payload_bytes_.store(payload_bytes, std::memory_order_release);
     if (table->options().variable_length) table->least_payload_bytes_.store(payload_bytes, std::memory_order_release);
   }
@@ -202,8 +221,9 @@ Status Database::NoteWidthOn(Nodes nodes, Tables tables, size_t payload_bytes) {
   return absl::OkStatus();
 }
 
-// Nobody uses the table. *half: some rows may have moved, and others may not.
-Status Database::WidenUnusedOn(Nodes nodes, Tables tables, size_t payload_bytes, bool* half) {
+// Nobody uses the table, unless the length of its rows is variable. *half: some rows may have moved, and others may
+// not.
+Status Database::WidenReadyOn(Nodes nodes, Tables tables, size_t payload_bytes, bool* half) {
   const bool moves = !tables.front()->options().variable_length;
   const auto of_node = [&](const Database& node, const Status& wrong) {
     if (nodes.size() == 1) return wrong;
@@ -235,15 +255,24 @@ Status Database::WidenOn(Nodes nodes, std::string_view name, size_t payload_byte
     break;
   }
   // Without the locks: a transaction that this waits for may create a table.
+  const bool grows = tables.front()->grows_;
   const absl::Duration wait = nodes.front()->state_->options.durable_within;
   const std::string what = absl::StrCat(NameOf(*tables.front()), " was not widened");
   Status widened = nodes.front()->AwaitOlderTransactions(wait, what);
-  if (widened.ok()) widened = AwaitDebtsOn(nodes, wait, what);
+  if (widened.ok() && !grows) widened = AwaitDebtsOn(nodes, wait, what);
   NodeLocks locks(nodes);
   if (const Status locked = locks.Take(); widened.ok()) widened = locked;
+  // It was in use: it may have been dropped, or have got a secondary index.
+  if (widened.ok() && grows) widened = CheckLife(*tables.front());
+  if (widened.ok() && grows) widened = nodes.front()->CheckMayBeWidened(*tables.front());
   bool half = false;
-  if (widened.ok()) widened = WidenUnusedOn(nodes, tables, payload_bytes, &half);
+  if (widened.ok()) widened = WidenReadyOn(nodes, tables, payload_bytes, &half);
   for (size_t i = 0; i < nodes.size(); ++i) {
+    if (grows) {
+      tables[i]->accepted_payload_bytes_.store(tables[i]->payload_bytes(), std::memory_order_release);
+      tables[i]->grows_ = false;
+      continue;
+    }
     tables[i]->SetLife(half ? Table::Life::kHalfWidened : Table::Life::kUsed);
     nodes[i]->state_->durability->loads().Release(tables[i]->id());
   }

@@ -31,7 +31,7 @@ std::span<const std::byte> ViewOf(const GetRequest& request) {
 }  // namespace
 
 GetRequest Access::RequestForView(const Table& table, Key key) {
-  const size_t whole = table.payload_bytes();
+  const size_t whole = table.accepted_payload_bytes();
   const size_t room = table.options().variable_length ? std::min(whole, kFirstViewBytes) : whole;
   return {.table = &table, .key = key, .out = {writes_.arena().Allocate(room), room}, .up_to_end = true};
 }

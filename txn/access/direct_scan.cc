@@ -41,7 +41,7 @@ bool Access::AppendRow(const Table& table, const index::Entry& entry, ScanRows* 
   if (!options.keys_only) {
     size = own >= 0                          ? writes_[own].payload_bytes
            : table.options().variable_length ? index::LoadMeta(session_->Direct(entry.record)).payload_bytes
-                                             : static_cast<uint32_t>(table.payload_bytes());
+                                             : static_cast<uint32_t>(table.accepted_payload_bytes());
   }
   ScanRows::Item& row = rows->Add(key);
   GetRequest request{

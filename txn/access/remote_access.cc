@@ -40,7 +40,7 @@ using Question = absl::InlinedVector<std::byte, 128>;
 
 uint32_t Access::FirstReadBytes(const Table& table, const Key& key) const {
   const TableOptions& options = table.options();
-  const size_t whole = RecordBytes(key.size(), table.payload_bytes());
+  const size_t whole = RecordBytes(key.size(), table.accepted_payload_bytes());
   if (!options.variable_length || whole <= kFirstReadOfVariable) return static_cast<uint32_t>(whole);
   // LookAtRecord compares the whole key.
   return static_cast<uint32_t>(std::max(kFirstReadOfVariable, index::HeaderReadBytes(key.size())));

@@ -30,7 +30,8 @@ struct KeyStart {
 // True if what a scan copies of a row may reach into the record's second line.
 inline bool MayTakeSecondLine(const Table& table, ScanOptions options) {
   const size_t key_bytes = table.options().key_kind == index::KeyKind::kInteger ? index::kIntegerKeyBytes : 0;
-  return !options.keys_only && index::PayloadDataOffset(key_bytes) + table.payload_bytes() > rdma::kLineDataBytes;
+  return !options.keys_only &&
+         index::PayloadDataOffset(key_bytes) + table.accepted_payload_bytes() > rdma::kLineDataBytes;
 }
 
 // Copies `size` bytes of a record's data, a multiple of a word, from its key on. Returns the first two words. Up to
@@ -68,7 +69,7 @@ inline KeyStart CopyFromKey(const std::byte* record, size_t size, std::byte* to)
 // What the rows of a table may look like, and what a scan wants of them.
 struct RowShape {
   RowShape(const Table& table, bool in_reverse, ScanOptions options)
-      : payload_bytes(table.payload_bytes()),
+      : payload_bytes(table.accepted_payload_bytes()),
         key_kind(table.options().key_kind),
         max_key_bytes(key_kind == index::KeyKind::kInteger ? index::kIntegerKeyBytes : table.options().max_key_bytes),
         least_key_bytes(key_kind == index::KeyKind::kInteger ? index::kIntegerKeyBytes : 0),

@@ -244,7 +244,7 @@ coro::Task<StatusOr<RowBy>> Access::GetBy(const SecondaryIndex& index, std::stri
 coro::Task<Status> Access::RowsOfEntries(const SecondaryIndex& index, const ScanRows& entries, EntrySpan span,
                                          ScanOptions options, ScanRows* rows) {
   rows->Clear();
-  const size_t whole = index.table().payload_bytes();
+  const size_t whole = index.table().accepted_payload_bytes();
   const size_t room = options.keys_only                         ? 0
                       : index.table().options().variable_length ? std::min(whole, kFirstViewBytes)
                                                                 : whole;

@@ -53,7 +53,7 @@ CopyResult TryCopy(const std::byte* record, const Table& table, RecordCopy* copy
   if (IsAbsent(state) && !rdma::IsLineBusy(state)) return CopyResult::kGone;
   if (IsLocked(state)) return CopyResult::kLocked;
   const index::RecordMeta meta = index::LoadMeta(record);
-  if (meta.table != table.id() || meta.payload_bytes > table.payload_bytes() ||
+  if (meta.table != table.id() || meta.payload_bytes > table.accepted_payload_bytes() ||
       meta.key_bytes > options.max_key_bytes) {
     return LoadWord(record) == state ? CopyResult::kGone : CopyResult::kLocked;
   }

@@ -54,8 +54,8 @@ StatusOr<ReadOutcome> OwnerService::AnswerRead(const Table& table, const Key& ke
     }
     const uint64_t meta = LoadWord(record + rdma::PlaceOf(index::kMetaDataOffset));
     const uint32_t payload_bytes = index::RecordMeta::Unpack(meta).payload_bytes;
-    if (payload_bytes > table.payload_bytes()) continue;  // torn
-    rdma::WireWriter attempt = writer;                    // writes to the same place if this one fails
+    if (payload_bytes > table.accepted_payload_bytes()) continue;  // torn
+    rdma::WireWriter attempt = writer;                             // writes to the same place if this one fails
     attempt.PutAddress(found.record);
     attempt.PutU64(state);
     attempt.PutU64(meta);
@@ -135,7 +135,7 @@ StatusOr<size_t> OwnerService::ReadMany(std::span<const std::byte> request, std:
     }
     Charge(Cost::kIndexStep, (size + kOverlappedMisses - 1) / kOverlappedMisses);
     for (size_t i = 0; i < size && !full; ++i) {
-      full = writer.room() < ReadAnswerBytes(tables[i]->payload_bytes());
+      full = writer.room() < ReadAnswerBytes(tables[i]->accepted_payload_bytes());
       if (full) break;
       const std::span<std::byte> outcome = writer.Reserve(1);
       const StatusOr<ReadOutcome> read = AnswerRead(*tables[i], keys[i], found[i], writer, &words);

@@ -36,7 +36,7 @@ bool ReadRow(const std::byte* record, const Table& table, size_t key_bytes, std:
     if (IsLocked(row->state)) continue;
     if (IsAbsent(row->state)) return false;  // it has left the index since
     row->meta = index::LoadMeta(record);
-    if (row->meta.payload_bytes > table.payload_bytes()) continue;  // torn
+    if (row->meta.payload_bytes > table.accepted_payload_bytes()) continue;  // torn
     payload->resize(row->meta.payload_bytes);
     row->payload = *payload;
     uint64_t state = 0;
