@@ -1,6 +1,6 @@
 // The nodes of a cluster within one process. They start, take checkpoints and close together: each waits for the
-// others. And they create, rename, widen and drop tables together while transactions run, which a cluster of several
-// processes cannot do.
+// others. And they create, rename, widen and drop tables, and make secondary indexes, together while transactions run,
+// which a cluster of several processes cannot do.
 #pragma once
 
 #include <span>
@@ -40,5 +40,10 @@ Status DropTableOnAllNodes(std::span<Database* const> databases, std::string_vie
 // DeadlineExceeded, too: as for DropTableOnAllNodes. ResourceExhausted has the number of the node that has no memory
 // for its larger rows.
 Status WidenTableOnAllNodes(std::span<Database* const> databases, std::string_view name, size_t payload_bytes);
+
+// Makes a secondary index on all nodes, from the rows that all have, while transactions of all run; otherwise like
+// Database::CreateIndex of one node. Each node's Database::FindIndex finds it afterwards. A node that dies meanwhile
+// ends it: Unavailable. No node closes meanwhile. With DurabilityMode::kNone nothing else may run on any node.
+Status CreateIndexOnAllNodes(std::span<Database* const> databases, const SecondaryIndexOptions& options);
 
 }  // namespace gannet::txn

@@ -31,10 +31,6 @@ namespace {
 constexpr absl::string_view kInsteadOfRename =
     "use RenameTableOnAllNodes if all are in this process, or give every table its name before it";
 
-Status OfNode(const Database& node, const Status& wrong) {
-  return Status(wrong.code(), absl::StrCat("node ", node.node_id(), ": ", wrong.message()));
-}
-
 }  // namespace
 
 StatusOr<std::vector<Database*>> Database::InOrder(Nodes databases) {
@@ -100,16 +96,20 @@ void Database::ForgetNewTable(Table& table) {
 
 // All manifests have the table before a node's sessions can find it, so no log has a row of it before. And a session of
 // one node finds it when all nodes serve it.
-Status Database::MakeTableOn(Nodes nodes, const TableOptions& complete) {
+StatusOr<std::vector<Table*>> Database::MakeTableOn(Nodes nodes, const TableOptions& complete,
+                                                    const std::function<void(size_t node, Table*)>& prepare) {
   uint32_t id = 0;
   for (const Database* node : nodes) id = std::max(id, node->state_->next_table);
   for (Database* const node : nodes) node->state_->next_table = id;
   std::vector<std::unique_ptr<Table>> tables;
   Status status;
-  for (Database* const node : nodes) {
-    StatusOr<std::unique_ptr<Table>> table = node->PrepareTable(complete, nullptr);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const auto prepare_here = [&](Table* table) {
+      if (prepare != nullptr) prepare(i, table);
+    };
+    StatusOr<std::unique_ptr<Table>> table = nodes[i]->PrepareTable(complete, prepare_here);
     if (!table.ok()) {
-      status = OfNode(*node, table.status());
+      status = nodes.size() > 1 ? OfNode(*nodes[i], table.status()) : table.status();
       break;
     }
     tables.push_back(*std::move(table));
@@ -131,7 +131,7 @@ Status Database::MakeTableOn(Nodes nodes, const TableOptions& complete) {
   for (size_t i = 0; i < nodes.size(); ++i) added.push_back(nodes[i]->AddTable(std::move(tables[i])));
   for (Table* const table : added) table->is_everywhere_.store(true, std::memory_order_release);
   PublishOn(nodes);
-  return absl::OkStatus();
+  return added;
 }
 
 Status Database::CreateOn(Nodes nodes, const TableOptions& options) {
@@ -150,7 +150,7 @@ Status Database::CreateOn(Nodes nodes, const TableOptions& options) {
     }
     had.push_back(table);
   }
-  if (had.empty()) return MakeTableOn(nodes, *complete);
+  if (had.empty()) return MakeTableOn(nodes, *complete).status();
   GANNET_CHECK(had.size() == nodes.size(), "only some nodes have table '%s'", options.name);
   for (size_t i = 0; i < nodes.size(); ++i) GANNET_RETURN_IF_ERROR(nodes[i]->TakeOver(had[i], options, *complete));
   return absl::OkStatus();

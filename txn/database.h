@@ -252,16 +252,17 @@ class Database {
   // the index in the directory. NotFound: there is no such table. AlreadyExists: this object has created the index
   // before; or two rows have one key of a unique index, both of which it names. Thread-safe.
   //
-  // A new index may be made while transactions run, by a database of one node, over the rows that there are. From its
-  // beginning transactions keep it, so writes may already return AlreadyExists for a unique index that is not complete.
-  // It returns when the index is complete and durable. Until then, and for good after an error or a crash, nobody can
-  // read by it: FailedPrecondition. After that nobody keeps it either; another CreateIndex builds it. It waits for
-  // transactions that were open when it began: DeadlineExceeded if that takes longer than
+  // A new index may be made while transactions run, by a database of one node (several: Unimplemented after Start;
+  // CreateIndexOnAllNodes of all_nodes.h does it), over the rows that there are. From its beginning transactions keep
+  // it, so writes may already return AlreadyExists for a unique index that is not complete. It returns when the index
+  // is complete and durable. Until then, and for good after an error or a crash, nobody can read by it:
+  // FailedPrecondition. After that nobody keeps it either; another CreateIndex builds it. It waits for transactions
+  // that were open when it began: DeadlineExceeded if that takes longer than
   // SecondaryIndexOptions::wait_for_transactions. Cancelled by DatabaseOptions::stop. It takes a checkpoint if there
   // are rows of BulkLoader that are in none, and, with DurabilityMode::kNone, at the end: then nothing else may run.
   //
-  // Before Start only an index of a table that is new, too, can be made; on several nodes there is no other way, and it
-  // is created with the table on every node. FailedPrecondition and Unimplemented say so.
+  // Before Start only an index of a table that is new, too, can be made (FailedPrecondition), on every node. So an
+  // index that is not complete, because of an error or a crash, is made after Start.
   StatusOr<const SecondaryIndex*> CreateIndex(const SecondaryIndexOptions& options);
   // Null if there is none. Thread-safe.
   const SecondaryIndex* FindIndex(std::string_view name) const;
@@ -379,19 +380,24 @@ class Database {
   Table* AddTable(std::unique_ptr<Table> table);
   Status TakeOver(Table* table, const TableOptions& asked, TableOptions complete);
   Status MakeIndex(Table* table);
-  // secondary_build.cc. The caller holds create_mutex, unless it says that it takes it.
+  // secondary_build.cc. The caller holds create_mutex.
   Status AdoptSecondary(const Catalog& catalog);
-  StatusOr<Table*> FindOrMakeEntries(const SecondaryIndexOptions& options, Table* table);
   StatusOr<TableOptions> OptionsOfEntries(const SecondaryIndexOptions& options, const Table& table) const;
+  StatusOr<TableOptions> CompleteEntries(const SecondaryIndexOptions& options, const Table& table) const;
+  static void MakeSecondary(const SecondaryIndexOptions& options, Table* table, Table* entries);
+  Status TakeOverEntries(const SecondaryIndexOptions& options, Table* table, Table* found, TableOptions complete);
+  StatusOr<Table*> TableToIndex(const SecondaryIndexOptions& options) const;
   void SetKept(Table* table, const SecondaryIndex* index, bool kept);
-  // These take it.
-  Status BuildIndex(Table* table, Table* entries, absl::Duration wait);
-  Status BuildKept(Session* session, Table* table, Table* entries, absl::Duration wait);
-  Status AddAllEntries(Session* session, const SecondaryIndex& index);
-  Status RemoveAllEntries(Session* session, const SecondaryIndex& index);
-  Status MakeIndexDurable();
+  // These take it. IndexBuild makes an index on all nodes of a fabric, or on the only one.
+  class IndexBuild;
+  StatusOr<const SecondaryIndex*> CreateIndexHere(const SecondaryIndexOptions& options);
+  friend Status CreateIndexOnAllNodes(std::span<Database* const> databases, const SecondaryIndexOptions& options);
+  static StatusOr<const SecondaryIndex*> CreateIndexOn(std::span<Database* const> nodes,
+                                                       const SecondaryIndexOptions& options);
+  // Notes in the manifests of these nodes whether the index is complete. `entries`: its table on each node.
+  static Status NoteIndexOn(std::span<Database* const> nodes, std::span<Table* const> entries, bool complete);
   Status NoteIndex(Table* entries, bool complete);
-  void GiveUpIndex(Session* session, Table* table, Table* entries, absl::Duration wait);
+  Status MakeIndexDurable();
   // Ok if tables may be created, renamed or dropped now, on so many nodes at once; `instead`: advice for when they may
   // not.
   Status CheckChangeable(absl::string_view instead, size_t nodes = 1) const;
@@ -408,7 +414,9 @@ class Database {
   friend Status WidenTableOnAllNodes(Nodes databases, std::string_view name, size_t payload_bytes);
   static StatusOr<std::vector<Database*>> InOrder(Nodes databases);
   static Status CreateOn(Nodes nodes, const TableOptions& options);
-  static Status MakeTableOn(Nodes nodes, const TableOptions& complete);
+  // `prepare`, if not null, is called with the table of each node before it gets its index.
+  static StatusOr<std::vector<Table*>> MakeTableOn(Nodes nodes, const TableOptions& complete,
+                                                   const std::function<void(size_t node, Table*)>& prepare = nullptr);
   // Gives back the memory of a table that PrepareTable made and nobody knows.
   void ForgetNewTable(Table& table);
   static Status RenameOn(Nodes nodes, std::string_view from, const std::string& to);

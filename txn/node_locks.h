@@ -13,6 +13,11 @@
 
 namespace gannet::txn {
 
+// An error of one of several nodes, with its number.
+inline Status OfNode(const Database& node, const Status& wrong) {
+  return Status(wrong.code(), absl::StrCat("node ", node.node_id(), ": ", wrong.message()));
+}
+
 class NodeLocks {
  public:
   explicit NodeLocks(std::span<Database* const> nodes) : nodes_(nodes.begin(), nodes.end()) {}

@@ -1,31 +1,42 @@
-// How a database makes secondary indexes (txn/secondary_index.h), also of tables with rows, while transactions run:
+// How a database makes secondary indexes (txn/secondary_index.h), also of tables with rows, while transactions run; one
+// alone, or those of all nodes of a fabric together:
 //
 //   note      the table of the entries enters the catalog, as that of an index that is not complete
 //   keep      the index is published: every commit that begins to look for indexes after this keeps it
-//   wait      until the transactions that were open have ended: all others keep it
-//   add       the rows are scanned, and what is missing is added, by transactions of some rows each
+//   wait      until the transactions that were open, on any node, have ended: all others keep it
+//   add       each node's rows are scanned, and what is missing is added, by transactions of some rows each
 //   complete  when all of that is durable, the catalog says so, and reads may use the index
+//
+// A record that a node still owes the end of a transaction (commit/debts.h) is locked and in its table's index: the
+// scan finds it, and the transaction that looks at it repeats until the debt is settled. A node that dies in the middle
+// of a build ends it, because a transaction of that node may be completed by others later: no change of the catalog is
+// made while a node is dead (NodeLocks).
 //
 // access/secondary.cc says why no entry is wrong in between. A build that ends early, by an error or a crash, leaves an
 // index that is not complete: nobody keeps it or reads by it. The next build removes its entries first, because rows
 // have changed since. In between the manifest never calls an index complete that is not kept.
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/stop.h"
 #include "index/service.h"
 #include "log/checkpoint.h"
 #include "txn/access/key_status.h"
+#include "txn/all_nodes.h"
 #include "txn/database.h"
 #include "txn/durable/catalog.h"
 #include "txn/durable/durability.h"
+#include "txn/node_locks.h"
 #include "txn/owner/index_damage.h"
 #include "txn/session.h"
 #include "txn/session/session_internal.h"
@@ -37,6 +48,8 @@ namespace {
 // Number of the rows that a transaction of the build looks at: few enough to be no obstacle to others.
 constexpr size_t kRowsAtOnce = 128;
 constexpr uint64_t kLookEveryNanos = 500'000;
+constexpr absl::string_view kInsteadOfIndex =
+    "use CreateIndexOnAllNodes if all are in this process, or create every index, with its table, before it";
 
 // Calls `use` with the keys of all rows of this node's part of a table, some at a time.
 Status ForAllKeys(const LocalNode& local, const Table& table,
@@ -70,6 +83,44 @@ Status ForAllKeys(const LocalNode& local, const Table& table,
 }
 
 }  // namespace
+
+// One index that is made on all nodes of a fabric, or on the only one. For one thread.
+class Database::IndexBuild {
+ public:
+  explicit IndexBuild(Nodes nodes) : nodes_(nodes.begin(), nodes.end()) {}
+
+  // Finds the index on all nodes, or makes its table there. Call it once.
+  Status FindOrMake(const SecondaryIndexOptions& options);
+  // The index of the first node.
+  const SecondaryIndex& index() const { return *entries_.front()->secondary(); }
+  // Builds it. After an error it is not complete, and nobody keeps it.
+  Status Run(absl::Duration wait);
+
+ private:
+  using ChangeEntry = std::function<coro::Task<Status>(Access&, const SecondaryIndex&, const index::Key&)>;
+
+  Status OpenSessions();
+  Status KeepAndAdd(absl::Duration wait);
+  void GiveUp(absl::Duration wait);
+  Status Note(bool complete) { return NoteIndexOn(nodes_, entries_, complete); }
+  bool NoteIncomplete();
+  Status AwaitOlder(absl::Duration wait);
+  Status SetKeptOnAll(bool kept);
+  // Changes, in transactions of some keys each, the entries that belong to the keys of these tables.
+  Status OfAllKeys(const std::vector<Table*>& tables, const ChangeEntry& change);
+  Status AddEntries();
+  Status RemoveEntries();
+  Status Of(const Database& node, const Status& status) const {
+    return status.ok() || nodes_.size() == 1 ? status : OfNode(node, status);
+  }
+
+  const std::vector<Database*> nodes_;
+  // On each node: the table whose rows are indexed, and that of the entries.
+  std::vector<Table*> tables_;
+  std::vector<Table*> entries_;
+  std::vector<std::unique_ptr<Session>> sessions_;
+  bool is_new_ = false;  // no earlier build
+};
 
 const SecondaryIndex* Database::FindIndex(std::string_view name) const {
   const Table* const entries = FindTable(name);
@@ -136,52 +187,42 @@ StatusOr<TableOptions> Database::OptionsOfEntries(const SecondaryIndexOptions& o
                       .placement = options.placement};
 }
 
-StatusOr<Table*> Database::FindOrMakeEntries(const SecondaryIndexOptions& options, Table* table) {
-  StatusOr<TableOptions> asked = OptionsOfEntries(options, *table);
+StatusOr<TableOptions> Database::CompleteEntries(const SecondaryIndexOptions& options, const Table& table) const {
+  StatusOr<TableOptions> asked = OptionsOfEntries(options, table);
   if (!asked.ok()) return asked.status();
-  Table* const found = state_->tables.Find(options.name);
+  const Table* const found = state_->tables.Find(options.name);
   // Nobody asks for a length of the entries' keys: an index that is there keeps that of the version that made it.
   if (found != nullptr && found->secondary() != nullptr && found->options().index == asked->index) {
     asked->max_key_bytes = found->options().max_key_bytes;
   }
   GANNET_RETURN_IF_ERROR(CheckTable(*asked, data_nodes()));
-  StatusOr<TableOptions> complete = Complete(*std::move(asked));
-  if (!complete.ok()) return complete.status();
+  return Complete(*std::move(asked));
+}
+
+// Makes `entries`, which nobody knows yet, the table of the entries of an index that is not complete.
+void Database::MakeSecondary(const SecondaryIndexOptions& options, Table* table, Table* entries) {
   const log::IndexDescription description{.table = table->id(),
                                           .unique = options.unique,
                                           .complete = false,
                                           .by_function = options.function != nullptr,
                                           .fields = DescribeFields(options.fields)};
-  const auto prepare = [&](Table* entries) {
-    entries->secondary_.reset(new SecondaryIndex(table, entries, description, options.fields));
-    entries->DeriveWrites();
-    if (options.function != nullptr) entries->secondary_->SetFunction(options.function);
-  };
-  const bool is_complete = found != nullptr && found->secondary() != nullptr && found->secondary()->is_complete();
-  if (state_->started) {
-    // One that is not complete would be built, too.
-    const bool builds = found == nullptr || (found->secondary() != nullptr && !is_complete);
-    if (builds) GANNET_RETURN_IF_ERROR(CheckChangeable("create every index, with its table, before it"));
-  } else if (table->id() < state_->first_new_table && !is_complete) {
-    if (state_->fabric->num_nodes() > 1) {
-      return absl::UnimplementedError(absl::StrCat(
-          "index '", options.name, "' of table '", options.table,
-          "': on several nodes an index is created with its table, before there are rows; copy them to a new table"));
-    }
-    return absl::FailedPreconditionError(absl::StrCat("index '", options.name, "' of table '", options.table,
-                                                      "': the directory has the table, possibly with rows; call "
-                                                      "Database::Start before CreateIndex"));
-  }
-  if (found == nullptr) return MakeTable(*std::move(complete), prepare);
+  entries->secondary_.reset(new SecondaryIndex(table, entries, description, options.fields));
+  entries->DeriveWrites();
+  if (options.function != nullptr) entries->secondary_->SetFunction(options.function);
+}
+
+// The program creates an index that the directory has, or whose build failed.
+Status Database::TakeOverEntries(const SecondaryIndexOptions& options, Table* table, Table* found,
+                                 TableOptions complete) {
   if (found->created_) return absl::AlreadyExistsError(absl::StrCat("there is a table or index '", options.name, "'"));
-  Table as_asked(found->id(), *complete, data_nodes(), node_id());
-  prepare(&as_asked);
+  Table as_asked(found->id(), complete, data_nodes(), node_id());
+  MakeSecondary(options, table, &as_asked);
   GANNET_RETURN_IF_ERROR(CheckSameTable(DescribeTable(*found), DescribeTable(as_asked), data_nodes()));
   if (options.function != nullptr && !found->secondary_->has_key_function()) {
     found->secondary_->SetFunction(options.function);
   }
   if (found->local_index_ == nullptr) {  // of the directory, before Start: as TakeOver
-    found->options_ = *std::move(complete);
+    found->options_ = std::move(complete);
     found->placement_name_ = found->options_.placement.name();
     found->Derive();
     GANNET_RETURN_IF_ERROR(MakeIndex(found));
@@ -191,102 +232,219 @@ StatusOr<Table*> Database::FindOrMakeEntries(const SecondaryIndexOptions& option
         " has been opened with another SecondaryIndexOptions::placement; create it before Database::Start"));
   }
   found->created_ = true;
-  return found;
+  return absl::OkStatus();
+}
+
+StatusOr<Table*> Database::TableToIndex(const SecondaryIndexOptions& options) const {
+  Table* const table = state_->tables.Find(options.table);
+  if (table == nullptr) {
+    return absl::NotFoundError(
+        absl::StrCat("index '", options.name, "': there is no table '", options.table, "'; create it first"));
+  }
+  GANNET_RETURN_IF_ERROR(CheckLife(*table));
+  return table;
+}
+
+// Without a build: the index is complete, or its table has no rows yet.
+StatusOr<const SecondaryIndex*> Database::CreateIndexHere(const SecondaryIndexOptions& options) {
+  const std::lock_guard lock(state_->create_mutex);
+  GANNET_RETURN_IF_ERROR(state_->sessions.CheckOpen());
+  const StatusOr<Table*> table = TableToIndex(options);
+  if (!table.ok()) return table.status();
+  StatusOr<TableOptions> complete = CompleteEntries(options, **table);
+  if (!complete.ok()) return complete.status();
+  Table* entries = state_->tables.Find(options.name);
+  const bool is_complete = entries != nullptr && entries->secondary() != nullptr && entries->secondary()->is_complete();
+  if (state_->started) {
+    const bool builds = entries == nullptr || (entries->secondary() != nullptr && !is_complete);
+    if (builds) GANNET_RETURN_IF_ERROR(CheckChangeable(kInsteadOfIndex));
+  } else if ((*table)->id() < state_->first_new_table && !is_complete) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "index '", options.name, "' of table '", options.table, "': the directory has the table, possibly with rows; ",
+        state_->fabric->num_nodes() == 1
+            ? "call Database::Start before CreateIndex"
+            : "call Database::Start of all nodes, then CreateIndexOnAllNodes, if all are in this process, or copy the "
+              "rows to a new table"));
+  }
+  if (entries == nullptr) {
+    const auto prepare = [&](Table* made) { MakeSecondary(options, *table, made); };
+    const StatusOr<Table*> made = MakeTable(*std::move(complete), prepare);
+    if (!made.ok()) return made.status();
+    entries = *made;
+  } else {
+    GANNET_RETURN_IF_ERROR(TakeOverEntries(options, *table, entries, *std::move(complete)));
+  }
+  SecondaryIndex* const index = entries->secondary_.get();
+  if (!index->is_complete()) {
+    index->complete_.store(true, std::memory_order_release);  // there are no rows
+    SetKept(*table, index, true);
+  }
+  return index;
 }
 
 StatusOr<const SecondaryIndex*> Database::CreateIndex(const SecondaryIndexOptions& options) {
-  Table* table = nullptr;
-  Table* entries = nullptr;
-  {
-    const std::lock_guard lock(state_->create_mutex);
-    GANNET_RETURN_IF_ERROR(state_->sessions.CheckOpen());
-    table = state_->tables.Find(options.table);
-    if (table == nullptr) {
-      return absl::NotFoundError(
-          absl::StrCat("index '", options.name, "': there is no table '", options.table, "'; create it first"));
-    }
-    GANNET_RETURN_IF_ERROR(CheckLife(*table));
-    const StatusOr<Table*> found = FindOrMakeEntries(options, table);
-    if (!found.ok()) return found.status();
-    entries = *found;
-    SecondaryIndex* const index = entries->secondary_.get();
-    if (index->is_complete()) return index;
-    if (!state_->started) {
-      index->complete_.store(true, std::memory_order_release);  // there are no rows
-      SetKept(table, index, true);
-      return index;
-    }
-  }
-  GANNET_RETURN_IF_ERROR(BuildIndex(table, entries, options.wait_for_transactions));
-  return entries->secondary();
+  if (!state_->started || state_->fabric->num_nodes() > 1) return CreateIndexHere(options);
+  Database* const self = this;
+  return CreateIndexOn(Nodes(&self, 1), options);
 }
 
-Status Database::BuildIndex(Table* table, Table* entries, absl::Duration wait) {
-  StatusOr<std::unique_ptr<Session>> session = OpenSession();
-  Status built = session.status();
-  if (built.ok()) built = BuildKept(session->get(), table, entries, wait);
-  if (built.ok()) built = NoteIndex(entries, /*complete=*/true);
-  if (!built.ok()) GiveUpIndex(session.ok() ? session->get() : nullptr, table, entries, wait);
+StatusOr<const SecondaryIndex*> Database::CreateIndexOn(Nodes nodes, const SecondaryIndexOptions& options) {
+  IndexBuild build(nodes);
+  GANNET_RETURN_IF_ERROR(build.FindOrMake(options));
+  if (!build.index().is_complete()) GANNET_RETURN_IF_ERROR(build.Run(options.wait_for_transactions));
+  return &build.index();
+}
+
+Status CreateIndexOnAllNodes(std::span<Database* const> databases, const SecondaryIndexOptions& options) {
+  const StatusOr<std::vector<Database*>> nodes = Database::InOrder(databases);
+  return nodes.ok() ? Database::CreateIndexOn(*nodes, options).status() : nodes.status();
+}
+
+// Afterwards Run of this object alone makes the index, or it is complete.
+Status Database::IndexBuild::FindOrMake(const SecondaryIndexOptions& options) {
+  NodeLocks locks(nodes_);
+  GANNET_RETURN_IF_ERROR(locks.Take());
+  for (const Database* const node : nodes_) {
+    const StatusOr<Table*> table = node->TableToIndex(options);
+    if (!table.ok()) return table.status();
+    tables_.push_back(*table);
+    Table* const found = node->state_->tables.Find(options.name);
+    if (found != nullptr) entries_.push_back(found);
+  }
+  const StatusOr<TableOptions> complete = nodes_.front()->CompleteEntries(options, *tables_.front());
+  if (!complete.ok()) return complete.status();
+  is_new_ = entries_.empty();
+  if (is_new_) {
+    StatusOr<std::vector<Table*>> made =
+        MakeTableOn(nodes_, *complete, [&](size_t i, Table* entries) { MakeSecondary(options, tables_[i], entries); });
+    if (!made.ok()) return made.status();
+    entries_ = *std::move(made);
+    return absl::OkStatus();
+  }
+  GANNET_CHECK(entries_.size() == nodes_.size(), "only some nodes have index '%s'", options.name);
+  if (std::ranges::any_of(entries_, &Table::created_)) {
+    return absl::AlreadyExistsError(absl::StrCat("there is a table or index '", options.name, "'"));
+  }
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const Status taken = nodes_[i]->TakeOverEntries(options, tables_[i], entries_[i], *complete);
+    if (taken.ok()) continue;
+    while (i > 0) entries_[--i]->created_ = false;
+    return taken;
+  }
+  return absl::OkStatus();
+}
+
+Status Database::IndexBuild::Run(absl::Duration wait) {
+  Status built = OpenSessions();
+  if (built.ok()) built = KeepAndAdd(wait);
+  if (built.ok()) built = Note(/*complete=*/true);
+  if (!built.ok()) GiveUp(wait);
   return built;
 }
 
-// An error of the disk does not tell what the manifest says now. As long as it may call the index complete, the index
-// is kept: so it is right, whatever the next start finds.
-void Database::GiveUpIndex(Session* session, Table* table, Table* entries, absl::Duration wait) {
-  const bool is_noted = NoteIndex(entries, /*complete=*/false).ok();
-  {
-    const std::lock_guard lock(state_->create_mutex);
-    entries->created_ = false;
-    if (!is_noted) return;
-    SetKept(table, entries->secondary(), false);
+// A node with an open session does not close: all stay open until the index is complete or given up.
+Status Database::IndexBuild::OpenSessions() {
+  for (Database* const node : nodes_) {
+    StatusOr<std::unique_ptr<Session>> session = node->OpenSession();
+    if (!session.ok()) {
+      sessions_.clear();
+      return Of(*node, session.status());
+    }
+    sessions_.push_back(*std::move(session));
   }
-  // What is left in memory is removed now, as far as that is possible, and otherwise before the next build.
-  if (session != nullptr && AwaitOlderTransactions(wait, "the secondary index was not made").ok()) {
-    RemoveAllEntries(session, *entries->secondary()).IgnoreError();
-  }
+  return absl::OkStatus();
 }
 
-Status Database::BuildKept(Session* session, Table* table, Table* entries, absl::Duration wait) {
-  const SecondaryIndex& index = *entries->secondary();
-  // Transactions that change rows, and those of the build do, are refused while there are such rows.
-  if (state_->durability->has_directory() && state_->durability->loads().any()) GANNET_RETURN_IF_ERROR(Checkpoint());
+Status Database::IndexBuild::KeepAndAdd(absl::Duration wait) {
+  for (Database* const node : nodes_) {
+    // Transactions that change rows, and those of the build do, are refused while there are such rows.
+    Durability& durability = *node->state_->durability;
+    if (durability.has_directory() && durability.loads().any()) {
+      GANNET_RETURN_IF_ERROR(Of(*node, node->Checkpoint()));
+    }
+  }
   // An earlier build ended after it had tried to note that the index is complete.
-  GANNET_RETURN_IF_ERROR(NoteIndex(entries, /*complete=*/false));
-  GANNET_RETURN_IF_ERROR(RemoveAllEntries(session, index));
-  {
-    const std::lock_guard lock(state_->create_mutex);
-    SetKept(table, &index, true);
-  }
-  GANNET_RETURN_IF_ERROR(AwaitOlderTransactions(wait, "the secondary index was not made"));
-  GANNET_RETURN_IF_ERROR(AddAllEntries(session, index));
-  return MakeIndexDurable();
+  GANNET_RETURN_IF_ERROR(Note(/*complete=*/false));
+  // Transactions that found it kept by an earlier build may still add entries.
+  if (!is_new_) GANNET_RETURN_IF_ERROR(AwaitOlder(wait));
+  GANNET_RETURN_IF_ERROR(RemoveEntries());
+  GANNET_RETURN_IF_ERROR(SetKeptOnAll(true));
+  GANNET_RETURN_IF_ERROR(AwaitOlder(wait));
+  GANNET_RETURN_IF_ERROR(AddEntries());
+  for (Database* const node : nodes_) GANNET_RETURN_IF_ERROR(Of(*node, node->MakeIndexDurable()));
+  return absl::OkStatus();
 }
 
-Status Database::AddAllEntries(Session* session, const SecondaryIndex& index) {
-  return ForAllKeys(*state_->local, index.table(), [&](std::span<const index::OwnedKey> keys) {
-    const auto body = [&](Transaction& t) -> coro::Task<Status> {
-      for (const index::OwnedKey& key : keys) {
-        coro::Task<Status> adding = t.impl_->access().AddEntry(index, key.view());
-        const Status added = co_await adding;
-        if (!added.ok()) co_return added;
-      }
-      co_return absl::OkStatus();
+// An error of the disk does not tell what the manifests say now. As long as they may call the index complete, it is
+// kept: so it is right, whatever the next start finds. Until the end nobody else builds or drops it.
+void Database::IndexBuild::GiveUp(absl::Duration wait) {
+  if (NoteIncomplete() && SetKeptOnAll(false).ok()) {
+    // What is left in memory is removed now, as far as that is possible, and otherwise before the next build.
+    if (!sessions_.empty() && AwaitOlder(wait).ok()) RemoveEntries().IgnoreError();
+  }
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const std::lock_guard lock(nodes_[i]->state_->create_mutex);
+    entries_[i]->created_ = false;
+  }
+}
+
+// True: after a crash the index is not complete. Of several nodes, one manifest is enough for that.
+bool Database::IndexBuild::NoteIncomplete() {
+  if (nodes_.size() == 1) return Note(/*complete=*/false).ok();
+  NodeLocks locks(nodes_);
+  return locks.Take().ok() && TakeBackOn(nodes_);
+}
+
+// A grace period is one of all nodes.
+Status Database::IndexBuild::AwaitOlder(absl::Duration wait) {
+  return nodes_.front()->AwaitOlderTransactions(wait, "the secondary index was not made");
+}
+
+Status Database::IndexBuild::SetKeptOnAll(bool kept) {
+  NodeLocks locks(nodes_);
+  GANNET_RETURN_IF_ERROR(locks.Take());
+  const bool several = nodes_.size() > 1;
+  for (Table* const entries : entries_) {
+    entries->secondary_->is_being_published_.store(several, std::memory_order_release);
+  }
+  for (size_t i = 0; i < nodes_.size(); ++i) nodes_[i]->SetKept(tables_[i], entries_[i]->secondary(), kept);
+  for (Table* const entries : entries_) {
+    entries->secondary_->is_being_published_.store(false, std::memory_order_release);
+  }
+  return absl::OkStatus();
+}
+
+// Each node's part of a table, one after the other: at the same time they would be obstacles to each other.
+Status Database::IndexBuild::OfAllKeys(const std::vector<Table*>& tables, const ChangeEntry& change) {
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const SecondaryIndex& index = *entries_[i]->secondary();
+    const auto use = [&](std::span<const index::OwnedKey> keys) -> Status {
+      const auto body = [&](Transaction& t) -> coro::Task<Status> {
+        for (const index::OwnedKey& key : keys) {
+          coro::Task<Status> changing = change(t.impl_->access(), index, key.view());
+          const Status changed = co_await changing;
+          if (!changed.ok()) co_return changed;
+        }
+        co_return absl::OkStatus();
+      };
+      const Status done = sessions_[i]->RunBlocking(body);
+      // If another transaction had the key of a unique index first, the next attempt says of which rows it is.
+      return absl::IsAlreadyExists(done) ? sessions_[i]->RunBlocking(body) : done;
     };
-    return session->RunBlocking(body);
+    GANNET_RETURN_IF_ERROR(ForAllKeys(*nodes_[i]->state_->local, *tables[i], use));
+  }
+  return absl::OkStatus();
+}
+
+Status Database::IndexBuild::AddEntries() {
+  return OfAllKeys(tables_, [](Access& access, const SecondaryIndex& index, const index::Key& row) {
+    return access.AddEntry(index, row);
   });
 }
 
-Status Database::RemoveAllEntries(Session* session, const SecondaryIndex& index) {
-  return ForAllKeys(*state_->local, index.entries(), [&](std::span<const index::OwnedKey> keys) {
-    const auto body = [&](Transaction& t) -> coro::Task<Status> {
-      for (const index::OwnedKey& key : keys) {
-        coro::Task<Status> removing = t.impl_->access().RemoveEntryByKey(index, key.view());
-        const Status removed = co_await removing;
-        if (!removed.ok()) co_return removed;
-      }
-      co_return absl::OkStatus();
-    };
-    return session->RunBlocking(body);
+Status Database::IndexBuild::RemoveEntries() {
+  return OfAllKeys(entries_, [](Access& access, const SecondaryIndex& index, const index::Key& entry) {
+    return access.RemoveEntryByKey(index, entry);
   });
 }
 
@@ -309,18 +467,22 @@ Status Database::MakeIndexDurable() {
   return absl::OkStatus();
 }
 
-Status Database::NoteIndex(Table* entries, bool complete) {
-  const std::lock_guard lock(state_->create_mutex);
-  GANNET_RETURN_IF_ERROR(state_->sessions.CheckOpen());
-  Catalog catalog = DescribeCatalog();
-  std::ranges::find(catalog.tables, entries->id(), &log::TableDescription::id)->secondary->complete = complete;
-  const Status noted = state_->durability->NoteCatalog(catalog);
-  if (!noted.ok()) {
-    return Status(noted.code(), absl::StrCat("the manifest could not be written when ",
-                                             entries->secondary()->Describe(), " was made: ", noted.message()));
-  }
-  entries->secondary_->complete_.store(complete, std::memory_order_release);
+Status Database::NoteIndexOn(Nodes nodes, std::span<Table* const> entries, bool complete) {
+  NodeLocks locks(nodes);
+  GANNET_RETURN_IF_ERROR(locks.Take());
+  const TableId id = entries.front()->id();
+  const std::string what = absl::StrCat(entries.front()->secondary()->Describe(), " is made");
+  GANNET_RETURN_IF_ERROR(NoteOn(nodes, what, [&](Catalog* catalog) {
+    std::ranges::find(catalog->tables, id, &log::TableDescription::id)->secondary->complete = complete;
+  }));
+  for (Table* const table : entries) table->secondary_->complete_.store(complete, std::memory_order_release);
+  PublishOn(nodes);
   return absl::OkStatus();
+}
+
+Status Database::NoteIndex(Table* entries, bool complete) {
+  Database* const self = this;
+  return NoteIndexOn(Nodes(&self, 1), std::span(&entries, 1), complete);
 }
 
 }  // namespace gannet::txn

@@ -163,6 +163,9 @@ class SecondaryIndex {
   bool is_complete() const { return complete_.load(std::memory_order_acquire); }
   // False: it needs a function that was not given yet. Writes to the table return FailedPrecondition until it is.
   bool has_key_function() const { return !by_function_ || function_.load(std::memory_order_acquire) != nullptr; }
+  // True while one node after the other begins to keep it, or ends that: to a commit that finds it kept this is a
+  // conflict. So no commit keeps it before all nodes do (access/secondary.cc).
+  bool is_being_published() const { return is_being_published_.load(std::memory_order_acquire); }
 
   // The rest is for txn/ itself.
 
@@ -201,6 +204,7 @@ class SecondaryIndex {
   const std::vector<IndexField> fields_;
   size_t payload_bytes_needed_ = 0;
   std::atomic<bool> complete_;
+  std::atomic<bool> is_being_published_{false};
   std::unique_ptr<const KeyFunction> owned_function_;
   std::atomic<const KeyFunction*> function_{nullptr};
 };

@@ -10,6 +10,10 @@
 // tables after all its reads. So a transaction that read a row as one left it that knew the index knows it, too; and
 // the entries of a row are those of its last version that such a transaction wrote, or there is none. What is missing
 // is added by the build, whose scan begins when all transactions have ended that may not know the index.
+//
+// On several nodes it is published on one after the other. Until all have it, a commit that finds it is a conflict
+// (SecondaryIndex::is_being_published): otherwise one node could write a row with its entry, and another node, which
+// does not know the index yet, change that row and leave the entry.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -104,6 +108,10 @@ Status Access::CollectIndexChanges(std::span<const uint32_t> written, IndexChang
     const SecondaryIndexes* const indexes = entry.table->secondary_indexes();
     if (entry.kind == WriteKind::kNone || indexes == nullptr) continue;
     for (const SecondaryIndex* index : *indexes) {
+      if (index->is_being_published()) [[unlikely]] {
+        Sometimes<"secondary: a commit finds an index that is being published">();
+        return Failed(Conflict());
+      }
       const StatusOr<uint32_t> number = NoteOf(entry, *index);
       if (!number.ok()) return number.status();
       std::optional<std::string_view> has;

@@ -29,7 +29,8 @@ std::string NameOf(const Placement& placement) {
 
 std::string TextOf(const SecondaryIndex* index) {
   if (index == nullptr) return "";
-  return absl::StrCat("\nindex of ", index->table().id(), index->unique() ? " unique " : " ", ToText(index->fields()));
+  return absl::StrCat("\nindex of ", index->table().id(), index->unique() ? " unique " : " ", ToText(index->fields()),
+                      index->is_complete() ? "" : " incomplete");
 }
 
 uint64_t DigestOf(const Table& table) {
@@ -122,9 +123,9 @@ StatusOr<bool> TableDigests::CompareWith(rdma::NodeId other, rdma::Channel* chan
   for (size_t i = 0; i < std::min<size_t>({tables_.size(), count, kMostDigests}); ++i) {
     const size_t at = DigestOffset(i);
     if (words[at / kWordBytes] == LoadWord(lines_ + at)) continue;
-    return differ(
-        "number ", tables_[i]->id(), ", here '", tables_[i]->name(),
-        "', differs in its name, index, index_rights, keys, payloads, placement or fields as a secondary index");
+    return differ("number ", tables_[i]->id(), ", here '", tables_[i]->name(),
+                  "', differs in its name, index, index_rights, keys, payloads, placement, or fields as a secondary "
+                  "index, or in whether that is complete");
   }
   if (count != tables_.size()) return differ("there are ", count, ", here ", tables_.size());
   return differ("one of them, or DatabaseOptions::data_nodes");

@@ -5,7 +5,8 @@
 //   | 0 | digest ... |      kDigestLines lines: of each of the first tables, for the message
 //
 // A digest covers what a node must know of a table to use another node's part: name, keys, payloads, the kind of index
-// and its rights, and its placement. Placements that are a program's own functions cannot be compared.
+// and its rights, its placement, and as a secondary index its fields and whether it is complete. Placements that are a
+// program's own functions cannot be compared.
 //
 // The lines lie at the same offset on every node: Database::Open allocates them before the tables. They are written
 // when a node has recovered its directory, if it has one, and again after each change of the tables of all nodes. An
