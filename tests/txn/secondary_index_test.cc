@@ -1,5 +1,4 @@
 // Secondary indexes: what they hold, how transactions keep them and read by them, and how they are made.
-#include "log/checkpoint.h"
 #include "txn/secondary_index.h"
 
 #include <atomic>
@@ -587,6 +586,53 @@ TEST(SecondaryBuildTest, RowsWithOneKeyOfAUniqueIndexAreNamed) {
   ASSERT_TRUE(created.ok()) << created.status();
   const Status same = ComparePeople(database);
   EXPECT_TRUE(same.ok()) << same;
+}
+
+// While a unique index is built, an entry may be that of another row with the same key.
+TEST(SecondaryBuildTest, ARowThatLeavesADuplicateKeyLeavesTheEntryOfTheOther) {
+  auto database = Database::OpenInMemory({.memory_bytes = uint64_t{256} << 20}).value();
+  const Table* people = database->CreateTable(People()).value();
+  ASSERT_TRUE(database->Start().ok());
+  constexpr uint64_t kRows = 20'000;  // the build takes a while to come from the first row to the last
+  const auto put = [&](uint64_t key, const std::string& mail) {
+    return database->Run([&](auto& t) { return t.Upsert(*people, key, MakePerson(mail, 1)); });
+  };
+  int complete = 0;
+  for (int round = 0; round < 20; ++round) {
+    SCOPED_TRACE(round);
+    if (round == 0) {
+      for (uint64_t key = 0; key < kRows; ++key) ASSERT_TRUE(put(key, absl::StrCat("p", key)).ok());
+    }
+    ASSERT_TRUE(put(kRows, "p0").ok());
+    std::thread leaves([&] {
+      const SecondaryIndex* index = nullptr;
+      while (index == nullptr) index = database->FindIndex("by_mail");
+      while (people->secondary_indexes() == nullptr) std::this_thread::yield();
+      // As soon as the first row has its entry.
+      const std::string mail = "p0";
+      for (bool has = false; !has;) {
+        const Status looked = database->Run([&](BlockingTransaction& t) -> Status {
+          const StatusOr<bool> found = t.Exists(index->entries(), Key::Tuple(mail));
+          if (!found.ok()) return found.status();
+          has = *found;
+          return absl::OkStatus();
+        });
+        if (!looked.ok() || index->is_complete()) break;
+        if (people->secondary_indexes() == nullptr) break;
+      }
+      const Status left = put(kRows, "other");
+      EXPECT_TRUE(left.ok()) << left;
+    });
+    const Status made = database->CreateIndex(ByMail()).status();
+    leaves.join();
+    EXPECT_TRUE(made.ok() || absl::IsAlreadyExists(made)) << made;
+    if (!made.ok()) continue;
+    ++complete;
+    const Status same = ComparePeople(*database);
+    EXPECT_TRUE(same.ok()) << same;
+    ASSERT_TRUE(database->DropTable("by_mail").ok());
+  }
+  EXPECT_GT(complete, 0);
 }
 
 // Rows that are in no log yet: of a load, and of a database that logs nothing.

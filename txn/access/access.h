@@ -192,8 +192,12 @@ class Access {
     Key row;
     std::string_view entry;
   };
+  struct IndexRemoval {
+    uint32_t note;
+    Key row;
+  };
   struct IndexChanges {
-    std::vector<uint32_t> removals;  // numbers of notes
+    std::vector<IndexRemoval> removals;
     std::vector<IndexInsertion> insertions;
   };
   std::string_view KeepText(std::string_view text);

@@ -37,6 +37,20 @@ Key KeyOfEntry(std::string_view bytes) {
   return Key(bytes);
 }
 
+// While a unique index is built, two rows may have one key, and the entry is that of the row that the build, or a
+// transaction, came to first. The other row has none: a transaction that changes it leaves the entry alone. (If both
+// rows still have the key when the build comes to the second one, the index is given up.)
+bool MayBeOfAnotherRow(const SecondaryIndex& index) {
+  return index.unique() && !index.is_complete();
+}
+
+// True if an entry of a unique index with this payload leads to `row`.
+bool LeadsTo(std::span<const std::byte> payload, const Key& row) {
+  std::string primary_key;
+  SecondaryIndex::AppendPrimaryKey(row, &primary_key);
+  return std::ranges::equal(payload, std::as_bytes(std::span(primary_key)));
+}
+
 // A row has no entry although the index is complete, or an entry leads to no row. Either is a state that never existed,
 // which the validation finds, or the index is wrong: the caller validates before it tells the user.
 [[gnu::cold]] Status Dangling(const SecondaryIndex& index, std::string_view entry_key, const char* what) {
@@ -124,7 +138,7 @@ Status Access::CollectIndexChanges(std::span<const uint32_t> written, IndexChang
       }
       const IndexNote& note = index_notes_[*number];
       if (note.entry == has) continue;
-      if (note.entry.has_value()) changes->removals.push_back(*number);
+      if (note.entry.has_value()) changes->removals.push_back({*number, entry.key});
       if (has.has_value()) changes->insertions.push_back({*number, entry.key, KeepText(*has)});
     }
   }
@@ -155,8 +169,13 @@ coro::Task<Status> Access::ChangeIndexes(const IndexChanges* changes, bool last)
     request.key = KeyOfEntry(key);
     request.for_update = for_update;
   };
-  for (const uint32_t number : changes->removals) {
-    ask(*index_notes_[number].index, *index_notes_[number].entry, /*for_update=*/true);
+  for (const IndexRemoval& each : changes->removals) {
+    const SecondaryIndex& index = *index_notes_[each.note].index;
+    ask(index, *index_notes_[each.note].entry, /*for_update=*/true);
+    if (!MayBeOfAnotherRow(index)) continue;
+    const size_t room = index.entries().payload_bytes();
+    requests.back().out = {writes_.arena().Allocate(room), room};
+    requests.back().up_to_end = true;
   }
   const size_t removals = requests.size();
   if (removals > 0) {
@@ -165,8 +184,12 @@ coro::Task<Status> Access::ChangeIndexes(const IndexChanges* changes, bool last)
     if (!got.ok()) co_return got;
   }
   for (size_t i = 0; i < removals; ++i) {
-    IndexNote& note = index_notes_[changes->removals[i]];
-    if (absl::IsNotFound(requests[i].status)) {
+    IndexNote& note = index_notes_[changes->removals[i].note];
+    const bool is_own = requests[i].out.empty() || !requests[i].status.ok() ||
+                        LeadsTo(requests[i].out.first(requests[i].payload_bytes), changes->removals[i].row);
+    if (!is_own) {
+      Sometimes<"secondary: an entry is of another row with this key">();
+    } else if (absl::IsNotFound(requests[i].status)) {
       // While the index is built, the build has not come to the row yet.
       if (note.index->is_complete()) co_return Dangling(*note.index, *note.entry, "the entry of a row is missing");
       Sometimes<"secondary: a row changes before the build has its entry">();
