@@ -1,6 +1,8 @@
 // XTree: loading an empty tree from sorted entries, bottom up.
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -8,73 +10,162 @@
 
 namespace gannet::index::xstore {
 
+// The first leaf of the tree becomes the first of the load, and leads to the others, so it is written last, by Finish.
+// The first leaves of the other parts are allocated at the beginning: then each part can link its last leaf.
 template <int W>
-Status Tree<W>::BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) {
-  if (!(fill > 0 && fill <= 1)) return absl::InvalidArgumentError(absl::StrCat("fill must be in (0, 1], not ", fill));
-  Leaf<W> first = Locate(Words::Lowest());
-  if (first.meta().right != 0 || first.meta().count != 0) {
-    return absl::FailedPreconditionError("only an empty index can be loaded in bulk");
+class Tree<W>::Load final : public PartedLoad {
+ public:
+  Load(Tree* tree, LoadRuns entries, double fill, size_t most_parts)
+      : tree_(tree), entries_(std::move(entries)), fill_(fill), per_leaf_(PerLeaf(fill)) {
+    leaves_.resize((entries_.size() + per_leaf_ - 1) / per_leaf_);
+    parts_ = std::min(std::max<size_t>(most_parts, 1), leaves_.size());
   }
-  if (entries.empty()) return absl::OkStatus();
-  for (size_t i = 1; i < entries.size(); ++i) {
-    if (!(entries[i - 1].key < entries[i].key)) {
+  ~Load() override {
+    if (finished_) return;
+    for (size_t i = 1; i < leaves_.size(); ++i) {
+      if (leaves_[i].address != 0) Discard(LeafNo(i));
+    }
+  }
+
+  // Allocates the parts' first leaves.
+  Status Begin(Context& context) {
+    if (leaves_.empty()) return absl::OkStatus();
+    SetLeaf(0, tree_->Locate(Words::Lowest()));
+    for (size_t part = 1; part < parts_; ++part) GANNET_RETURN_IF_ERROR(Allocate(context, FirstOf(part)));
+    return absl::OkStatus();
+  }
+
+  size_t parts() const override { return parts_; }
+
+  Status Build(Context& context, size_t part) override {
+    const size_t first = FirstOf(part);
+    const size_t end = FirstOf(part + 1);
+    GANNET_RETURN_IF_ERROR(CheckOrder(first * per_leaf_, std::min(end * per_leaf_, entries_.size())));
+    for (size_t i = first + 1; i < end; ++i) GANNET_RETURN_IF_ERROR(Allocate(context, i));
+    LoadRuns::Reader entries(entries_);
+    for (size_t i = std::max<size_t>(first, 1); i < end; ++i) Fill(i, &entries);
+    return absl::OkStatus();
+  }
+
+  Status Finish(Context&) override {
+    finished_ = true;
+    if (leaves_.empty()) return absl::OkStatus();
+    Leaf<W> first = LeafNo(0);
+    GANNET_CHECK(first.TryLock(first.state()), "a bulk load met a writer, %d entries", entries_.size());
+    first.MarkBusy();
+    LoadRuns::Reader entries(entries_);
+    Fill(0, &entries);
+    tree_->BuildInnerLevels(std::move(leaves_), fill_);
+    return absl::OkStatus();
+  }
+
+ private:
+  static size_t PerLeaf(double fill) {
+    constexpr int kSlots = LeafLayout<W>::kSlots;
+    return std::clamp<size_t>(static_cast<size_t>(std::lround(fill * kSlots)), 1, kSlots);
+  }
+  size_t FirstOf(size_t part) const { return part * leaves_.size() / parts_; }
+  Leaf<W> LeafNo(size_t i) const { return Leaf<W>(reinterpret_cast<std::byte*>(leaves_[i].address)); }
+  void SetLeaf(size_t i, Leaf<W> leaf) { leaves_[i].address = reinterpret_cast<uint64_t>(leaf.at()); }
+
+  Status Allocate(Context& context, size_t i) {
+    const StatusOr<Leaf<W>> leaf = tree_->NewLeaf(context);
+    if (!leaf.ok()) return leaf.status();
+    SetLeaf(i, *leaf);
+    return absl::OkStatus();
+  }
+
+  // Of the entries [begin, end), and the one before.
+  Status CheckOrder(size_t begin, size_t end) const {
+    LoadRuns::Reader entries(entries_);
+    for (size_t i = std::max<size_t>(begin, 1); i < end; ++i) {
+      const Key before = entries[i - 1].key;
+      if (before < entries[i].key) continue;
       return absl::InvalidArgumentError(
           absl::StrCat("entry ", i, " is not above the one before: sort them, each once"));
     }
+    return absl::OkStatus();
   }
-  constexpr int kSlots = LeafLayout<W>::kSlots;
-  const size_t per_leaf = std::clamp<size_t>(static_cast<size_t>(std::lround(fill * kSlots)), 1, kSlots);
 
-  std::vector<Leaf<W>> leaves = {first};
-  const size_t needed = (entries.size() + per_leaf - 1) / per_leaf;
-  while (leaves.size() < needed) {
-    StatusOr<Leaf<W>> leaf = NewLeaf(context);
-    if (!leaf.ok()) {
-      for (size_t i = 1; i < leaves.size(); ++i) leaves_->Release(leaves[i].at(), LeafLayout<W>::kBytes);
-      return leaf.status();
-    }
-    leaves.push_back(*leaf);
+  Words HighBefore(size_t next, LoadRuns::Reader* entries) const {
+    const Words last = Encode<W>((*entries)[next - 1].key);
+    return FenceBetween<W>(tree_->kind_, last, Encode<W>((*entries)[next].key));
   }
-  GANNET_CHECK(first.TryLock(first.state()), "a bulk load met a writer, %d entries", entries.size());
-  first.MarkBusy();
-  Words low = Words::Lowest();
-  for (size_t i = 0; i < leaves.size(); ++i) {
-    const size_t begin = i * per_leaf;
-    const size_t end = std::min(begin + per_leaf, entries.size());
-    LeafMeta meta = leaves[i].meta();
-    meta.right = i + 1 < leaves.size() ? NumberOf(leaves[i + 1]) : 0;
+
+  // Writes a leaf, which is locked and busy, and publishes it.
+  void Fill(size_t i, LoadRuns::Reader* entries) {
+    Leaf<W> leaf = LeafNo(i);
+    const size_t begin = i * per_leaf_;
+    const size_t end = std::min(begin + per_leaf_, entries_.size());
+    LeafMeta meta = leaf.meta();
+    meta.right = i + 1 < leaves_.size() ? tree_->NumberOf(LeafNo(i + 1)) : 0;
     meta.count = static_cast<uint32_t>(end - begin);
-    Words key{};
+    const Words low = begin == 0 ? Words::Lowest() : HighBefore(begin, entries).Next();
     for (size_t j = begin; j < end; ++j) {
-      key = Encode<W>(entries[j].key);
-      leaves[i].set_pair(static_cast<int>(j - begin), key, entries[j].record.bits());
+      const LoadEntry& entry = (*entries)[j];
+      leaf.set_pair(static_cast<int>(j - begin), Encode<W>(entry.key), entry.record.bits());
     }
-    const Words high = meta.right == 0 ? Words::Highest() : FenceBetween<W>(kind_, key, Encode<W>(entries[end].key));
-    leaves[i].set_meta(meta);
-    leaves[i].set_low(low);
-    leaves[i].set_high(high);
-    leaves[i].Publish((leaves[i].state() & ~rdma::kLockBit) + 1);
-    if (meta.right != 0) low = high.Next();
+    leaves_[i].high = meta.right == 0 ? Words::Highest() : HighBefore(end, entries);
+    leaf.set_meta(meta);
+    leaf.set_low(low);
+    leaf.set_high(leaves_[i].high);
+    leaf.Publish((leaf.state() & ~rdma::kLockBit) + 1);
   }
-  BuildInnerLevels(leaves, fill);
-  return absl::OkStatus();
+
+  // Gives back a leaf that the tree never led to. A client may still know the block from an earlier use, so one that
+  // was published becomes a dead leaf first.
+  void Discard(Leaf<W> leaf) {
+    const uint64_t state = leaf.state();
+    if ((state & rdma::kLockBit) == 0) {
+      GANNET_CHECK(leaf.TryLock(state), "a leaf of a load that failed has a writer, state %d", state);
+      leaf.MarkBusy();
+      leaf.ClearSlots(0, LeafLayout<W>::kSlots);
+      leaf.set_meta({.right = 0, .incarnation = leaf.meta().incarnation + 1, .count = 0});
+      leaf.set_low(Words::Highest());
+      leaf.set_high(Words::Lowest());
+      leaf.Publish(state + 1);
+    }
+    tree_->leaves_->Release(leaf.at(), LeafLayout<W>::kBytes);
+  }
+
+  Tree* tree_;
+  const LoadRuns entries_;
+  const double fill_;
+  const size_t per_leaf_;
+  size_t parts_ = 0;
+  std::vector<LoadedNode> leaves_;  // those of a part are written by its thread only
+  bool finished_ = false;
+};
+
+template <int W>
+StatusOr<std::unique_ptr<PartedLoad>> Tree<W>::BeginLoad(Context& context, LoadRuns entries, double fill,
+                                                         size_t most_parts) {
+  if (!(fill > 0 && fill <= 1)) return absl::InvalidArgumentError(absl::StrCat("fill must be in (0, 1], not ", fill));
+  const LeafMeta first = Locate(Words::Lowest()).meta();
+  if (first.right != 0 || first.count != 0) {
+    return absl::FailedPreconditionError("only an empty index can be loaded in bulk");
+  }
+  auto load = std::make_unique<Load>(this, std::move(entries), fill, most_parts);
+  GANNET_RETURN_IF_ERROR(load->Begin(context));
+  return load;
+}
+
+template <int W>
+Status Tree<W>::BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) {
+  const StatusOr<std::unique_ptr<PartedLoad>> load = BeginLoad(context, LoadRuns(entries), fill, 1);
+  return load.ok() ? (*load)->Run(context) : load.status();
 }
 
 // Replaces the root. Inner nodes get some room for later splits, independent of the fill of the leaves.
 template <int W>
-void Tree<W>::BuildInnerLevels(std::span<const Leaf<W>> leaves, double fill) {
-  struct Child {
-    uint64_t address;
-    Words high;
-  };
-  std::vector<Child> children;
-  for (const Leaf<W>& leaf : leaves) children.push_back({reinterpret_cast<uint64_t>(leaf.at()), leaf.high()});
+void Tree<W>::BuildInnerLevels(std::vector<LoadedNode> leaves, double fill) {
+  std::vector<LoadedNode> children = std::move(leaves);
   const size_t per_node = static_cast<size_t>(Node::kFanout * std::clamp(fill, 0.5, 0.9));
   Node* old_root = root();
   int level = 0;
   do {
     ++level;
-    std::vector<Child> parents;
+    std::vector<LoadedNode> parents;
     for (size_t begin = 0; begin < children.size(); begin += per_node) {
       const size_t end = std::min(begin + per_node, children.size());
       Node* node = nodes_->Allocate(level);
@@ -89,7 +180,9 @@ void Tree<W>::BuildInnerLevels(std::span<const Leaf<W>> leaves, double fill) {
   nodes_->Release(old_root);
 }
 
-#define GANNET_INSTANTIATE(W) template Status Tree<W>::BulkLoad(Context&, std::span<const LoadEntry>, double);
+#define GANNET_INSTANTIATE(W)                                                      \
+  template Status Tree<W>::BulkLoad(Context&, std::span<const LoadEntry>, double); \
+  template StatusOr<std::unique_ptr<PartedLoad>> Tree<W>::BeginLoad(Context&, LoadRuns, double, size_t);
 GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
 
 }  // namespace gannet::index::xstore

@@ -12,7 +12,7 @@
 // Fences make every step verifiable: after a descent, a hint or a right link, the leaf shows whether it covers the key;
 // if not, the thread descends again.
 //
-// Thread-safe, except BulkLoad and CheckStructure. Callers are inside the epoch.
+// Thread-safe, except BulkLoad, BeginLoad and CheckStructure. Callers are inside the epoch.
 #pragma once
 
 #include <atomic>
@@ -21,10 +21,12 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "base/thread.h"
 #include "index/block_pool.h"
 #include "index/index.h"
+#include "index/parted_load.h"
 #include "index/service.h"
 #include "index/xstore/empty_leaves.h"
 #include "index/xstore/inner_node.h"
@@ -77,6 +79,7 @@ class Tree {
   // LocalIndex::ScanRecords.
   void ScanRecords(const Words& from, const Words& to, bool reverse, size_t limit, LocalIndex::TakeRecords take) const;
   Status BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill);
+  StatusOr<std::unique_ptr<PartedLoad>> BeginLoad(Context& context, LoadRuns entries, double fill, size_t most_parts);
   Statistics statistics();
   Status CheckStructure();
 
@@ -165,7 +168,13 @@ class Tree {
 
   Status CheckNode(Node* node, const Words& low, const Words& high, Leaf<W>* previous, uint64_t* keys) const;
   Status CheckLeaf(Leaf<W> leaf, const Words& low, const Words& high) const;
-  void BuildInnerLevels(std::span<const Leaf<W>> leaves, double fill);
+  // In bulk_load.cc.
+  class Load;
+  struct LoadedNode {
+    uint64_t address = 0;
+    Words high{};
+  };
+  void BuildInnerLevels(std::vector<LoadedNode> leaves, double fill);
 
   IndexService* service_;
   KeyKind kind_;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "index/parted_load.h"
 #include "index/xstore/model/model_owner.h"
 #include "index/xstore/rpc/messages.h"
 #include "index/xstore/rpc/rpc_target.h"
@@ -16,7 +17,7 @@
 namespace gannet::index::xstore {
 
 template <int W>
-class XStoreOf final : public XStore, public RpcTarget {
+class XStoreOf final : public XStore, public RpcTarget, public PartedLoader {
  public:
   XStoreOf(std::unique_ptr<Tree<W>> tree, const XStoreOptions& options)
       : tree_(std::move(tree)), models_(tree_.get(), options) {}
@@ -85,6 +86,10 @@ class XStoreOf final : public XStore, public RpcTarget {
   }
   Status BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) override {
     return tree_->BulkLoad(context, entries, fill);
+  }
+  StatusOr<std::unique_ptr<PartedLoad>> BeginLoad(Context& context, LoadRuns entries, double fill,
+                                                  size_t most_parts) override {
+    return tree_->BeginLoad(context, std::move(entries), fill, most_parts);
   }
   Statistics statistics() override {
     Statistics statistics = tree_->statistics();

@@ -14,6 +14,7 @@
 #include "base/bulk_memory.h"
 #include "base/stop.h"
 #include "base/thread.h"
+#include "index/parted_load.h"
 #include "txn/access/arena.h"
 #include "txn/durable/redo_key.h"
 #include "txn/record/record.h"
@@ -149,13 +150,27 @@ class TableRebuilder::OrderedTable {
   Status TakePart(size_t part);
   // Round 3, in any order: each range.
   Status SortRange(size_t range);
-  // Round 4.
-  Status Build();
+  // After round 3: chooses the pieces of round 4; none if nothing is to be merged.
+  void PlanMerge();
+  size_t pieces() const { return pieces_.size(); }
+  // Round 4, in any order: each piece.
+  Status MergePiece(size_t piece);
+  // After round 4. A table without parts is built by one thread.
+  Status PlanBuild();
+  size_t parts() const { return load_ == nullptr ? 0 : load_->parts(); }
+  size_t entries() const { return entries_; }  // of its index
+  // Round 5, in any order: each part.
+  Status BuildPart(size_t part);
+  // Round 5, of a table without parts.
+  Status BuildWhole();
+  // After round 5, of a table with parts.
+  Status FinishBuild();
 
  private:
   static constexpr size_t kKeysPerRange = size_t{16} << 10;  // a core's second-level cache holds them
   static constexpr size_t kMostRanges = 1024;
   static constexpr size_t kSamplesPerRange = 16;
+  static constexpr size_t kKeysPerPart = kKeysPerRange;  // of an index
 
   struct FileLoad {
     const log::CheckpointFile* file = nullptr;
@@ -186,7 +201,7 @@ class TableRebuilder::OrderedTable {
   std::span<index::LoadEntry> changes() const {
     return {reinterpret_cast<index::LoadEntry*>(memory_.data()), range_begins_.back()};
   }
-  std::vector<index::LoadEntry> Merged(RecordMaker* maker);
+  Status Load(std::span<const index::LoadEntry> entries);
 
   TableRebuilder* owner_;
   const Table* table_;
@@ -197,6 +212,13 @@ class TableRebuilder::OrderedTable {
   std::vector<PartRanges> parts_;
   std::vector<size_t> range_begins_{0};  // in changes()
   BulkMemory memory_;                    // of changes(); not a vector, which would fill it first
+  // From PlanMerge on.
+  std::vector<std::span<const index::LoadEntry>> runs_;  // first those of the files, later all of the index; none empty
+  std::vector<Key> borders_;                             // least keys of the pieces after the first
+  std::vector<std::vector<index::LoadEntry>> pieces_;
+  // From PlanBuild on.
+  size_t entries_ = 0;
+  std::unique_ptr<index::PartedLoad> load_;
   static_assert(std::is_trivially_copyable_v<index::LoadEntry>);
 };
 
@@ -313,36 +335,106 @@ Status TableRebuilder::OrderedTable::SortRange(size_t range) {
   return absl::OkStatus();
 }
 
+// Every kKeysPerRange-th key of the files and of the changes is a border, so no piece is much larger than that.
+void TableRebuilder::OrderedTable::PlanMerge() {
+  for (const FileLoad& load : files_) {
+    if (!load.entries.empty()) runs_.emplace_back(load.entries);
+  }
+  if (changes().empty()) return;
+  if (runs_.empty()) {
+    runs_.emplace_back(changes());
+    return;
+  }
+  const auto add_borders = [this](std::span<const index::LoadEntry> entries) {
+    for (size_t i = kKeysPerRange; i < entries.size(); i += kKeysPerRange) borders_.push_back(entries[i].key);
+  };
+  for (const std::span<const index::LoadEntry> run : runs_) add_borders(run);
+  add_borders(changes());
+  std::sort(borders_.begin(), borders_.end());
+  borders_.erase(std::unique(borders_.begin(), borders_.end()), borders_.end());
+  pieces_.resize(borders_.size() + 1);
+}
+
 // If both have a key, the log's change of it does not supersede the checkpoint's.
-std::vector<index::LoadEntry> TableRebuilder::OrderedTable::Merged(RecordMaker* maker) {
-  size_t loaded = 0;
-  for (const FileLoad& load : files_) loaded += load.entries.size();
-  std::vector<index::LoadEntry> merged;
-  merged.reserve(loaded + changes().size());
-  auto change = changes().begin();
-  const auto end = changes().end();
-  for (FileLoad& load : files_) {
-    for (const index::LoadEntry& entry : load.entries) {
-      for (; change != end && change->key < entry.key; ++change) merged.push_back(*change);
-      if (change != end && change->key == entry.key) {
-        maker->Discard(*table_, owner_->local_->Direct(change->record));
+Status TableRebuilder::OrderedTable::MergePiece(size_t piece) {
+  GANNET_RETURN_IF_ERROR(CheckStop(owner_->local_->options.stop, kMaking));
+  const auto is_below = [](const index::LoadEntry& entry, const Key& key) { return entry.key < key; };
+  const auto within = [&](std::span<const index::LoadEntry> entries) {
+    auto begin = entries.begin();
+    if (piece > 0) begin = std::lower_bound(begin, entries.end(), borders_[piece - 1], is_below);
+    auto end = entries.end();
+    if (piece < borders_.size()) end = std::lower_bound(begin, end, borders_[piece], is_below);
+    return std::span(begin, end);
+  };
+  auto first = runs_.begin();
+  if (piece > 0) {
+    first = std::partition_point(first, runs_.end(), [&](std::span<const index::LoadEntry> run) {
+      return run.back().key < borders_[piece - 1];
+    });
+  }
+  RecordMaker maker(owner_->local_, owner_->counts_);
+  std::vector<index::LoadEntry>& merged = pieces_[piece];
+  const std::span<const index::LoadEntry> its_changes = within(changes());
+  merged.reserve(its_changes.size() + kKeysPerRange);
+  auto change = its_changes.begin();
+  for (auto run = first; run != runs_.end(); ++run) {
+    const std::span<const index::LoadEntry> loaded = within(*run);
+    if (loaded.empty()) break;
+    for (const index::LoadEntry& entry : loaded) {
+      for (; change != its_changes.end() && change->key < entry.key; ++change) merged.push_back(*change);
+      if (change != its_changes.end() && change->key == entry.key) {
+        maker.Discard(*table_, owner_->local_->Direct(change->record));
         ++change;
       }
       merged.push_back(entry);
     }
-    load.entries = {};
   }
-  merged.insert(merged.end(), change, end);
-  memory_ = {};
-  range_begins_ = {0};
-  return merged;
+  merged.insert(merged.end(), change, its_changes.end());
+  return absl::OkStatus();
 }
 
-Status TableRebuilder::OrderedTable::Build() {
+Status TableRebuilder::OrderedTable::PlanBuild() {
+  if (!pieces_.empty()) {
+    runs_.assign(pieces_.begin(), pieces_.end());
+    for (FileLoad& load : files_) load.entries = {};
+    memory_ = {};
+    range_begins_ = {0};
+  }
+  for (const std::span<const index::LoadEntry> run : runs_) entries_ += run.size();
+  index::PartedLoader* const loader = index::PartedLoader::Of(&table_->local_index());
+  const size_t most_parts = entries_ / kKeysPerPart;
+  if (loader == nullptr || most_parts < 2) return absl::OkStatus();
   RecordMaker maker(owner_->local_, owner_->counts_);
-  if (files_.empty()) return table_->local_index().BulkLoad(maker.context(), changes(), kFill);
-  const std::vector<index::LoadEntry> entries = Merged(&maker);
+  StatusOr<std::unique_ptr<index::PartedLoad>> load =
+      loader->BeginLoad(maker.context(), index::LoadRuns(runs_), kFill, most_parts);
+  if (!load.ok()) return load.status();
+  load_ = *std::move(load);
+  return absl::OkStatus();
+}
+
+Status TableRebuilder::OrderedTable::BuildPart(size_t part) {
+  GANNET_RETURN_IF_ERROR(CheckStop(owner_->local_->options.stop, kMaking));
+  RecordMaker maker(owner_->local_, owner_->counts_);
+  return load_->Build(maker.context(), part);
+}
+
+Status TableRebuilder::OrderedTable::BuildWhole() {
+  if (runs_.empty()) return Load({});
+  if (runs_.size() == 1) return Load(runs_[0]);
+  std::vector<index::LoadEntry> all;
+  all.reserve(entries_);
+  for (const std::span<const index::LoadEntry> run : runs_) all.insert(all.end(), run.begin(), run.end());
+  return Load(all);
+}
+
+Status TableRebuilder::OrderedTable::Load(std::span<const index::LoadEntry> entries) {
+  RecordMaker maker(owner_->local_, owner_->counts_);
   return table_->local_index().BulkLoad(maker.context(), entries, kFill);
+}
+
+Status TableRebuilder::OrderedTable::FinishBuild() {
+  RecordMaker maker(owner_->local_, owner_->counts_);
+  return load_->Finish(maker.context());
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -440,6 +532,23 @@ Status TableRebuilder::AddFiles(const std::vector<const Table*>& tables, std::ve
   return absl::OkStatus();
 }
 
+// Adds the pieces of work that build the indexes of ordered tables: first the tables that one thread builds, largest
+// first, so that the parts of the others fill the time of the other threads.
+Status TableRebuilder::BuildOrdered(std::vector<OrderedTable>* ordered, Work* work) {
+  for (OrderedTable& table : *ordered) GANNET_RETURN_IF_ERROR(table.PlanBuild());
+  std::vector<OrderedTable*> by_size;
+  for (OrderedTable& table : *ordered) by_size.push_back(&table);
+  std::ranges::sort(by_size, std::ranges::greater(), &OrderedTable::entries);
+  for (OrderedTable* const table : by_size) {
+    if (table->parts() == 0) work->emplace_back([table] { return table->BuildWhole(); });
+  }
+  for (OrderedTable* const table : by_size) {
+    for (size_t part = 0; part < table->parts(); ++part)
+      work->emplace_back([table, part] { return table->BuildPart(part); });
+  }
+  return absl::OkStatus();
+}
+
 Status TableRebuilder::Rebuild(const std::vector<const Table*>& tables, int threads,
                                std::vector<DamagedTable>* damaged) {
   std::vector<OrderedTable> ordered;
@@ -473,11 +582,23 @@ Status TableRebuilder::Rebuild(const std::vector<const Table*>& tables, int thre
   }
   GANNET_RETURN_IF_ERROR(RunAll(std::exchange(work, {}), threads));
 
-  for (OrderedTable& table : ordered) work.emplace_back([&table] { return table.Build(); });
+  for (OrderedTable& table : ordered) {
+    table.PlanMerge();
+    for (size_t piece = 0; piece < table.pieces(); ++piece)
+      work.emplace_back([&table, piece] { return table.MergePiece(piece); });
+  }
+  GANNET_RETURN_IF_ERROR(RunAll(std::exchange(work, {}), threads));
+
+  GANNET_RETURN_IF_ERROR(BuildOrdered(&ordered, &work));
   for (const Table* table : tables) {
     if (table->index_traits().keeps_order || IsGivenUp(*table)) continue;
     for (size_t part = 0; part < parts; ++part)
       work.emplace_back([this, table, part] { return AddUnorderedChanges(*table, part); });
+  }
+  GANNET_RETURN_IF_ERROR(RunAll(std::exchange(work, {}), threads));
+
+  for (OrderedTable& table : ordered) {
+    if (table.parts() > 0) work.emplace_back([&table] { return table.FinishBuild(); });
   }
   GANNET_RETURN_IF_ERROR(RunAll(work, threads));
   for (const Table* table : tables) {

@@ -1,13 +1,15 @@
 // Step 3 of recovery (recovery.h): the tables of one node from its checkpoint and the newest changes of its log.
 //
-// All threads work on all tables at once, in four rounds:
+// All threads work on all tables at once, in five rounds:
 //
 //   1. the files of the checkpoint: records are made of what the log has not changed; and the parts of the changes of
 //      ordered tables: how many keys are in which of some ranges of about the same size
 //   2. the parts again: their keys are put into these ranges
 //   3. the ranges: each is sorted
-//   4. the ordered tables, largest first: the index of each is built from the sorted keys by one thread, while the
-//      others put the parts of the changes of the other tables into their indexes
+//   4. the pieces of ordered tables that are in the checkpoint and in the log: each merges a range of keys of both
+//   5. the ordered tables: the index of a large one is built in parts (index/parted_load.h), that of a small one, or of
+//      a kind that has no parts, by one thread; and the parts of the changes of the other tables, which are put into
+//      their indexes. Then the parts of each large index are put together by one thread.
 #pragma once
 
 #include <cstdint>
@@ -68,6 +70,7 @@ class TableRebuilder {
   OnDamage DamageNoter(const log::CheckpointFile& file);
 
   Status AddFiles(const std::vector<const Table*>& tables, std::vector<OrderedTable>* ordered, Work* work);
+  Status BuildOrdered(std::vector<OrderedTable>* ordered, Work* work);
   Status LoadUnorderedFile(const Table& table, const log::CheckpointFile& file);
   Status AddUnorderedChanges(const Table& table, size_t part);
   Status AddToUnordered(RecordMaker* maker, const Table& table, const index::Key& key, std::byte* record);
