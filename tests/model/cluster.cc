@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "txn/all_nodes.h"
 
 namespace gannet::model {
 namespace {
@@ -116,6 +117,28 @@ void Cluster::AwaitDurable() {
     const uint64_t logged = database->logged_epoch();
     while (database->durable_epoch() < logged && NowNanos() < deadline) SleepForNanos(100'000);
   }
+}
+
+std::vector<txn::Database*> Cluster::AllNodes() const {
+  std::vector<txn::Database*> nodes;
+  for (const auto& database : databases_) nodes.push_back(database.get());
+  return nodes;
+}
+
+Status Cluster::Create(const txn::TableOptions& options) {
+  return Named("CreateTableOnAllNodes", txn::CreateTableOnAllNodes(AllNodes(), options));
+}
+
+Status Cluster::Adopt() {
+  for (size_t node = 0; node < databases_.size(); ++node) {
+    tables_[node].push_back(databases_[node]->FindTable(world_.tables.back().options.name));
+    if (tables_[node].back() == nullptr) return absl::InternalError("a node does not find the table");
+  }
+  return absl::OkStatus();
+}
+
+Status Cluster::Rename(const std::string& from, const std::string& to) {
+  return Named("RenameTableOnAllNodes", txn::RenameTableOnAllNodes(AllNodes(), from, to));
 }
 
 Status Cluster::Recreate(size_t table) {

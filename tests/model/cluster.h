@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "log/file/faulty_file_system.h"
@@ -28,6 +29,10 @@ class Cluster {
   void Crash();
   // Waits until all that was committed is durable.
   void AwaitDurable();
+  // These are on all nodes, however many. Create makes a table, and Adopt finds it as the last one of the world.
+  Status Create(const txn::TableOptions& options);
+  Status Adopt();
+  Status Rename(const std::string& from, const std::string& to);
   // These are for clusters of one node. Drops a table and creates it again, empty, as the world says now; with its
   // indexes.
   Status Recreate(size_t table);
@@ -47,6 +52,7 @@ class Cluster {
   txn::Session& session(size_t node, size_t number) { return *sessions_[node][number]; }
 
  private:
+  std::vector<txn::Database*> AllNodes() const;
   void Drop();
   Status DropIndexes(size_t table);
   Status CreateIndexes(size_t table);

@@ -193,7 +193,35 @@ class Crowd {
         threads.emplace_back("crowd", [this, node, i, transactions] { WorkAt(node, i, transactions); });
       }
     }
+    std::atomic<bool> ended{false};
+    Thread catalog("catalog", [this, &ended] { ChangeCatalog(ended); });
     for (Thread& thread : threads) thread.join();
+    ended = true;
+    catalog.join();
+  }
+
+  // Renames tables to and fro, and creates tables that nobody uses, on all nodes, while the others work. At the end all
+  // tables of the world have their names again. Place for the other changes that all nodes can make together.
+  void ChangeCatalog(const std::atomic<bool>& ended) {
+    constexpr uint64_t kMostCreated = 3;
+    if (IsSimulated(world_.fabric)) return;  // its time is that of the workers
+    Random random(Mix64(world_.seed) + 77);
+    uint64_t created = 0;
+    while (!ended && !failed()) {
+      const size_t table = random.Below(world_.tables.size());
+      const std::string name = world_.tables[table].options.name;
+      const std::string other = name + " for now";
+      if (!Check(cluster_.Rename(name, other))) return;
+      const txn::Table& renamed = cluster_.table(cluster_.nodes() - 1, table);
+      if (cluster_.database(cluster_.nodes() - 1).FindTable(other) != &renamed) Fail("no table by its new name");
+      if (created < kMostCreated) {
+        txn::TableOptions options = world_.tables[table].options;
+        options.name = absl::StrCat("more", created++);
+        if (!Check(cluster_.Create(options))) return;
+      }
+      if (!Check(cluster_.Rename(other, name))) return;
+      SleepForNanos(1'000'000 + random.Below(5'000'000));
+    }
   }
 
   void WorkAt(size_t node, size_t number, uint64_t transactions) {

@@ -85,6 +85,9 @@ class Driver {
   void Happen(const Step& step);
   // Renames, widens, or drops and creates a table.
   void ChangeTable(Random random);
+  void SaveByBuild(size_t table);
+  void ChangeTableOfSeveralNodes(Random random);
+  void ExpectRefused(const Status& status, absl::StatusCode code);
   void RunStep(const Step& step);
   bool Attempt(const TransactionSpec& spec, txn::Session& session);
   Status RunOnce(const TransactionSpec& spec, txn::Session& session);

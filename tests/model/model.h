@@ -43,6 +43,11 @@ class Model {
 
   explicit Model(size_t tables) : committed_(tables), changes_(tables) {}
 
+  void AddTable() {
+    committed_.emplace_back();
+    changes_.emplace_back();
+  }
+
   // The row as the current transaction sees it; null: there is none.
   const std::string* Find(size_t table, const std::string& key) const {
     if (const auto changed = changes_[table].find(key); changed != changes_[table].end()) {
