@@ -10,12 +10,14 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "index/index.h"
 
@@ -65,6 +67,50 @@ class LoadRuns {
   std::vector<std::span<const LoadEntry>> runs_;  // none is empty
   std::vector<size_t> begins_;                    // the numbers of their first entries
   size_t size_ = 0;
+};
+
+// InvalidArgument if `fill` (LocalIndex::BulkLoad) is out of its range.
+inline Status CheckFill(double fill) {
+  if (fill > 0 && fill <= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("fill must be in (0, 1], not ", fill));
+}
+
+// Which entries are in which leaf, and which leaves in which part.
+class LoadShape {
+ public:
+  // Of leaves of `slots` slots.
+  LoadShape(const LoadRuns& entries, double fill, int slots, size_t most_parts)
+      : entries_(entries.size()),
+        per_leaf_(std::clamp<size_t>(static_cast<size_t>(std::lround(fill * slots)), 1, static_cast<size_t>(slots))),
+        leaves_((entries_ + per_leaf_ - 1) / per_leaf_),
+        parts_(std::min(std::max<size_t>(most_parts, 1), leaves_)) {}
+
+  size_t leaves() const { return leaves_; }
+  size_t parts() const { return parts_; }
+  size_t FirstLeaf(size_t part) const { return part * leaves_ / parts_; }
+  size_t EndLeaf(size_t part) const { return FirstLeaf(part + 1); }
+  // The entries of a leaf.
+  size_t Begin(size_t leaf) const { return leaf * per_leaf_; }
+  size_t End(size_t leaf) const { return std::min(Begin(leaf + 1), entries_); }
+
+  // InvalidArgument if the entries of the part, with the one before, are not in strictly ascending order.
+  Status CheckOrder(const LoadRuns& entries, size_t part) const {
+    LoadRuns::Reader reader(entries);
+    const size_t end = End(EndLeaf(part) - 1);
+    for (size_t i = std::max<size_t>(Begin(FirstLeaf(part)), 1); i < end; ++i) {
+      const Key before = reader[i - 1].key;
+      if (before < reader[i].key) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("entry ", i, " is not above the one before: sort them, each once"));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  size_t entries_;
+  size_t per_leaf_;
+  size_t leaves_;
+  size_t parts_;
 };
 
 // Destroyed without a successful Finish, it leaves the index empty and gives back all memory that it took.

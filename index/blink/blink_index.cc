@@ -23,9 +23,10 @@ StatusOr<std::unique_ptr<BasicBlinkIndex<Keys>>> BasicBlinkIndex<Keys>::Create(I
   std::unique_ptr<BasicBlinkIndex> index(new BasicBlinkIndex(service, schema, options));
   rdma::SlabCache slab(&service->slab());
   Context context{.slab = &slab, .epoch = nullptr};
-  const StatusOr<rdma::GlobalAddress> root = index->MakeNode(context, 0, {}, Keys::kLeast, std::nullopt, {});
+  const StatusOr<remote::FreeBlock> root = index->blocks_.Take(context);
   if (!root.ok()) return root.status();
-  index->root_ = *root;
+  index->leaves_.Store(*root, 0, {}, Keys::kLeast, std::nullopt, {});
+  index->root_ = root->address;
   return index;
 }
 
@@ -125,61 +126,144 @@ Status BasicBlinkIndex<Keys>::Replace(const index::Key& key, rdma::GlobalAddress
   return hand.Run(hand.editor().Replace(Keys::KeyFrom(key), from, to));
 }
 
+// The root stays where it is, and is written last, by Finish. The blocks of the parts' first leaves are taken at the
+// beginning: then each part can link its last leaf. The levels above the leaves are made by Finish.
 template <class Keys>
-StatusOr<rdma::GlobalAddress> BasicBlinkIndex<Keys>::MakeNode(Context& context, uint8_t level,
-                                                              std::span<const Entry> entries, const Key& low,
-                                                              const std::optional<Key>& next_low,
-                                                              rdma::GlobalAddress right) {
-  const StatusOr<FreeBlock> block = blocks_.Take(context);
-  if (!block.ok()) return block.status();
-  leaves_.Store(*block, level, entries, low, next_low, right);
-  return block->address;
+class BasicBlinkIndex<Keys>::Load final : public PartedLoad {
+ public:
+  Load(BasicBlinkIndex* index, LoadRuns entries, double fill, size_t most_parts)
+      : index_(index), entries_(std::move(entries)), shape_(entries_, fill, Keys::kSlots, most_parts) {
+    if (in_root()) return;
+    blocks_.resize(shape_.leaves());
+    leaves_.resize(shape_.leaves());
+  }
+  ~Load() override {
+    if (finished_) return;
+    for (const FreeBlock& block : blocks_) {
+      if (!block.address.is_null()) index_->blocks_.Discard(block);
+    }
+  }
+
+  Status Begin(Context& context) {
+    for (size_t part = 0; part < parts() && !in_root(); ++part) {
+      GANNET_RETURN_IF_ERROR(Take(context, &blocks_[shape_.FirstLeaf(part)]));
+    }
+    return absl::OkStatus();
+  }
+
+  size_t parts() const override { return shape_.parts(); }
+
+  Status Build(Context& context, size_t part) override {
+    const size_t first = shape_.FirstLeaf(part);
+    const size_t end = shape_.EndLeaf(part);
+    GANNET_RETURN_IF_ERROR(shape_.CheckOrder(entries_, part));
+    LoadRuns::Reader entries(entries_);
+    for (size_t i = shape_.Begin(first); i < shape_.End(end - 1); ++i) {
+      GANNET_RETURN_IF_ERROR(Keys::CheckLength(index_->schema_, entries[i].key));
+    }
+    if (in_root()) return absl::OkStatus();
+    for (size_t n = first + 1; n < end; ++n) GANNET_RETURN_IF_ERROR(Take(context, &blocks_[n]));
+    const auto keyed = [&](size_t i) { return KeyedOf(entries[i]); };
+    for (size_t n = first; n < end; ++n) {
+      const rdma::GlobalAddress right = n + 1 < blocks_.size() ? blocks_[n + 1].address : rdma::GlobalAddress();
+      leaves_[n] = Store(blocks_[n], 0, shape_.Begin(n), shape_.End(n), entries_.size(), right, keyed);
+    }
+    return absl::OkStatus();
+  }
+
+  Status Finish(Context& context) override {
+    std::vector<Keyed> children = std::move(leaves_);
+    uint8_t level = in_root() ? 0 : 1;
+    if (in_root()) {
+      LoadRuns::Reader entries(entries_);
+      for (size_t i = 0; i < entries_.size(); ++i) children.push_back(KeyedOf(entries[i]));
+    }
+    for (; children.size() > static_cast<size_t>(kRootSlots<Keys>); ++level) {
+      GANNET_RETURN_IF_ERROR(MakeLevel(context, level, &children));
+      if (level + 1 >= kMaxLevels) return absl::InternalError("a B-link tree of too many levels");
+    }
+    typename Hands::Lease hand(&index_->hands_, &context);
+    GANNET_RETURN_IF_ERROR(hand.status());
+    GANNET_RETURN_IF_ERROR(hand.Run(hand.editor().FillRoot(level, children)));
+    finished_ = true;
+    return absl::OkStatus();
+  }
+
+ private:
+  using FreeBlock = remote::FreeBlock;
+  using Keyed = typename Keys::Keyed;
+
+  bool in_root() const { return entries_.size() <= static_cast<size_t>(kRootSlots<Keys>); }
+  Keyed KeyedOf(const LoadEntry& entry) const {
+    return Keys::RecordEntry(index_->schema_, Keys::KeyFrom(entry.key), entry.record);
+  }
+  Status Take(Context& context, FreeBlock* block) {
+    const StatusOr<FreeBlock> taken = index_->blocks_.Take(context);
+    if (!taken.ok()) return taken.status();
+    *block = *taken;
+    return absl::OkStatus();
+  }
+
+  // Makes an unlocked node of the entries [begin, end), of `size`, of a level. Returns its entry in the level above.
+  template <class KeyedAt>
+  Keyed Store(const FreeBlock& block, uint8_t level, size_t begin, size_t end, size_t size, rdma::GlobalAddress right,
+              const KeyedAt& keyed) {
+    const auto border = [&](size_t i) {
+      return Keys::Border(Keys::KeyOf(keyed(i - 1)), Keys::KeyOf(keyed(i)), level, false);
+    };
+    const Key low = begin == 0 ? Key(Keys::kLeast) : border(begin);
+    std::optional<Key> next_low;
+    if (end < size) next_low = border(end);
+    std::array<Entry, static_cast<size_t>(Keys::kSlots)> own;
+    for (size_t i = begin; i < end; ++i) own[i - begin] = Keys::EntryOf(keyed(i));
+    index_->leaves_.Store(block, level, std::span(own).first(end - begin), low, next_low, right);
+    return Keys::ChildEntry(low, block.address);
+  }
+
+  // Makes the nodes of a level, from the right, and leaves their separators for the next.
+  Status MakeLevel(Context& context, uint8_t level, std::vector<Keyed>* children) {
+    const size_t each = std::max<size_t>(shape_.End(0), 2);
+    const size_t nodes = (children->size() + each - 1) / each;
+    const auto keyed = [&](size_t i) { return (*children)[i]; };
+    std::vector<Keyed> above(nodes);
+    rdma::GlobalAddress right;
+    for (size_t n = nodes; n-- > 0;) {
+      FreeBlock& block = blocks_.emplace_back();
+      GANNET_RETURN_IF_ERROR(Take(context, &block));
+      const size_t end = std::min((n + 1) * each, children->size());
+      above[n] = Store(block, level, n * each, end, children->size(), right, keyed);
+      right = block.address;
+    }
+    *children = std::move(above);
+    return absl::OkStatus();
+  }
+
+  BasicBlinkIndex* index_;
+  const LoadRuns entries_;
+  const LoadShape shape_;
+  std::vector<FreeBlock> blocks_;  // first those of the leaves, which are written by the threads of their parts only
+  std::vector<Keyed> leaves_;      // the same: their entries in the level above
+  bool finished_ = false;
+};
+
+template <class Keys>
+StatusOr<std::unique_ptr<PartedLoad>> BasicBlinkIndex<Keys>::BeginLoad(Context& context, LoadRuns entries, double fill,
+                                                                       size_t most_parts) {
+  GANNET_RETURN_IF_ERROR(CheckFill(fill));
+  Place root;
+  if (leaves_.Read(root_, &root.image) != LeafLook::kWhole || root.image.level() != 0 ||
+      root.image.template count<Entry>() != 0) {
+    return absl::FailedPreconditionError("a bulk load needs an empty index");
+  }
+  auto load = std::make_unique<Load>(this, std::move(entries), fill, most_parts);
+  GANNET_RETURN_IF_ERROR(load->Begin(context));
+  return load;
 }
 
 template <class Keys>
 Status BasicBlinkIndex<Keys>::BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) {
-  for (const LoadEntry& entry : entries) GANNET_RETURN_IF_ERROR(Keys::CheckLength(schema_, entry.key));
-  constexpr auto kSlots = static_cast<size_t>(Keys::kSlots);
-  const auto per_node = static_cast<size_t>(std::clamp(std::lround(fill * Keys::kSlots), 1L, long{Keys::kSlots}));
-  std::vector<typename Keys::Keyed> children;  // of the level that is made: the nodes of the level below
-  uint8_t level = 0;
-  const auto keyed = [&](size_t i) {
-    if (level > 0) return children[i];
-    return Keys::RecordEntry(schema_, Keys::KeyFrom(entries[i].key), entries[i].record);
-  };
-  size_t size = entries.size();
-  // Each round makes the nodes of one level, from the right, and leaves their separators for the next.
-  while (size > static_cast<size_t>(kRootSlots<Keys>)) {
-    const size_t each = level == 0 ? per_node : std::max<size_t>(per_node, 2);
-    const size_t nodes = (size + each - 1) / each;
-    std::vector<typename Keys::Keyed> above(nodes);
-    rdma::GlobalAddress right;
-    std::optional<Key> next_low;
-    for (size_t n = nodes; n-- > 0;) {
-      const size_t first = n * each;
-      const size_t end = std::min(first + each, size);
-      const Key low = n == 0 ? Key(Keys::kLeast)
-                             : Keys::Border(Keys::KeyOf(keyed(first - 1)), Keys::KeyOf(keyed(first)), level, false);
-      std::array<Entry, kSlots> own;
-      for (size_t i = first; i < end; ++i) own[i - first] = Keys::EntryOf(keyed(i));
-      const StatusOr<rdma::GlobalAddress> node =
-          MakeNode(context, level, std::span(own).first(end - first), low, next_low, right);
-      if (!node.ok()) return node.status();
-      above[n] = Keys::ChildEntry(low, *node);
-      right = *node;
-      next_low = low;
-    }
-    children = std::move(above);
-    size = children.size();
-    if (++level >= kMaxLevels) return absl::InternalError("a B-link tree of too many levels");
-  }
-  if (level == 0) {
-    children.reserve(size);
-    for (size_t i = 0; i < size; ++i) children.push_back(keyed(i));
-  }
-  typename Hands::Lease hand(&hands_, &context);
-  GANNET_RETURN_IF_ERROR(hand.status());
-  return hand.Run(hand.editor().FillRoot(level, children));
+  const StatusOr<std::unique_ptr<PartedLoad>> load = BeginLoad(context, LoadRuns(entries), fill, 1);
+  return load.ok() ? (*load)->Run(context) : load.status();
 }
 
 template <class Keys>

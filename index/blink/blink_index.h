@@ -12,6 +12,7 @@
 #include "index/blink/editor.h"
 #include "index/blink/separator_table.h"
 #include "index/index.h"
+#include "index/parted_load.h"
 #include "index/remote/block_lending.h"
 #include "index/remote/hand.h"
 #include "index/remote/leaf_blocks.h"
@@ -29,7 +30,7 @@ class BlinkTree : public LocalIndex, public remote::BlockLender {
 
 // Keys: IntegerKeys or ByteKeys.
 template <class Keys>
-class BasicBlinkIndex final : public BlinkTree, private remote::OwnLeafFinder<Keys> {
+class BasicBlinkIndex final : public BlinkTree, public PartedLoader, private remote::OwnLeafFinder<Keys> {
  public:
   using Schema = typename Keys::Schema;
 
@@ -55,6 +56,8 @@ class BasicBlinkIndex final : public BlinkTree, private remote::OwnLeafFinder<Ke
     return leaves_.Walk(position, records);
   }
   Status BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) override;
+  StatusOr<std::unique_ptr<PartedLoad>> BeginLoad(Context& context, LoadRuns entries, double fill,
+                                                  size_t most_parts) override;
   Statistics statistics() override;
   Status CheckStructure() override;
   void RepairAfter(rdma::NodeId node) override;
@@ -88,9 +91,7 @@ class BasicBlinkIndex final : public BlinkTree, private remote::OwnLeafFinder<Ke
   // to right. DataLoss: it cannot be walked. While others change the index it meets every node that is part of it
   // during the whole walk.
   Status ForEachLinked(const typename Leaves::Visit& visit) const;
-  // For BulkLoad: makes an unlocked node of `entries`. `next_low`: low fence of the node to its right, if there is one.
-  StatusOr<rdma::GlobalAddress> MakeNode(Context& context, uint8_t level, std::span<const Entry> entries,
-                                         const Key& low, const std::optional<Key>& next_low, rdma::GlobalAddress right);
+  class Load;
 
   IndexService* service_;
   Schema schema_;

@@ -49,6 +49,13 @@ void LeafBlocks::PutBack(const FreeBlock& block) {
   free_.push_back(block.address.offset());
 }
 
+void LeafBlocks::Discard(const FreeBlock& block) {
+  std::lock_guard lock(mutex_);
+  MakeFree(At(block.address.offset()));
+  blocks_[block.address.offset()] = {};
+  free_.push_back(block.address.offset());
+}
+
 std::vector<FreeBlock> LeafBlocks::Lend(Context& context, rdma::NodeId lessee, size_t count) {
   GANNET_CHECK(rights_ == IndexRights::kClients, "a block for node %d, which may not write there", lessee);
   std::vector<FreeBlock> lent;

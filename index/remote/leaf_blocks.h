@@ -56,6 +56,8 @@ class LeafBlocks {
   StatusOr<FreeBlock> Take(Context& context);
   // A block from Take that was not used.
   void PutBack(const FreeBlock& block);
+  // The same for one that has been made a leaf, to which nothing leads.
+  void Discard(const FreeBlock& block);
   // Lends up to `count` blocks to `lessee`; fewer, or none, if the heap is full. With IndexRights::kClients only.
   std::vector<FreeBlock> Lend(Context& context, rdma::NodeId lessee, size_t count);
   // Takes back a block that died, with the word that it has since. Ignores what it cannot believe.

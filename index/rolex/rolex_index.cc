@@ -221,43 +221,121 @@ Status BasicRolexIndex<Keys>::Replace(const index::Key& key, rdma::GlobalAddress
   return hand.Run(hand.editor().editor.Replace(Keys::KeyFrom(key), from, to));
 }
 
+// The first leaf stays where it is, and is written last, by Finish, which also trains the models. The blocks of the
+// other parts' first leaves are taken at the beginning: then each part can link its last leaf.
 template <class Keys>
-Status BasicRolexIndex<Keys>::BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) {
-  for (const LoadEntry& entry : entries) GANNET_RETURN_IF_ERROR(Keys::CheckLength(schema_, entry.key));
-  Place first;
-  GANNET_RETURN_IF_ERROR(Locate(Keys::At(Keys::kLeast), &first));
-  if (first.address != first_leaf_ || !Keys::IsLast(first.image) || first.image.template count<Entry>() != 0) {
+class BasicRolexIndex<Keys>::Load final : public PartedLoad {
+ public:
+  Load(BasicRolexIndex* index, LoadRuns entries, double fill, size_t most_parts)
+      : index_(index),
+        entries_(std::move(entries)),
+        shape_(entries_, fill, kLoadedEntries<Keys>, most_parts),
+        blocks_(std::max<size_t>(shape_.leaves(), 1)) {}
+  ~Load() override {
+    if (finished_) return;
+    for (size_t n = 1; n < blocks_.size(); ++n) {
+      if (!blocks_[n].address.is_null()) index_->blocks_.Discard(blocks_[n]);
+    }
+  }
+
+  Status Begin(Context& context) {
+    blocks_[0].address = index_->first_leaf_;
+    for (size_t part = 1; part < parts(); ++part) GANNET_RETURN_IF_ERROR(Take(context, shape_.FirstLeaf(part)));
+    return absl::OkStatus();
+  }
+
+  size_t parts() const override { return shape_.parts(); }
+
+  Status Build(Context& context, size_t part) override {
+    const size_t first = shape_.FirstLeaf(part);
+    const size_t end = shape_.EndLeaf(part);
+    GANNET_RETURN_IF_ERROR(shape_.CheckOrder(entries_, part));
+    LoadRuns::Reader entries(entries_);
+    for (size_t i = shape_.Begin(first); i < shape_.End(end - 1); ++i) {
+      GANNET_RETURN_IF_ERROR(Keys::CheckLength(index_->schema_, entries[i].key));
+    }
+    for (size_t n = first + 1; n < end; ++n) GANNET_RETURN_IF_ERROR(Take(context, n));
+    for (size_t n = std::max<size_t>(first, 1); n < end; ++n) Store(n, &entries);
+    return absl::OkStatus();
+  }
+
+  Status Finish(Context& context) override {
+    Place first;
+    GANNET_RETURN_IF_ERROR(index_->LocateEmpty(&first));
+    TakeFirst();
+    LoadRuns::Reader entries(entries_);
+    Store(0, &entries);
+    const Status trained = index_->retraining_->TrainAll(context);
+    finished_ = trained.ok();
+    if (!trained.ok()) {  // no memory for the models
+      TakeFirst();
+      index_->leaves_.Store(blocks_[0], 0, {}, Key(Keys::kLeast), std::nullopt, {});
+    }
+    return trained;
+  }
+
+ private:
+  Status Take(Context& context, size_t n) {
+    const StatusOr<FreeBlock> taken = index_->blocks_.Take(context);
+    if (!taken.ok()) return taken.status();
+    blocks_[n] = *taken;
+    return absl::OkStatus();
+  }
+
+  // Makes the first leaf a block that waits for Store. Nobody changes the index, so it is rewritten in place.
+  void TakeFirst() {
+    std::byte* const at = index_->memory_ + index_->first_leaf_.offset();
+    blocks_[0].word = VersionOf(LoadWord(at)) | kAbsentBit;
+    StoreWord(at, blocks_[0].word);
+  }
+
+  void Store(size_t n, LoadRuns::Reader* entries) {
+    const auto key_of = [entries](size_t i) { return Keys::KeyFrom((*entries)[i].key); };
+    const auto border = [&](size_t i) { return Keys::Border(key_of(i - 1), key_of(i), 0, false); };
+    const size_t begin = shape_.Begin(n);
+    const size_t end = shape_.End(n);
+    const Key low = n == 0 ? Key(Keys::kLeast) : border(begin);
+    std::optional<Key> next_low;
+    if (end < entries_.size()) next_low = border(end);
+    std::array<Entry, Keys::kSlots> own;
+    for (size_t i = begin; i < end; ++i) {
+      own[i - begin] = Keys::EntryOf(Keys::RecordEntry(index_->schema_, key_of(i), (*entries)[i].record));
+    }
+    const rdma::GlobalAddress right = n + 1 < blocks_.size() ? blocks_[n + 1].address : rdma::GlobalAddress();
+    index_->leaves_.Store(blocks_[n], 0, std::span(own).first(end - begin), low, next_low, right);
+  }
+
+  BasicRolexIndex* index_;
+  const LoadRuns entries_;
+  const LoadShape shape_;
+  std::vector<FreeBlock> blocks_;  // of the leaves; those of a part are written by its thread only
+  bool finished_ = false;
+};
+
+template <class Keys>
+Status BasicRolexIndex<Keys>::LocateEmpty(Place* first) const {
+  GANNET_RETURN_IF_ERROR(Locate(Keys::At(Keys::kLeast), first));
+  if (first->address != first_leaf_ || !Keys::IsLast(first->image) || first->image.template count<Entry>() != 0) {
     return absl::FailedPreconditionError("a bulk load needs an empty index");
   }
-  const auto each =
-      static_cast<size_t>(std::clamp(std::lround(fill * kLoadedEntries<Keys>), 1L, long{kLoadedEntries<Keys>}));
-  const size_t leaves = std::max<size_t>(1, (entries.size() + each - 1) / each);
-  const auto key_of = [&entries](size_t i) { return Keys::KeyFrom(entries[i].key); };
-  rdma::GlobalAddress right;
-  std::optional<Key> next_low;
-  for (size_t n = leaves; n-- > 0;) {
-    const size_t from = n * each;
-    const size_t to = std::min(from + each, entries.size());
-    FreeBlock block{first_leaf_, 0};
-    if (n > 0) {
-      const StatusOr<FreeBlock> taken = blocks_.Take(context);
-      if (!taken.ok()) return taken.status();
-      block = *taken;
-    } else {
-      // The index is empty, and nobody changes it: the first leaf is rewritten in place.
-      block.word = VersionOf(first.image.head.state) | kAbsentBit;
-      StoreWord(memory_ + first_leaf_.offset(), block.word);
-    }
-    const Key low = n == 0 ? Key(Keys::kLeast) : Keys::Border(key_of(from - 1), key_of(from), 0, false);
-    std::array<Entry, Keys::kSlots> own;
-    for (size_t i = from; i < to; ++i) {
-      own[i - from] = Keys::EntryOf(Keys::RecordEntry(schema_, key_of(i), entries[i].record));
-    }
-    leaves_.Store(block, 0, std::span(own).first(to - from), low, next_low, right);
-    right = block.address;
-    next_low = low;
-  }
-  return retraining_->TrainAll(context);
+  return absl::OkStatus();
+}
+
+template <class Keys>
+StatusOr<std::unique_ptr<PartedLoad>> BasicRolexIndex<Keys>::BeginLoad(Context& context, LoadRuns entries, double fill,
+                                                                       size_t most_parts) {
+  GANNET_RETURN_IF_ERROR(CheckFill(fill));
+  Place first;
+  GANNET_RETURN_IF_ERROR(LocateEmpty(&first));
+  auto load = std::make_unique<Load>(this, std::move(entries), fill, most_parts);
+  GANNET_RETURN_IF_ERROR(load->Begin(context));
+  return load;
+}
+
+template <class Keys>
+Status BasicRolexIndex<Keys>::BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) {
+  const StatusOr<std::unique_ptr<PartedLoad>> load = BeginLoad(context, LoadRuns(entries), fill, 1);
+  return load.ok() ? (*load)->Run(context) : load.status();
 }
 
 template <class Keys>

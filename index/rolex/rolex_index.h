@@ -8,6 +8,7 @@
 
 #include "index/index.h"
 #include "index/model/trainer.h"
+#include "index/parted_load.h"
 #include "index/remote/block_lending.h"
 #include "index/remote/hand.h"
 #include "index/remote/leaf_blocks.h"
@@ -36,7 +37,7 @@ class RolexIndex : public LocalIndex, public remote::BlockLender {
 
 // Keys: IntegerKeys or ByteKeys.
 template <class Keys>
-class BasicRolexIndex final : public RolexIndex, private remote::OwnLeafFinder<Keys> {
+class BasicRolexIndex final : public RolexIndex, public PartedLoader, private remote::OwnLeafFinder<Keys> {
  public:
   using Schema = typename Keys::Schema;
 
@@ -62,6 +63,8 @@ class BasicRolexIndex final : public RolexIndex, private remote::OwnLeafFinder<K
     return leaves_.Walk(position, records);
   }
   Status BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) override;
+  StatusOr<std::unique_ptr<PartedLoad>> BeginLoad(Context& context, LoadRuns entries, double fill,
+                                                  size_t most_parts) override;
   Statistics statistics() override;
   Status CheckStructure() override;
   void RepairAfter(rdma::NodeId node) override;
@@ -78,6 +81,7 @@ class BasicRolexIndex final : public RolexIndex, private remote::OwnLeafFinder<K
   using Point = typename Keys::Point;
   using Entry = typename Keys::Entry;
   using Image = typename Keys::Image;
+  class Load;
   using Leaves = remote::OwnLeaves<Keys>;
   using Place = remote::LeafPlaceOf<Keys>;
 
@@ -107,6 +111,8 @@ class BasicRolexIndex final : public RolexIndex, private remote::OwnLeafFinder<K
   BasicRolexIndex(IndexService* service, const Schema& schema, const RolexOptions& options);
 
   Status Locate(const Point& point, Place* place) const override;
+  // For a bulk load: the only leaf. FailedPrecondition: the index is not empty.
+  Status LocateEmpty(Place* first) const;
   // Where a search begins (Guide::LeadTo).
   rdma::GlobalAddress LeadTo(Point point, int attempt) const;
   // The leaf that the synonym table knows furthest right for the point; null if it knows none. Where it begins is known

@@ -1,11 +1,9 @@
 // XTree: loading an empty tree from sorted entries, bottom up.
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "index/xstore/tree.h"
 
 namespace gannet::index::xstore {
@@ -16,9 +14,11 @@ template <int W>
 class Tree<W>::Load final : public PartedLoad {
  public:
   Load(Tree* tree, LoadRuns entries, double fill, size_t most_parts)
-      : tree_(tree), entries_(std::move(entries)), fill_(fill), per_leaf_(PerLeaf(fill)) {
-    leaves_.resize((entries_.size() + per_leaf_ - 1) / per_leaf_);
-    parts_ = std::min(std::max<size_t>(most_parts, 1), leaves_.size());
+      : tree_(tree),
+        entries_(std::move(entries)),
+        fill_(fill),
+        shape_(entries_, fill, LeafLayout<W>::kSlots, most_parts) {
+    leaves_.resize(shape_.leaves());
   }
   ~Load() override {
     if (finished_) return;
@@ -31,16 +31,16 @@ class Tree<W>::Load final : public PartedLoad {
   Status Begin(Context& context) {
     if (leaves_.empty()) return absl::OkStatus();
     SetLeaf(0, tree_->Locate(Words::Lowest()));
-    for (size_t part = 1; part < parts_; ++part) GANNET_RETURN_IF_ERROR(Allocate(context, FirstOf(part)));
+    for (size_t part = 1; part < parts(); ++part) GANNET_RETURN_IF_ERROR(Allocate(context, shape_.FirstLeaf(part)));
     return absl::OkStatus();
   }
 
-  size_t parts() const override { return parts_; }
+  size_t parts() const override { return shape_.parts(); }
 
   Status Build(Context& context, size_t part) override {
-    const size_t first = FirstOf(part);
-    const size_t end = FirstOf(part + 1);
-    GANNET_RETURN_IF_ERROR(CheckOrder(first * per_leaf_, std::min(end * per_leaf_, entries_.size())));
+    const size_t first = shape_.FirstLeaf(part);
+    const size_t end = shape_.EndLeaf(part);
+    GANNET_RETURN_IF_ERROR(shape_.CheckOrder(entries_, part));
     for (size_t i = first + 1; i < end; ++i) GANNET_RETURN_IF_ERROR(Allocate(context, i));
     LoadRuns::Reader entries(entries_);
     for (size_t i = std::max<size_t>(first, 1); i < end; ++i) Fill(i, &entries);
@@ -60,11 +60,6 @@ class Tree<W>::Load final : public PartedLoad {
   }
 
  private:
-  static size_t PerLeaf(double fill) {
-    constexpr int kSlots = LeafLayout<W>::kSlots;
-    return std::clamp<size_t>(static_cast<size_t>(std::lround(fill * kSlots)), 1, kSlots);
-  }
-  size_t FirstOf(size_t part) const { return part * leaves_.size() / parts_; }
   Leaf<W> LeafNo(size_t i) const { return Leaf<W>(reinterpret_cast<std::byte*>(leaves_[i].address)); }
   void SetLeaf(size_t i, Leaf<W> leaf) { leaves_[i].address = reinterpret_cast<uint64_t>(leaf.at()); }
 
@@ -72,18 +67,6 @@ class Tree<W>::Load final : public PartedLoad {
     const StatusOr<Leaf<W>> leaf = tree_->NewLeaf(context);
     if (!leaf.ok()) return leaf.status();
     SetLeaf(i, *leaf);
-    return absl::OkStatus();
-  }
-
-  // Of the entries [begin, end), and the one before.
-  Status CheckOrder(size_t begin, size_t end) const {
-    LoadRuns::Reader entries(entries_);
-    for (size_t i = std::max<size_t>(begin, 1); i < end; ++i) {
-      const Key before = entries[i - 1].key;
-      if (before < entries[i].key) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("entry ", i, " is not above the one before: sort them, each once"));
-    }
     return absl::OkStatus();
   }
 
@@ -95,8 +78,8 @@ class Tree<W>::Load final : public PartedLoad {
   // Writes a leaf, which is locked and busy, and publishes it.
   void Fill(size_t i, LoadRuns::Reader* entries) {
     Leaf<W> leaf = LeafNo(i);
-    const size_t begin = i * per_leaf_;
-    const size_t end = std::min(begin + per_leaf_, entries_.size());
+    const size_t begin = shape_.Begin(i);
+    const size_t end = shape_.End(i);
     LeafMeta meta = leaf.meta();
     meta.right = i + 1 < leaves_.size() ? tree_->NumberOf(LeafNo(i + 1)) : 0;
     meta.count = static_cast<uint32_t>(end - begin);
@@ -131,8 +114,7 @@ class Tree<W>::Load final : public PartedLoad {
   Tree* tree_;
   const LoadRuns entries_;
   const double fill_;
-  const size_t per_leaf_;
-  size_t parts_ = 0;
+  const LoadShape shape_;
   std::vector<LoadedNode> leaves_;  // those of a part are written by its thread only
   bool finished_ = false;
 };
@@ -140,7 +122,7 @@ class Tree<W>::Load final : public PartedLoad {
 template <int W>
 StatusOr<std::unique_ptr<PartedLoad>> Tree<W>::BeginLoad(Context& context, LoadRuns entries, double fill,
                                                          size_t most_parts) {
-  if (!(fill > 0 && fill <= 1)) return absl::InvalidArgumentError(absl::StrCat("fill must be in (0, 1], not ", fill));
+  GANNET_RETURN_IF_ERROR(CheckFill(fill));
   const LeafMeta first = Locate(Words::Lowest()).meta();
   if (first.right != 0 || first.count != 0) {
     return absl::FailedPreconditionError("only an empty index can be loaded in bulk");
