@@ -1,9 +1,9 @@
 // The catalog: a directory keeps its tables, so they are found by name, and a program need not create them.
-#include "log/checkpoint.h"
 #include "txn/durable/catalog.h"
 
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -14,14 +14,20 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "index/catfish/catfish.h"
+#include "log/checkpoint.h"
 #include "tests/txn/catalog_helpers.h"
 #include "tests/txn/disk_image.h"
 #include "tests/txn/durable_cluster.h"
 #include "tests/txn/secondary_helpers.h"
+#include "txn/all_nodes.h"
 #include "txn/bulk_loader.h"
+#include "txn/durable/data_directory.h"
+#include "txn/durable/verify.h"
 #include "txn/session.h"
 
 namespace gannet::txn {
@@ -538,6 +544,153 @@ TEST(KeptDirectoryTest, OfTwoNodes) {
     ASSERT_TRUE((*cluster)->Close().ok());
     cluster = Open(disk, {}, 2);
     EXPECT_EQ(Get(**cluster, "hashed", 1).value(), 101u) << "its placement is kept now";
+  }
+}
+
+// --- The directory of the present version: two nodes that have changed their catalog together ---
+
+constexpr uint64_t kKeptRows = 24;
+
+std::string LongKey(uint64_t i, size_t most) {
+  std::string key = absl::StrCat("key ", i % 10, " ", i);
+  if (i % 3 == 0) key.resize(most, 'x');
+  return key;
+}
+
+std::vector<TableOptions> KeptTables() {
+  TableOptions words{.name = "words", .key_kind = index::KeyKind::kBytes, .max_key_bytes = 1000, .payload_bytes = 8};
+  words.placement = Placement::ByHash();
+  TableOptions names = words;
+  names.name = "names";
+  names.index = IndexKind::kXStore;
+  names.max_key_bytes = 200;
+  TableOptions persons = People();
+  persons.name = "persons";
+  persons.placement = Placement::ByHash();
+  return {words, names, persons};
+}
+
+Status PutKept(DurableCluster& cluster, uint64_t i) {
+  return cluster.database(static_cast<int>(i % 2)).Run([&](BlockingTransaction& t) -> Status {
+    const int node = static_cast<int>(i % 2);
+    const std::string word = LongKey(i, 1000);
+    const std::string name = LongKey(i, 200);
+    GANNET_RETURN_IF_ERROR(t.Insert(cluster.table("words", node), std::string_view(word), i));
+    GANNET_RETURN_IF_ERROR(t.Insert(cluster.table("names", node), std::string_view(name), i * i));
+    return t.Insert(cluster.table("people", node), i, MakePerson(absl::StrCat("p", i), static_cast<uint32_t>(i % 5)));
+  });
+}
+
+// What made tests/txn/directories/v5/nodes-2, and what a crash left: half of the rows are newer than the checkpoint.
+DiskImage MakeNodesOfThisVersion() {
+  const Disk disk = NewDisk();
+  SecondaryIndexOptions by_city = ByCity();
+  SecondaryIndexOptions by_mail = ByMail();
+  by_city.table = by_mail.table = "persons";
+  auto cluster =
+      DurableCluster::Open(disk, KeptTables(),
+                           {.nodes = 2,
+                            .database = {.log_segment_bytes = uint64_t{64} << 10, .log_buffer_bytes = size_t{16} << 10},
+                            .indexes = {by_city, by_mail}});
+  EXPECT_TRUE(cluster.ok()) << cluster.status();
+  Database* const nodes[] = {&(*cluster)->database(0), &(*cluster)->database(1)};
+  EXPECT_TRUE(RenameTableOnAllNodes(nodes, "persons", "people").ok());
+  EXPECT_TRUE(CreateTableOnAllNodes(nodes, OrderedTable("created", Placement::ByHash())).ok());
+  for (uint64_t i = 0; i < kKeptRows; ++i) {
+    if (i == kKeptRows / 2) {
+      for (Database* const node : nodes) EXPECT_TRUE(node->Checkpoint().ok());
+    }
+    const Status put = PutKept(**cluster, i);
+    EXPECT_TRUE(put.ok()) << put;
+    EXPECT_TRUE(Put(**cluster, "created", i, i + 7).ok());
+  }
+  disk->PowerOff();
+  cluster->reset();
+  disk->PowerOn();
+  return ImageOf(*disk);
+}
+
+void ExpectKeptRows(DurableCluster& cluster, uint64_t rows) {
+  for (int node = 0; node < 2; ++node) {
+    for (uint64_t i = 0; i < rows; ++i) {
+      const std::string word = LongKey(i, 1000);
+      const std::string name = LongKey(i, 200);
+      uint64_t of_word = 0;
+      uint64_t of_name = 0;
+      const Status read = cluster.database(node).Run([&](BlockingTransaction& t) -> Status {
+        GANNET_RETURN_IF_ERROR(t.Get(cluster.table("words", node), std::string_view(word), &of_word));
+        return t.Get(cluster.table("names", node), std::string_view(name), &of_name);
+      });
+      ASSERT_TRUE(read.ok()) << "row " << i << ": " << read;
+      EXPECT_EQ(of_word, i);
+      EXPECT_EQ(of_name, i * i);
+      EXPECT_EQ(Get(cluster, "created", i, node).value(), i + 7);
+    }
+    PeopleRows people;
+    const Status same = ComparePeople(cluster.database(node), &people);
+    EXPECT_TRUE(same.ok()) << same;
+    EXPECT_EQ(people.size(), rows);
+    for (const char* name : {"names", "people", "created"})
+      EXPECT_TRUE(cluster.table(name, node).local_index().CheckStructure().ok()) << name;
+  }
+}
+
+// Opens, verifies and uses the directory, and changes its catalog once more.
+void ExpectNodesOfThisVersion(const DiskImage& image) {
+  const Disk disk = DiskOf(image);
+  for (int node = 0; node < 2; ++node) {
+    const log::Manifest manifest = log::ReadManifest(*disk, NodeDirectory("/data", node, 2)).value();
+    EXPECT_EQ(manifest.catalog_generation, 2u);
+  }
+  const auto verified = VerifyDataDirectory(*disk, "/data", 2);
+  ASSERT_TRUE(verified.ok()) << verified.status();
+  for (const Problem& problem : verified->problems) ADD_FAILURE() << ToText(problem);
+  EXPECT_EQ(verified->nodes.size(), 2u);
+  uint64_t rows = kKeptRows;
+  for (uint64_t again = 0; again < 3; ++again) {
+    auto cluster = Open(disk, {}, 2);
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    EXPECT_THAT(Names((*cluster)->database(1)),
+                ElementsAre("words", "names", "people", "by_city", "by_mail", "created"));
+    ExpectKeptRows(**cluster, rows);
+    if (testing::Test::HasFailure()) return;
+    ASSERT_TRUE(PutKept(**cluster, rows).ok());
+    ASSERT_TRUE(Put(**cluster, "created", rows, rows + 7).ok());
+    ++rows;
+    Database* const nodes[] = {&(*cluster)->database(0), &(*cluster)->database(1)};
+    ASSERT_TRUE(RenameTableOnAllNodes(nodes, "people", "folk").ok());
+    ASSERT_TRUE(RenameTableOnAllNodes(nodes, "folk", "people").ok());
+    if (again == 1) {
+      for (Database* const node : nodes) ASSERT_TRUE(node->Checkpoint().ok());
+    }
+    ASSERT_TRUE((*cluster)->Close().ok());
+    for (int node = 0; node < 2; ++node) {
+      EXPECT_EQ(log::ReadManifest(*disk, NodeDirectory("/data", node, 2))->catalog_generation, 4 + 2 * again);
+    }
+  }
+}
+
+TEST(KeptDirectoryTest, OfTwoNodesThatChangedTheirCatalog) {
+  const DiskImage image = KeptDirectory("v5/nodes-2");
+  for (int node = 0; node < 2; ++node) {
+    EXPECT_EQ(log::ReadManifest(*DiskOf(image), NodeDirectory("/data", node, 2))->version, 5u);
+  }
+  ExpectNodesOfThisVersion(image);
+}
+
+// What this program makes now is what was kept. With GANNET_KEEP_IN it is also written into that directory.
+TEST(KeptDirectoryTest, MakesWhatIsKept) {
+  const DiskImage image = MakeNodesOfThisVersion();
+  ExpectNodesOfThisVersion(image);
+  const char* const directory = std::getenv("GANNET_KEEP_IN");
+  if (directory == nullptr) return;
+  for (const auto& [path, content] : image) {
+    const std::string to = absl::StrCat(directory, path.substr(std::string("/data").size()));
+    if (!content.has_value()) {
+      std::filesystem::create_directories(to);
+    } else if (!absl::StrContains(path, "new-segment")) {  // one that the log had not begun
+      std::ofstream(to, std::ios::binary) << *content;
+    }
   }
 }
 

@@ -31,6 +31,7 @@ struct DurableOptions {
   int nodes = 1;
   bool create = true;  // if there is no database yet
   DatabaseOptions database = {};
+  std::vector<SecondaryIndexOptions> indexes = {};
 };
 
 // All nodes of a cluster whose directories are on `disk`. A disk may serve several clusters, one after the other.
@@ -55,6 +56,10 @@ class DurableCluster {
       if (!database.ok()) return database.status();
       for (const TableOptions& table : tables) {
         auto created = (*database)->CreateTable(table);
+        if (!created.ok()) return created.status();
+      }
+      for (const SecondaryIndexOptions& index : options.indexes) {
+        auto created = (*database)->CreateIndex(index);
         if (!created.ok()) return created.status();
       }
       cluster->databases_.push_back(*std::move(database));
