@@ -394,9 +394,10 @@ class Database {
   friend Status CreateIndexOnAllNodes(std::span<Database* const> databases, const SecondaryIndexOptions& options);
   static StatusOr<const SecondaryIndex*> CreateIndexOn(std::span<Database* const> nodes,
                                                        const SecondaryIndexOptions& options);
-  // Notes in the manifests of these nodes whether the index is complete. `entries`: its table on each node.
-  static Status NoteIndexOn(std::span<Database* const> nodes, std::span<Table* const> entries, bool complete);
-  Status NoteIndex(Table* entries, bool complete);
+  // Notes in the manifests of these nodes whether the index is complete. `entries`: its table on each node. `why`: "is
+  // made", for errors.
+  static Status NoteIndexOn(std::span<Database* const> nodes, std::span<Table* const> entries, bool complete,
+                            absl::string_view why);
   Status MakeIndexDurable();
   // Ok if tables may be created, renamed or dropped now, on so many nodes at once; `instead`: advice for when they may
   // not.
@@ -440,7 +441,6 @@ class Database {
   StatusOr<Table*> TableToDrop(std::string_view name, size_t nodes) const;
   // Ends the keeping of a secondary index for good; its table is then a table as others.
   static Status EndIndexOn(Nodes nodes, Tables entries);
-  static Status NoteIncompleteOn(Nodes nodes, Tables entries);
   static Status StopKeepingOn(Nodes nodes, Tables entries);
   // After an error: the index may be built, or dropped, again.
   static void AllowBuildOn(Nodes nodes, Tables entries);

@@ -124,17 +124,6 @@ StatusOr<Table*> Database::TableToDrop(std::string_view name, size_t nodes) cons
   return found;
 }
 
-Status Database::NoteIncompleteOn(Nodes nodes, Tables entries) {
-  const TableId id = entries.front()->id();
-  NodeLocks locks(nodes);
-  GANNET_RETURN_IF_ERROR(locks.Take());
-  GANNET_RETURN_IF_ERROR(NoteOn(nodes, "an index is dropped", [id](Catalog* catalog) {
-    std::ranges::find(catalog->tables, id, &log::TableDescription::id)->secondary->complete = false;
-  }));
-  for (Table* const table : entries) table->secondary_->complete_.store(false, std::memory_order_release);
-  return absl::OkStatus();
-}
-
 Status Database::StopKeepingOn(Nodes nodes, Tables entries) {
   NodeLocks locks(nodes);
   GANNET_RETURN_IF_ERROR(locks.Take());
@@ -162,7 +151,7 @@ Status Database::EndIndexOn(Nodes nodes, Tables entries) {
     const std::string what = absl::StrCat("index '", entries.front()->name(), "' is not complete now, but not dropped");
     return nodes.front()->AwaitOlderTransactions(wait, what);
   };
-  Status ended = NoteIncompleteOn(nodes, entries);
+  Status ended = NoteIndexOn(nodes, entries, false, "is dropped");
   if (ended.ok()) {
     ended = await();
     const Status stopped = StopKeepingOn(nodes, entries);

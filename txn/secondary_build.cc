@@ -102,7 +102,7 @@ class Database::IndexBuild {
   Status OpenSessions();
   Status KeepAndAdd(absl::Duration wait);
   void GiveUp(absl::Duration wait);
-  Status Note(bool complete) { return NoteIndexOn(nodes_, entries_, complete); }
+  Status Note(bool complete) { return NoteIndexOn(nodes_, entries_, complete, "is made"); }
   bool NoteIncomplete();
   Status AwaitOlder(absl::Duration wait);
   Status SetKeptOnAll(bool kept);
@@ -467,22 +467,17 @@ Status Database::MakeIndexDurable() {
   return absl::OkStatus();
 }
 
-Status Database::NoteIndexOn(Nodes nodes, std::span<Table* const> entries, bool complete) {
+Status Database::NoteIndexOn(Nodes nodes, Tables entries, bool complete, absl::string_view why) {
   NodeLocks locks(nodes);
   GANNET_RETURN_IF_ERROR(locks.Take());
   const TableId id = entries.front()->id();
-  const std::string what = absl::StrCat(entries.front()->secondary()->Describe(), " is made");
+  const std::string what = absl::StrCat(entries.front()->secondary()->Describe(), " ", why);
   GANNET_RETURN_IF_ERROR(NoteOn(nodes, what, [&](Catalog* catalog) {
     std::ranges::find(catalog->tables, id, &log::TableDescription::id)->secondary->complete = complete;
   }));
   for (Table* const table : entries) table->secondary_->complete_.store(complete, std::memory_order_release);
   PublishOn(nodes);
   return absl::OkStatus();
-}
-
-Status Database::NoteIndex(Table* entries, bool complete) {
-  Database* const self = this;
-  return NoteIndexOn(Nodes(&self, 1), std::span(&entries, 1), complete);
 }
 
 }  // namespace gannet::txn
