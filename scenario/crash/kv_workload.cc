@@ -8,12 +8,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/random.h"
+#include "base/thread.h"
 #include "index/catfish/catfish.h"
 #include "index/rectangle.h"
 #include "scenario/crash/acknowledgements.h"
 #include "scenario/crash/counters.h"
 #include "scenario/crash/operation.h"
 #include "scenario/crash/workload.h"
+#include "txn/all_nodes.h"
 
 namespace gannet::scenario::crash {
 namespace {
@@ -54,6 +57,7 @@ class KvWorkload final : public Workload {
   Status Prepare(std::span<txn::Database* const>) override { return absl::OkStatus(); }
 
   Status TellState(std::span<txn::Database* const> databases) override {
+    GANNET_RETURN_IF_ERROR(CheckCatalogs(databases));
     StatusOr<uint64_t> rows = counters_.Tell(*databases[0]);
     if (!rows.ok()) return rows.status();
     for (uint32_t worker = 0; worker < static_cast<uint32_t>(options_.workers()); ++worker) {
@@ -64,6 +68,28 @@ class KvWorkload final : public Workload {
     if (spatial()) GANNET_RETURN_IF_ERROR(CheckRectangles(databases));
     pipe_->Send({.kind = MessageKind::kStateEnd, .number = KeysIn(databases), .a = *rows});
     return absl::OkStatus();
+  }
+
+  // Renames a table to and fro and creates others, on all nodes together: so crashes hit changes of the catalog.
+  Status WorkBeside(std::span<txn::Database* const> databases) override {
+    constexpr uint64_t kMostCreated = 8;
+    constexpr uint64_t kPauseNanos = 20'000'000;
+    Random random(Mix64(options_.seed) + databases[0]->tables().size());
+    txn::TableOptions table{
+        .name = kRenamed[0], .payload_bytes = 8, .expected_rows = 10, .placement = txn::Placement::ByHash()};
+    const bool is_there =
+        std::ranges::any_of(kRenamed, [&](const char* name) { return databases[0]->FindTable(name) != nullptr; });
+    if (!is_there) GANNET_RETURN_IF_ERROR(txn::CreateTableOnAllNodes(databases, table));
+    for (uint64_t created = 0;;) {
+      SleepForNanos(random.Below(kPauseNanos));
+      const bool first = databases[0]->FindTable(kRenamed[0]) != nullptr;
+      GANNET_RETURN_IF_ERROR(txn::RenameTableOnAllNodes(databases, kRenamed[first ? 0 : 1], kRenamed[first ? 1 : 0]));
+      if (created == kMostCreated || !random.OneIn(8)) continue;
+      table.name = absl::StrCat("created", created++);
+      if (databases[0]->FindTable(table.name) == nullptr) {
+        GANNET_RETURN_IF_ERROR(txn::CreateTableOnAllNodes(databases, table));
+      }
+    }
   }
 
   coro::Task<Status> Work(txn::Session* session, uint32_t worker) override {
@@ -84,6 +110,25 @@ class KvWorkload final : public Workload {
   coro::Task<Status> Observe(txn::Session* session, uint64_t seed) override { return counters_.Observe(session, seed); }
 
  private:
+  // The names of the table that WorkBeside renames.
+  static constexpr std::array kRenamed = {"renamed", "renamed'"};
+
+  // All nodes have the same tables, and the renamed one has one name.
+  static Status CheckCatalogs(std::span<txn::Database* const> databases) {
+    std::vector<std::string> first;
+    for (txn::Database* const database : databases) {
+      std::vector<std::string> names;
+      for (const txn::Table* const table : database->tables()) names.push_back(table->name());
+      if (database == databases[0]) first = names;
+      if (names != first) return absl::DataLossError("the nodes have different tables after a crash");
+    }
+    if (std::ranges::all_of(kRenamed,
+                            [&](const char* name) { return std::ranges::find(first, name) != first.end(); })) {
+      return absl::DataLossError("a renamed table has both names after a crash");
+    }
+    return absl::OkStatus();
+  }
+
   static constexpr char kSecondTable[] = "second";
 
   bool spatial() const { return options_.workload == WorkloadKind::kRectangles; }
