@@ -8,9 +8,8 @@
 //   3. Wait for the debts of these transactions (commit/debts.h): until then a node still writes into records of the
 //      table, or has an owner remove some. From here on no node does. If step 2 or 3 takes too long, the table is
 //      usable again, and nothing has happened.
-//   4. The manifests: here the table is dropped durably. The number of a table is never used again, so the log's
-//   changes
-//      of it are changes of no table to recovery, which leaves them out. With several nodes the change may be taken
+//   4. The manifests: here the table is dropped durably. The number of a table is never used again, so to recovery the
+//      log's changes of it are changes of no table, which it leaves out. With several nodes the change may be taken
 //      back (catalog_change.cc): so a manifest that lacks the table still has the files that checkpoints have of it.
 //   5. Life::kDropped, which never ends: whoever writes the manifest from here on leaves out the table and its rows
 //      (LeaveOutDropped). With one node this comes before step 4: so no manifest has the table and a checkpoint without
