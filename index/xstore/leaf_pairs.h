@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "index/index.h"
@@ -127,6 +129,8 @@ struct LeafRecords {
       leaf.ForEntries(first, end, [&](remote::TaggedEntry entry) {
         records[size++] = rdma::GlobalAddress::FromBits(keys.AddressOf(entry));
       });
+    } else if constexpr (W == 1) {
+      TakeByRank(leaf, std::min<uint32_t>(count, LeafLayout<1>::kSlots), from.words[0], to.words[0]);
     } else {
       LeafPairs<W> pairs;
       pairs.Take(keys, leaf, count, from, to);
@@ -134,6 +138,41 @@ struct LeafRecords {
       size = pairs.size;
       for (int i = 0; i < size; ++i) records[i] = rdma::GlobalAddress::FromBits(pairs.pairs[i].record);
     }
+  }
+
+ private:
+  // Sorts without a branch that depends on the keys: each is compared with all, by vectors, and the number of those
+  // that are below it is its place. A slot that does not count gets the highest key, which is below none.
+  // (While a pair moves, two slots have its key, and a place stays undefined. The leaf's state tells it afterwards.)
+  void TakeByRank(Leaf<1> leaf, uint32_t count, uint64_t from, uint64_t to) {
+    constexpr int kSlots = LeafLayout<1>::kSlots;
+    constexpr int kInVector = 4;
+    constexpr int kVectors = kSlots / kInVector;
+    using Signed = int64_t __attribute__((vector_size(kInVector * kWordBytes)));
+    constexpr uint64_t kSign = uint64_t{1} << 63;  // vectors compare signed words
+    alignas(Signed) int64_t key[kSlots];
+    uint32_t valid = 0;
+#pragma GCC unroll 16
+    for (int slot = 0; slot < kSlots; ++slot) {
+      const uint64_t word = leaf.key(slot).words[0];
+      const bool counts = static_cast<uint32_t>(slot) < count && from <= word && word <= to;
+      valid |= static_cast<uint32_t>(counts) << slot;
+      key[slot] = static_cast<int64_t>((counts ? word : ~uint64_t{0}) ^ kSign);
+    }
+    Signed keys[kVectors];
+    Signed below[kVectors] = {};
+    std::memcpy(keys, key, sizeof keys);
+    for (int slot = 0; slot < kSlots; ++slot) {
+      const Signed other = Signed{} + key[slot];
+      for (int i = 0; i < kVectors; ++i) below[i] -= keys[i] > other;  // true is -1
+    }
+    alignas(Signed) int64_t place[kSlots];
+    std::memcpy(place, below, sizeof place);
+    for (uint32_t left = valid; left != 0; left &= left - 1) {
+      const int slot = std::countr_zero(left);
+      records[place[slot]] = rdma::GlobalAddress::FromBits(leaf.record(slot));
+    }
+    size = std::popcount(valid);
   }
 };
 
