@@ -32,11 +32,16 @@ constexpr uint64_t kRoundsWhenFull = 3;
 constexpr uint64_t kWaitWhenFullNanos = 20'000'000;
 constexpr uint64_t kLookWhenFullNanos = 50'000;
 
-// The smallest epoch in the slots of an area (live, or an image of one).
+// Less than every epoch in use.
+constexpr uint64_t kUnknown = 0;
+
+// The smallest epoch in the slots of an area (live, or an image of one). kUnknown: a slot was changed while it was READ
+// (fabric.h, 2). It may have been idle or not.
 uint64_t OldestIn(const std::byte* area) {
   uint64_t oldest = std::numeric_limits<uint64_t>::max();
   for (int i = 0; i < EpochManager::kMaxParticipants; ++i) {
     const uint64_t epoch = LoadWord(area + internal::SlotOffset(i));
+    if (IsLineBusy(epoch)) return kUnknown;
     if (epoch != kIdle) oldest = std::min(oldest, epoch);
   }
   return oldest;
@@ -116,13 +121,20 @@ Status EpochManager::State::AdvanceLocked(Channel* with) {
   PreemptionPoint();
   uint64_t newest = epoch.load();
   uint64_t oldest = OldestIn(area);
+  bool knows_heads = true;
   for (size_t i = 0; i < *others; ++i) {
     const std::byte* image = images.data() + i * kEpochAreaBytes;
-    newest = std::max(newest, LoadWord(image));
+    const uint64_t head = LoadWord(image);
+    if (IsLineBusy(head)) {  // it was changed while it was READ
+      Sometimes<"epoch: the head of another node changes during the READ">();
+      knows_heads = false;
+    } else {
+      newest = std::max(newest, head);
+    }
     oldest = std::min(oldest, OldestIn(image));
   }
   // A round may be left out of the list: a later one frees its blocks.
-  if (epochs_of_rounds.size() < kMaxRoundsRemembered) epochs_of_rounds.push_back({new_round, newest});
+  if (knows_heads && epochs_of_rounds.size() < kMaxRoundsRemembered) epochs_of_rounds.push_back({new_round, newest});
   // Any live node may advance the epoch; the live node with the lowest number is enough. If two nodes both do it, no
   // harm is done.
   Publish(IsLowestAlive() ? newest + 1 : newest);

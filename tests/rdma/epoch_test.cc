@@ -1,22 +1,27 @@
 #include "rdma/epoch.h"
 
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/cache_line.h"
+#include "base/check.h"
 #include "base/random.h"
 #include "gtest/gtest.h"
 #include "rdma/shm/shm_fabric.h"
+#include "tests/relay_fabric.h"
 
 namespace gannet::rdma {
 namespace {
 
 // The objects of one node.
 struct Member {
-  Member(ShmFabric* fabric, NodeId id) : node(fabric->Attach(id).value()), slab(node.get()) {
+  Member(Fabric* fabric, NodeId id) : node(fabric->Attach(id).value()), slab(node.get()) {
     epochs = EpochManager::Create(fabric, node.get(), &slab).value();
     channel = node->OpenChannel().value();
   }
@@ -205,6 +210,88 @@ TEST_F(EpochTest, ARestartedNodeDoesNotTurnTheEpochBack) {
   reader->Leave();
   ASSERT_TRUE(again.Advance(2).ok());
   EXPECT_EQ(writer->Collect(), 0u);
+}
+
+// READs find the line at byte `busy_at` of what they read busy, as if its first word had changed during the READ
+// (fabric.h, 2). -1: none.
+class BusyChannel final : public RelayChannel {
+ public:
+  BusyChannel(std::unique_ptr<Channel> inner, std::byte* memory, const Capabilities& capabilities, const int* busy_at)
+      : RelayChannel(std::move(inner), memory, capabilities), busy_at_(busy_at) {}
+
+ protected:
+  bool Submit(std::span<Operation> operations, Completion* completion) override {
+    return Complete(Relay(operations), completion);
+  }
+  bool SubmitCall(const CallRequest&, Completion*) override { GANNET_CHECK(false, "an epoch manager calls nobody"); }
+
+ private:
+  coro::Task<Status> Relay(std::span<Operation> operations) {
+    Status status = co_await inner().Post(operations);
+    for (const Operation& operation : operations) {
+      if (*busy_at_ < 0) continue;
+      std::memcpy(static_cast<std::byte*>(operation.local) + *busy_at_, &kLineBusy, sizeof kLineBusy);
+    }
+    co_return status;
+  }
+
+  const int* busy_at_;
+};
+
+// Node 0 is of a fabric whose READs may find a line busy.
+class BusyEpochTest : public ::testing::Test {
+ protected:
+  BusyEpochTest()
+      : inner_(ShmFabric::InProcess({.num_nodes = 2, .bytes_per_node = 8 << 20}).value()),
+        fabric_(inner_.get(), inner_->capabilities(),
+                [this](std::unique_ptr<Channel> channel, std::byte* memory) {
+                  return std::make_unique<BusyChannel>(std::move(channel), memory, inner_->capabilities(), &busy_at_);
+                }),
+        first_(&fabric_, 0),
+        second_(inner_.get(), 1) {}
+
+  int busy_at_ = -1;
+  int freed_ = 0;
+  std::unique_ptr<ShmFabric> inner_;
+  RelayFabric fabric_;
+  Member first_, second_;
+};
+
+// A head that was changed during the READ is no epoch: the round does not tell what is free, and later rounds do.
+TEST_F(BusyEpochTest, AHeadThatChangesDuringTheReadIsUnknown) {
+  auto reader = second_.Join();
+  auto writer = first_.Join();
+  ASSERT_TRUE(first_.Advance(3).ok());
+  reader->Enter();
+  writer->RetireWith([this] { ++freed_; });
+  busy_at_ = 0;
+  const uint64_t before = first_.epochs->current_epoch();
+  ASSERT_TRUE(first_.Advance(3).ok());
+  EXPECT_EQ(first_.epochs->current_epoch(), before + 3);
+  busy_at_ = -1;
+  ASSERT_TRUE(first_.Advance(10).ok());
+  EXPECT_EQ(writer->Collect(), 1u);
+  reader->Leave();
+  ASSERT_TRUE(first_.Advance(2).ok());
+  EXPECT_EQ(writer->Collect(), 0u);
+  EXPECT_EQ(freed_, 1);
+}
+
+// A slot that was changed during the READ may show a reader: it had another reader's older epoch before, for example.
+TEST_F(BusyEpochTest, ASlotThatChangesDuringTheReadIsNotIdle) {
+  auto reader = second_.Join();
+  auto writer = first_.Join();
+  ASSERT_TRUE(first_.Advance(3).ok());
+  reader->Enter();
+  writer->RetireWith([this] { ++freed_; });
+  busy_at_ = kLineBytes;  // the first slot
+  ASSERT_TRUE(first_.Advance(10).ok());
+  EXPECT_EQ(writer->Collect(), 1u);
+  busy_at_ = -1;
+  reader->Leave();
+  ASSERT_TRUE(first_.Advance(2).ok());
+  EXPECT_EQ(writer->Collect(), 0u);
+  EXPECT_EQ(freed_, 1);
 }
 
 TEST_F(EpochTest, WhatAParticipantLeavesBehindIsFreedByTheManager) {
