@@ -228,7 +228,8 @@ int Main(int argc, char** argv) {
       const World world = DrawWorld(seed, flags.fabric.has_value() ? &*flags.fabric : nullptr);
       const std::optional<std::string> wrong = RunCrowd(world, flags.crowd, &crowd);
       std::cout << "  crowd: " << crowd.committed << " committed, " << crowd.refused << " refused, " << crowd.totals
-                << " totals, " << crowd.unknown << " unknown, " << (NowNanos() - crowd_start) / 1'000'000 << " ms\n"
+                << " totals, " << crowd.unknown << " unknown, " << crowd.table_changes << " changes of tables, "
+                << (NowNanos() - crowd_start) / 1'000'000 << " ms\n"
                 << std::flush;
       if (wrong.has_value()) {
         std::cout

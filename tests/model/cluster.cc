@@ -1,5 +1,6 @@
 #include "tests/model/cluster.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -20,7 +21,7 @@ Status Named(const std::string& what, const Status& status) {
 
 Cluster::~Cluster() {
   sessions_.clear();
-  Drop();
+  Destroy();
 }
 
 Status Cluster::InParallel(const char* what, const std::function<Status(size_t node)>& action) {
@@ -58,6 +59,7 @@ Status Cluster::Open() {
     }
     auto database = txn::Database::Open(bed_->fabric(), static_cast<rdma::NodeId>(node), options);
     GANNET_RETURN_IF_ERROR(Named("Open", database.status()));
+    GANNET_RETURN_IF_ERROR(CheckKnown(**database));
     std::vector<const txn::Table*> tables;
     for (const TableSpec& spec : world_.tables) {
       const auto table = (*database)->CreateTable(spec.options);
@@ -86,8 +88,18 @@ Status Cluster::Open() {
   return absl::OkStatus();
 }
 
+// Of a directory: what was dropped is not there.
+Status Cluster::CheckKnown(const txn::Database& database) const {
+  for (const txn::Table* const table : database.tables()) {
+    const auto is_it = [table](const auto& spec) { return spec.options.name == table->name(); };
+    if (std::ranges::any_of(world_.tables, is_it) || std::ranges::any_of(world_.indexes, is_it)) continue;
+    return absl::InternalError(absl::StrCat("the directory has a table or index '", table->name(), "'"));
+  }
+  return absl::OkStatus();
+}
+
 // Nodes also wait for each other when they are destroyed.
-void Cluster::Drop() {
+void Cluster::Destroy() {
   InParallel("destroy", [this](size_t node) {
     databases_[node].reset();
     return absl::OkStatus();
@@ -100,14 +112,14 @@ void Cluster::Drop() {
 Status Cluster::Close() {
   sessions_.clear();
   Status closed = InParallel("Close", [this](size_t node) { return databases_[node]->Close(); });
-  Drop();
+  Destroy();
   return closed;
 }
 
 void Cluster::Crash() {
   disk_->PowerOff();
   sessions_.clear();
-  Drop();
+  Destroy();
   disk_->PowerOn();
 }
 
@@ -126,30 +138,54 @@ std::vector<txn::Database*> Cluster::AllNodes() const {
 }
 
 Status Cluster::Create(const txn::TableOptions& options) {
-  return Named("CreateTableOnAllNodes", txn::CreateTableOnAllNodes(AllNodes(), options));
+  return Named("CreateTable", is_alone() ? databases_.front()->CreateTable(options).status()
+                                         : txn::CreateTableOnAllNodes(AllNodes(), options));
+}
+
+Status Cluster::CreateIndex(const txn::SecondaryIndexOptions& options) {
+  return Named("CreateIndex", is_alone() ? databases_.front()->CreateIndex(options).status()
+                                         : txn::CreateIndexOnAllNodes(AllNodes(), options));
+}
+
+Status Cluster::Rename(const std::string& from, const std::string& to) {
+  return Named("RenameTable", is_alone() ? databases_.front()->RenameTable(from, to)
+                                         : txn::RenameTableOnAllNodes(AllNodes(), from, to));
+}
+
+Status Cluster::Widen(const std::string& name, size_t payload_bytes) {
+  return Named("WidenTable", is_alone() ? databases_.front()->WidenTable(name, payload_bytes)
+                                        : txn::WidenTableOnAllNodes(AllNodes(), name, payload_bytes));
+}
+
+Status Cluster::Drop(const std::string& name) {
+  return Named("DropTable",
+               is_alone() ? databases_.front()->DropTable(name) : txn::DropTableOnAllNodes(AllNodes(), name));
 }
 
 Status Cluster::Adopt() {
   for (size_t node = 0; node < databases_.size(); ++node) {
-    tables_[node].push_back(databases_[node]->FindTable(world_.tables.back().options.name));
-    if (tables_[node].back() == nullptr) return absl::InternalError("a node does not find the table");
+    tables_[node].clear();
+    indexes_[node].clear();
+    for (const TableSpec& spec : world_.tables) {
+      tables_[node].push_back(databases_[node]->FindTable(spec.options.name));
+      if (tables_[node].back() == nullptr) return absl::InternalError("a node does not find a table");
+    }
+    for (const IndexSpec& spec : world_.indexes) {
+      indexes_[node].push_back(databases_[node]->FindIndex(spec.options.name));
+      if (indexes_[node].back() == nullptr) return absl::InternalError("a node does not find an index");
+    }
   }
   return absl::OkStatus();
 }
 
-Status Cluster::Rename(const std::string& from, const std::string& to) {
-  return Named("RenameTableOnAllNodes", txn::RenameTableOnAllNodes(AllNodes(), from, to));
-}
-
 Status Cluster::Recreate(size_t table) {
-  txn::Database& database = *databases_.front();
-  const txn::Table* const old = tables_.front()[table];
+  const TableSpec& spec = world_.tables[table];
   GANNET_RETURN_IF_ERROR(DropIndexes(table));
-  GANNET_RETURN_IF_ERROR(Named("DropTable", database.DropTable(old->name())));
-  if (old->life() != txn::Table::Life::kDropped) return absl::InternalError("a table was not dropped");
-  const auto made = database.CreateTable(world_.tables[table].options);
-  GANNET_RETURN_IF_ERROR(Named("CreateTable", made.status()));
-  tables_.front()[table] = *made;
+  GANNET_RETURN_IF_ERROR(Drop(spec.options.name));
+  for (const auto& tables : tables_) {
+    if (tables[table]->life() != txn::Table::Life::kDropped) return absl::InternalError("a table was not dropped");
+  }
+  GANNET_RETURN_IF_ERROR(Create(spec.options));
   return CreateIndexes(table);
 }
 
@@ -160,20 +196,16 @@ Status Cluster::RecreateIndexes(size_t table) {
 
 Status Cluster::DropIndexes(size_t table) {
   for (const IndexSpec& spec : world_.indexes) {
-    if (spec.table != table) continue;
-    GANNET_RETURN_IF_ERROR(Named("DropTable of an index", databases_.front()->DropTable(spec.options.name)));
+    if (spec.table == table) GANNET_RETURN_IF_ERROR(Drop(spec.options.name));
   }
   return absl::OkStatus();
 }
 
 Status Cluster::CreateIndexes(size_t table) {
-  for (size_t i = 0; i < world_.indexes.size(); ++i) {
-    if (world_.indexes[i].table != table) continue;
-    const auto index = databases_.front()->CreateIndex(world_.indexes[i].options);
-    GANNET_RETURN_IF_ERROR(Named("CreateIndex", index.status()));
-    indexes_.front()[i] = *index;
+  for (const IndexSpec& spec : world_.indexes) {
+    if (spec.table == table) GANNET_RETURN_IF_ERROR(CreateIndex(spec.options));
   }
-  return absl::OkStatus();
+  return Adopt();
 }
 
 Status Cluster::Checkpoint() {

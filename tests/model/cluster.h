@@ -29,12 +29,15 @@ class Cluster {
   void Crash();
   // Waits until all that was committed is durable.
   void AwaitDurable();
-  // These are on all nodes, however many. Create makes a table, and Adopt finds it as the last one of the world.
+  // Changes of the tables of all nodes, by the functions of txn/all_nodes.h; half of the worlds of one node use those
+  // of Database. Adopt finds the tables and indexes of the world again.
   Status Create(const txn::TableOptions& options);
-  Status Adopt();
+  Status CreateIndex(const txn::SecondaryIndexOptions& options);
   Status Rename(const std::string& from, const std::string& to);
-  // These are for clusters of one node. Drops a table and creates it again, empty, as the world says now; with its
-  // indexes.
+  Status Widen(const std::string& name, size_t payload_bytes);
+  Status Drop(const std::string& name);
+  Status Adopt();
+  // Drops a table and creates it again, empty, as the world says now; with its indexes.
   Status Recreate(size_t table);
   // Drops the indexes of a table, and builds them again over its rows.
   Status RecreateIndexes(size_t table);
@@ -53,7 +56,9 @@ class Cluster {
 
  private:
   std::vector<txn::Database*> AllNodes() const;
-  void Drop();
+  bool is_alone() const { return world_.nodes == 1 && world_.seed % 2 == 0; }
+  Status CheckKnown(const txn::Database& database) const;
+  void Destroy();
   Status DropIndexes(size_t table);
   Status CreateIndexes(size_t table);
 

@@ -37,6 +37,7 @@ Driver::Driver(World world, DriverOptions options)
       options_(options),
       model_(world_.tables.size()),
       saved_(world_.tables.size()),
+      first_tables_(world_.tables.size()),
       cluster_(&world_) {}
 
 void Driver::Say(std::string text) {
@@ -152,102 +153,155 @@ void Driver::Happen(const Step& step) {
   Matches(model_, cluster_.session(static_cast<size_t>(node_), 0), true);
 }
 
-// Changes of tables and indexes are durable at once, with any durability: saved_ changes with model_.
+// Changes of tables and indexes are durable at once, with any durability: saved_ changes with model_. The sessions of
+// all nodes stay open.
 void Driver::ChangeTable(Random random) {
   if (IsSimulated(world_.fabric)) return;
-  if (world_.nodes > 1) return ChangeTableOfSeveralNodes(random);
-  const size_t table = random.Below(world_.tables.size());
-  txn::TableOptions& options = world_.tables[table].options;
-  const std::string name = options.name;
-  txn::Database& database = cluster_.database(0);
   ++statistics_.table_changes;
   requests_.clear();
-  switch (random.Below(4)) {
+  const size_t table = random.Below(world_.tables.size());
+  switch (random.Below(6)) {
     case 0:
-      options.name = name.ends_with('\'') ? name.substr(0, name.size() - 1) : name + "'";
-      Say(absl::StrCat("RenameTable ", name, " to ", options.name));
-      if (Check(database.RenameTable(name, options.name)) && &TableAt(table) != database.FindTable(options.name)) {
-        Break("the table is not found by its new name");
-      }
-      for (IndexSpec& index : world_.indexes) {
-        if (index.table == table) index.options.table = options.name;
-      }
+      Rename(table, random);
       break;
     case 1:
-      Say(absl::StrCat("DropTable ", name, " and CreateTable"));
-      Check(cluster_.Recreate(table));
-      for (Model* model : {&model_, &saved_}) model->committed(table).clear();
-      SaveByBuild(table);
+      DropAndCreate(table, random);
       break;
     case 2:
-      Say(absl::StrCat("drop and build the indexes of ", name));
+      Say(absl::StrCat("drop and build the indexes of ", world_.tables[table].options.name));
       Check(cluster_.RecreateIndexes(table));
       SaveByBuild(table);
       break;
-    default: {
-      const size_t more = std::min(txn::kMaxPayloadBytes, options.payload_bytes + random.Below(100));
-      Say(absl::StrCat("WidenTable ", name, " to ", more));
-      Check(database.WidenTable(name, more));
-      options.payload_bytes = more;
-      if (options.variable_length) break;
-      for (Model* model : {&model_, &saved_}) {
-        for (auto& [key, payload] : model->committed(table)) payload.resize(more, '\0');
-      }
-    }
-  }
-  if (failed()) return;
-  node_ = 0;
-  Matches(model_, cluster_.session(0, 0), true);
-}
-
-// Without a log, the build of an index ends with a checkpoint (Database::CreateIndex).
-void Driver::SaveByBuild(size_t table) {
-  const auto is_of_table = [table](const IndexSpec& index) { return index.table == table; };
-  if (!world_.directory || world_.durability != txn::DurabilityMode::kNone) return;
-  if (std::ranges::any_of(world_.indexes, is_of_table)) saved_ = model_;
-}
-
-// The changes that several nodes make together (txn/all_nodes.h), begun while their sessions are open. A table that is
-// created has no rows and no index, and is used from then on. Place for DropTable, WidenTable and CreateIndex on all
-// nodes: one more case each, with the change of the model as above.
-void Driver::ChangeTableOfSeveralNodes(Random random) {
-  constexpr size_t kMostTables = 8;
-  ++statistics_.table_changes;
-  requests_.clear();
-  if (world_.tables.size() < kMostTables && random.OneIn(3)) {
-    TableSpec spec = world_.tables[random.Below(world_.tables.size())];
-    spec.options.name = absl::StrCat("more", world_.tables.size());
-    spec.loaded = false;
-    Say(absl::StrCat("CreateTable ", spec.options.name, " on all nodes"));
-    const std::string taken = world_.tables[random.Below(world_.tables.size())].options.name;
-    if (!Check(cluster_.Create(spec.options))) return;
-    ExpectRefused(cluster_.Create(spec.options), absl::StatusCode::kAlreadyExists);
-    ExpectRefused(cluster_.Rename(spec.options.name, taken), absl::StatusCode::kAlreadyExists);
-    world_.tables.push_back(std::move(spec));
-    if (!Check(cluster_.Adopt())) return;
-    model_.AddTable();
-    saved_.AddTable();
-  } else {
-    const size_t table = random.Below(world_.tables.size());
-    const std::string name = world_.tables[table].options.name;
-    const std::string other = name.ends_with('\'') ? name.substr(0, name.size() - 1) : name + "'";
-    Say(absl::StrCat("RenameTable ", name, " to ", other, " on all nodes"));
-    if (!Check(cluster_.Rename(name, other))) return;
-    for (size_t node = 0; node < cluster_.nodes(); ++node) {
-      if (cluster_.database(node).FindTable(name) != nullptr) Break("the table is still found by its old name");
-      if (cluster_.database(node).FindTable(other) != &cluster_.table(node, table))
-        Break(absl::StrCat("node ", node, " does not find the table by its new name"));
-    }
-    world_.tables[table].options.name = other;
-    for (IndexSpec& index : world_.indexes) {
-      if (index.table == table) index.options.table = other;
-    }
+    case 3:
+      Widen(table, random);
+      break;
+    case 4:
+      CreateLike(table, random);
+      break;
+    default:
+      AddIndex(table, random);
   }
   for (size_t node = 0; node < cluster_.nodes() && !failed(); ++node) {
     node_ = static_cast<int>(node);
     Say(absl::StrCat("all rows, seen from node ", node));
     Matches(model_, cluster_.session(node, 0), true);
   }
+}
+
+// A table or, if it has some, an index of it.
+void Driver::Rename(size_t table, Random& random) {
+  std::string* name = &world_.tables[table].options.name;
+  for (IndexSpec& index : world_.indexes) {
+    if (index.table == table && random.OneIn(3)) name = &index.options.name;
+  }
+  const std::string from = *name;
+  const std::string to = from.ends_with('\'') ? from.substr(0, from.size() - 1) : from + "'";
+  Say(absl::StrCat("RenameTable ", from, " to ", to));
+  if (!Check(cluster_.Rename(from, to))) return;
+  for (size_t node = 0; node < cluster_.nodes(); ++node) {
+    if (cluster_.database(node).FindTable(from) != nullptr) Break("it is still found by its old name");
+  }
+  *name = to;
+  for (IndexSpec& index : world_.indexes) {
+    if (index.table == table) index.options.table = world_.tables[table].options.name;
+  }
+  const txn::Table* const before = &cluster_.table(0, table);
+  if (Check(cluster_.Adopt()) && &cluster_.table(0, table) != before) Break("a renamed table is another object");
+}
+
+// A table that CreateLike made as the last one may be dropped for good. Nobody can use what was dropped.
+void Driver::DropAndCreate(size_t table, Random& random) {
+  const std::string name = world_.tables[table].options.name;
+  std::vector<const txn::Table*> old;
+  for (size_t node = 0; node < cluster_.nodes(); ++node) old.push_back(&cluster_.table(node, table));
+  const std::string key = world_.tables[table].keys[0];
+  const index::KeyKind kind = world_.tables[table].options.key_kind;
+  if (world_.HasIndex(table)) ExpectRefused(cluster_.Drop(name), absl::StatusCode::kFailedPrecondition);
+  const bool for_good =
+      table + 1 == world_.tables.size() && table >= first_tables_ && !world_.HasIndex(table) && random.OneIn(2);
+  Say(absl::StrCat("DropTable ", name, for_good ? "" : " and CreateTable"));
+  if (for_good) {
+    if (!Check(cluster_.Drop(name))) return;
+    world_.tables.pop_back();
+    for (Model* model : {&model_, &saved_}) model->RemoveLastTable();
+    if (!Check(cluster_.Adopt())) return;
+  } else {
+    if (!Check(cluster_.Recreate(table))) return;
+    for (Model* model : {&model_, &saved_}) model->committed(table).clear();
+    SaveByBuild(table);
+  }
+  for (size_t node = 0; node < cluster_.nodes(); ++node) {
+    txn::Session& session = cluster_.session(node, 0);
+    txn::Transaction transaction = session.Begin();
+    ExpectRefused(Block(session, transaction.Get(*old[node], KeyOf(kind, key), {})),
+                  absl::StatusCode::kFailedPrecondition);
+  }
+}
+
+void Driver::Widen(size_t table, Random& random) {
+  txn::TableOptions& options = world_.tables[table].options;
+  const size_t more = std::min(txn::kMaxPayloadBytes, options.payload_bytes + random.Below(100));
+  Say(absl::StrCat("WidenTable ", options.name, " to ", more));
+  ExpectRefused(cluster_.Widen(options.name, options.payload_bytes - 1), absl::StatusCode::kInvalidArgument);
+  for (const IndexSpec& index : world_.indexes) {
+    if (index.table != table) continue;
+    ExpectRefused(cluster_.Widen(index.options.name, txn::kMaxPayloadBytes), absl::StatusCode::kFailedPrecondition);
+  }
+  if (!Check(cluster_.Widen(options.name, more))) return;
+  options.payload_bytes = more;
+  if (options.variable_length) return;
+  for (Model* model : {&model_, &saved_}) {
+    for (auto& [key, payload] : model->committed(table)) payload.resize(more, '\0');
+  }
+}
+
+// Creates a table like another one, without rows and indexes.
+void Driver::CreateLike(size_t table, Random& random) {
+  constexpr size_t kMostMore = 3;
+  if (world_.tables.size() == first_tables_ + kMostMore) return;
+  TableSpec spec = world_.tables[table];
+  spec.options.name = absl::StrCat("more", world_.tables.size());
+  spec.loaded = false;
+  Say(absl::StrCat("CreateTable ", spec.options.name));
+  const std::string taken = world_.tables[random.Below(world_.tables.size())].options.name;
+  if (!Check(cluster_.Create(spec.options))) return;
+  ExpectRefused(cluster_.Create(spec.options), absl::StatusCode::kAlreadyExists);
+  ExpectRefused(cluster_.Rename(spec.options.name, taken), absl::StatusCode::kAlreadyExists);
+  world_.tables.push_back(std::move(spec));
+  for (Model* model : {&model_, &saved_}) model->AddTable();
+  Check(cluster_.Adopt());
+}
+
+// Makes one more index of a table, over its rows. If two of them have one key of a unique index, it is not made.
+void Driver::AddIndex(size_t table, Random& random) {
+  constexpr size_t kMostIndexes = 6;
+  if (world_.indexes.size() >= kMostIndexes) return;
+  std::optional<IndexSpec> drawn =
+      DrawIndex(random, world_, table, absl::StrCat("index", world_.indexes.size()), random.OneIn(2));
+  if (!drawn.has_value()) return;
+  const txn::SecondaryIndexOptions options = drawn->options;
+  world_.indexes.push_back(*std::move(drawn));
+  Say(absl::StrCat("CreateIndex ", options.name, options.unique ? ", unique," : "", " of ", options.table));
+  if (Violates(model_)) {
+    world_.indexes.pop_back();
+    ExpectRefused(cluster_.CreateIndex(options), absl::StatusCode::kAlreadyExists);
+    for (size_t node = 0; node < cluster_.nodes(); ++node) {
+      const txn::SecondaryIndex* const index = cluster_.database(node).FindIndex(options.name);
+      if (index == nullptr || index->is_complete()) Break("an index that two rows contradict is not incomplete");
+    }
+    Check(cluster_.Drop(options.name));
+    return;
+  }
+  if (!Check(cluster_.CreateIndex(options)) || !Check(cluster_.Adopt())) return;
+  ExpectRefused(cluster_.CreateIndex(options), absl::StatusCode::kAlreadyExists);
+  world_.tables[table].loaded = false;
+  SaveByBuild(table);
+}
+
+// Without a log, the build of an index ends with a checkpoint (Database::CreateIndex).
+void Driver::SaveByBuild(size_t table) {
+  if (!world_.directory || world_.durability != txn::DurabilityMode::kNone) return;
+  if (world_.HasIndex(table)) saved_ = model_;
 }
 
 void Driver::ExpectRefused(const Status& status, absl::StatusCode code) {
@@ -260,7 +314,11 @@ std::optional<Failure> Driver::Run(uint64_t steps, const std::set<uint64_t>& ski
   for (step_ = 0; step_ < steps && !failed(); ++step_) {
     if (skip.contains(step_)) continue;
     if (options_.progress != nullptr) options_.progress->store(step_);
-    RunStep(DrawStep(world_, step_));
+    const Step step = DrawStep(world_, step_);
+    said_.clear();
+    if (step.event != Event::kNothing) Happen(step);
+    // The event may have changed the tables.
+    if (!failed()) RunTransaction(DrawStep(world_, step_).transaction);
   }
   step_ = steps;
   said_ = {"Close"};
@@ -268,11 +326,7 @@ std::optional<Failure> Driver::Run(uint64_t steps, const std::set<uint64_t>& ski
   return failure_;
 }
 
-void Driver::RunStep(const Step& step) {
-  said_.clear();
-  if (step.event != Event::kNothing) Happen(step);
-  if (failed()) return;
-  const TransactionSpec& spec = step.transaction;
+void Driver::RunTransaction(const TransactionSpec& spec) {
   ++statistics_.transactions;
   node_ = spec.node;
   session_ = spec.session;

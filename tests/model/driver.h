@@ -83,12 +83,16 @@ class Driver {
   bool Load();
   bool Close();
   void Happen(const Step& step);
-  // Renames, widens, or drops and creates a table.
+  // Changes the catalog: one of the next functions, or builds the indexes of a table again.
   void ChangeTable(Random random);
+  void Rename(size_t table, Random& random);
+  void DropAndCreate(size_t table, Random& random);
+  void Widen(size_t table, Random& random);
+  void CreateLike(size_t table, Random& random);
+  void AddIndex(size_t table, Random& random);
   void SaveByBuild(size_t table);
-  void ChangeTableOfSeveralNodes(Random random);
   void ExpectRefused(const Status& status, absl::StatusCode code);
-  void RunStep(const Step& step);
+  void RunTransaction(const TransactionSpec& spec);
   bool Attempt(const TransactionSpec& spec, txn::Session& session);
   Status RunOnce(const TransactionSpec& spec, txn::Session& session);
   Status ByHand(const TransactionSpec& spec, txn::Session& session);
@@ -179,7 +183,8 @@ class Driver {
   World world_;
   DriverOptions options_;
   Model model_;
-  Model saved_;  // the state after a crash with DurabilityMode::kNone
+  Model saved_;                // the state after a crash with DurabilityMode::kNone
+  const size_t first_tables_;  // number of tables at the beginning
   Cluster cluster_;
 
   // State of the current transaction.

@@ -122,7 +122,7 @@ TableSpec DrawTable(Random& random, size_t number, int owners) {
 }
 
 // Two indexes of one table, and possibly one of another. Their draws change nothing of the rest of the world.
-void DrawIndexes(World* world, int owners) {
+void DrawIndexes(World* world) {
   Random random(Mix64(world->seed) ^ 0x1d8e4e27c47d124full);
   if (random.OneIn(3)) return;
   for (int i = 0; i < 2; ++i) {
@@ -132,21 +132,9 @@ void DrawIndexes(World* world, int owners) {
     spec.loaded = false;  // rows of tables with indexes are not loaded
     for (const bool unique : {false, true}) {
       if (i > 0 && random.OneIn(2)) continue;
-      IndexSpec index{.table = table, .options = {}};
-      index.options = {.name = absl::StrCat(spec.options.name, unique ? "_unique" : "_index"),
-                       .table = spec.options.name,
-                       .unique = unique};
-      if (!unique) index.options.fields = {txn::IndexField::Unsigned(0, 1), txn::IndexField::Signed(1, 1)};
-      if (unique) index.options.fields = {txn::IndexField::Unsigned(1, 1)};
-      index.options.index = OneOf(random, {IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex});
-      const uint64_t placement = random.Below(3);
-      index.options.placement = placement == 0 || owners == 1 ? Placement::OnFirstNode()
-                                : placement == 1              ? Placement::ByHash()
-                                                              : ByLastByte();
-      // The longest keys need room for the fields.
-      const size_t most = index::EntryOf(index.options.index).traits.max_key_bytes;
-      if (!unique && spec.options.max_key_bytes + 18 > most) continue;
-      world->indexes.push_back(std::move(index));
+      const std::string name = absl::StrCat(spec.options.name, unique ? "_unique" : "_index");
+      std::optional<IndexSpec> index = DrawIndex(random, *world, table, name, unique);
+      if (index.has_value()) world->indexes.push_back(*std::move(index));
     }
   }
 }
@@ -269,7 +257,7 @@ World DrawWorld(uint64_t seed, const FabricKind* fabric) {
   const size_t tables = 2 + random.Below(4);
   const int owners = world.data_nodes == 0 ? world.nodes : world.data_nodes;
   for (size_t i = 0; i < tables; ++i) world.tables.push_back(DrawTable(random, i, owners));
-  DrawIndexes(&world, owners);
+  DrawIndexes(&world);
   return world;
 }
 
@@ -307,6 +295,25 @@ Step DrawStep(const World& world, uint64_t number) {
     transaction.ops.push_back(DrawOp(random, world, hot, IsByHand(transaction.way)));
   }
   return step;
+}
+
+std::optional<IndexSpec> DrawIndex(Random& random, const World& world, size_t table, std::string name, bool unique) {
+  const TableOptions& options = world.tables[table].options;
+  if (options.placement.replicated || options.payload_bytes < 2) return std::nullopt;
+  const int owners = world.data_nodes == 0 ? world.nodes : world.data_nodes;
+  IndexSpec index{.table = table, .options = {}};
+  index.options = {.name = std::move(name), .table = options.name, .unique = unique};
+  if (!unique) index.options.fields = {txn::IndexField::Unsigned(0, 1), txn::IndexField::Signed(1, 1)};
+  if (unique) index.options.fields = {txn::IndexField::Unsigned(1, 1)};
+  index.options.index = OneOf(random, {IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex});
+  const uint64_t placement = random.Below(3);
+  index.options.placement = placement == 0 || owners == 1 ? Placement::OnFirstNode()
+                            : placement == 1              ? Placement::ByHash()
+                                                          : ByLastByte();
+  // The longest keys need room for the fields.
+  const size_t most = index::EntryOf(index.options.index).traits.max_key_bytes;
+  if (!unique && options.max_key_bytes + 18 > most) return std::nullopt;
+  return index;
 }
 
 size_t DrawSize(Random& random, const TableOptions& table) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -122,6 +123,8 @@ inline constexpr size_t kSessionsPerNode = 2;
 // `fabric` null: chosen by the seed.
 World DrawWorld(uint64_t seed, const FabricKind* fabric);
 Step DrawStep(const World& world, uint64_t number);
+// An index for a table of the world; nullopt: the table can have none, or none of the kind that was drawn.
+std::optional<IndexSpec> DrawIndex(Random& random, const World& world, size_t table, std::string name, bool unique);
 
 // A payload size that the table accepts, often at the limits or at the borders of lines.
 size_t DrawSize(Random& random, const txn::TableOptions& table);

@@ -47,6 +47,10 @@ class Model {
     committed_.emplace_back();
     changes_.emplace_back();
   }
+  void RemoveLastTable() {
+    committed_.pop_back();
+    changes_.pop_back();
+  }
 
   // The row as the current transaction sees it; null: there is none.
   const std::string* Find(size_t table, const std::string& key) const {

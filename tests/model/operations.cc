@@ -216,7 +216,7 @@ coro::Task<Status> Driver::EndInBody(Caller& caller, const Op& op) {
 }
 
 void Driver::NoteScan(size_t table, const index::ScanRange& range, const txn::ScanRows& rows, bool keys_only) {
-  if (range.limit == 0) return;
+  if (range.limit == 0 || range.to < range.from) return;  // reads nothing
   Scanned scanned{.table = table, .from = StringOf(range.from), .to = StringOf(range.to), .keys_only = keys_only};
   if (rows.size() == range.limit) (range.reverse ? scanned.from : scanned.to) = StringOf(rows.key(rows.size() - 1));
   scans_.push_back(std::move(scanned));
