@@ -273,6 +273,38 @@ TEST(WidenTableTest, TransactionsRunMeanwhile) {
   }
 }
 
+// A scan of a table of variable length meets rows that are longer than all were allowed to be when it began.
+TEST(WidenTableTest, AScanMeetsLongerRows) {
+  constexpr uint64_t kRows = 2000;
+  constexpr int kScans = 200;
+  TableOptions words = OrderedTable("words");
+  words.variable_length = true;
+  auto database = Database::OpenInMemory({});
+  ASSERT_TRUE((*database)->Start().ok());
+  const Table& table = **(*database)->CreateTable(words);
+  for (uint64_t n = 0; n < kRows; ++n) ASSERT_TRUE(Put(**database, table, n, 8).ok());
+  std::atomic<bool> done{false};
+  std::thread scanner([&] {
+    for (int i = 0; i < kScans && !::testing::Test::HasFailure(); ++i) {
+      const Status scanned = (*database)->Run([&](BlockingTransaction& t) -> Status {
+        ScanRows rows;
+        const index::ScanRange all{.from = Key(uint64_t{0}), .to = Key(UINT64_MAX)};
+        Status status = t.Scan(table, all, &rows);
+        EXPECT_EQ(status.ok() ? rows.size() : kRows, kRows);
+        return status;
+      });
+      EXPECT_TRUE(scanned.ok()) << scanned;
+    }
+    done.store(true);
+  });
+  for (size_t bytes = 9; bytes < 5000 && !done.load(); ++bytes) {
+    EXPECT_TRUE((*database)->WidenTable("words", bytes).ok());
+    EXPECT_TRUE(Put(**database, table, kRows - 1 - bytes % 100, bytes).ok());
+    SleepForNanos(20'000);
+  }
+  scanner.join();
+}
+
 // The disk breaks at every operation on the manifest, by a power cut or by one error. Afterwards the table has one size
 // or the other, with all its rows; those that were written after an error, too.
 TEST(WidenTableTest, ACrashLeavesOneSizeOrTheOther) {
