@@ -3,7 +3,10 @@
 // of the ordered one: its recovered part is also searched, and its R-tree checked.
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +20,7 @@
 #include "scenario/crash/operation.h"
 #include "scenario/crash/workload.h"
 #include "txn/all_nodes.h"
+#include "txn/index_cursor.h"
 
 namespace gannet::scenario::crash {
 namespace {
@@ -66,29 +70,28 @@ class KvWorkload final : public Workload {
       *rows += *told;
     }
     if (spatial()) GANNET_RETURN_IF_ERROR(CheckRectangles(databases));
-    pipe_->Send({.kind = MessageKind::kStateEnd, .number = KeysIn(databases), .a = *rows});
+    GANNET_RETURN_IF_ERROR(CheckIndex(databases));
+    GANNET_RETURN_IF_ERROR(CheckWide(databases));
+    const uint64_t beside = KeysOf(databases, kIndex) + KeysOf(databases, kWide);
+    pipe_->Send({.kind = MessageKind::kStateEnd, .number = KeysIn(databases) - beside, .a = *rows});
     return absl::OkStatus();
   }
 
-  // Renames a table to and fro and creates others, on all nodes together: so crashes hit changes of the catalog.
+  // Changes the catalog on all nodes together, so that crashes hit that: renames a table to and fro, creates and drops
+  // others, widens one that has rows, and makes and drops an index of the rows that the workers change.
   Status WorkBeside(std::span<txn::Database* const> databases) override {
-    constexpr uint64_t kMostCreated = 8;
     constexpr uint64_t kPauseNanos = 20'000'000;
     Random random(Mix64(options_.seed) + databases[0]->tables().size());
-    txn::TableOptions table{
-        .name = kRenamed[0], .payload_bytes = 8, .expected_rows = 10, .placement = txn::Placement::ByHash()};
     const bool is_there =
         std::ranges::any_of(kRenamed, [&](const char* name) { return databases[0]->FindTable(name) != nullptr; });
-    if (!is_there) GANNET_RETURN_IF_ERROR(txn::CreateTableOnAllNodes(databases, table));
-    for (uint64_t created = 0;;) {
+    if (!is_there) GANNET_RETURN_IF_ERROR(txn::CreateTableOnAllNodes(databases, Small(kRenamed[0])));
+    for (;;) {
       SleepForNanos(random.Below(kPauseNanos));
-      const bool first = databases[0]->FindTable(kRenamed[0]) != nullptr;
-      GANNET_RETURN_IF_ERROR(txn::RenameTableOnAllNodes(databases, kRenamed[first ? 0 : 1], kRenamed[first ? 1 : 0]));
-      if (created == kMostCreated || !random.OneIn(8)) continue;
-      table.name = absl::StrCat("created", created++);
-      if (databases[0]->FindTable(table.name) == nullptr) {
-        GANNET_RETURN_IF_ERROR(txn::CreateTableOnAllNodes(databases, table));
-      }
+      const uint64_t kind = random.Below(8);
+      GANNET_RETURN_IF_ERROR(kind < 3    ? Rename(databases)
+                             : kind == 3 ? CreateOrDrop(databases, random)
+                             : kind < 6  ? Widen(databases, random)
+                                         : ChangeIndex(databases, random));
     }
   }
 
@@ -112,6 +115,120 @@ class KvWorkload final : public Workload {
  private:
   // The names of the table that WorkBeside renames.
   static constexpr std::array kRenamed = {"renamed", "renamed'"};
+
+  // A table of rows of fixed length, which is widened.
+  static constexpr char kWide[] = "wide";
+  static constexpr uint64_t kWideRows = 16;
+  static constexpr size_t kLeastWide = 16;
+  // An index of the hash table. Its rows have different contents.
+  static constexpr char kIndex[] = "hash_by_content";
+
+  static txn::TableOptions Small(std::string name) {
+    return {.name = std::move(name), .payload_bytes = 8, .expected_rows = 10, .placement = txn::Placement::ByHash()};
+  }
+
+  static Status Rename(std::span<txn::Database* const> databases) {
+    const bool first = databases[0]->FindTable(kRenamed[0]) != nullptr;
+    return txn::RenameTableOnAllNodes(databases, kRenamed[first ? 0 : 1], kRenamed[first ? 1 : 0]);
+  }
+
+  static Status CreateOrDrop(std::span<txn::Database* const> databases, Random& random) {
+    constexpr uint64_t kMostCreated = 8;
+    const std::string name = absl::StrCat("created", random.Below(kMostCreated));
+    if (databases[0]->FindTable(name) != nullptr) return txn::DropTableOnAllNodes(databases, name);
+    return txn::CreateTableOnAllNodes(databases, Small(name));
+  }
+
+  // Writes a row of the present size, and makes all longer. A table that is long enough is dropped.
+  static Status Widen(std::span<txn::Database* const> databases, Random& random) {
+    constexpr size_t kMostWide = 1000;
+    const txn::Table* const table = databases[0]->FindTable(kWide);
+    if (table == nullptr) {
+      txn::TableOptions wide = Small(kWide);
+      wide.payload_bytes = kLeastWide;
+      return txn::CreateTableOnAllNodes(databases, wide);
+    }
+    if (table->payload_bytes() > kMostWide) return txn::DropTableOnAllNodes(databases, kWide);
+    const uint64_t key = random.Below(kWideRows);
+    const std::string row = WideRow(key, table->payload_bytes());
+    GANNET_RETURN_IF_ERROR(databases[random.Below(databases.size())]->Run([&](txn::BlockingTransaction& t) {
+      return t.Upsert(*t.transaction().session().database().FindTable(kWide), key, std::as_bytes(std::span(row)));
+    }));
+    return txn::WidenTableOnAllNodes(databases, kWide, table->payload_bytes() + random.Below(60));
+  }
+
+  // A row as it is written: its key, its length, and other bytes than the zeros that it gets later.
+  static std::string WideRow(uint64_t key, uint64_t bytes) {
+    std::string row(bytes, 'w');
+    std::memcpy(row.data(), &key, sizeof key);
+    std::memcpy(row.data() + sizeof key, &bytes, sizeof bytes);
+    return row;
+  }
+
+  static Status CheckWide(std::span<txn::Database* const> databases) {
+    const txn::Table* const table = databases[0]->FindTable(kWide);
+    if (table == nullptr) return absl::OkStatus();
+    return databases[0]->Run([table](txn::BlockingTransaction& t) -> Status {
+      for (uint64_t key = 0; key < kWideRows; ++key) {
+        std::string row;
+        const Status got = t.Get(*table, key, &row);
+        if (absl::IsNotFound(got)) continue;
+        GANNET_RETURN_IF_ERROR(got);
+        uint64_t written = 0;
+        std::memcpy(&written, row.data() + sizeof key, sizeof written);
+        std::string expected = WideRow(key, std::clamp<uint64_t>(written, kLeastWide, row.size()));
+        expected.resize(table->payload_bytes(), '\0');
+        if (row != expected) return absl::DataLossError(absl::StrCat("row ", key, " of a widened table is wrong"));
+      }
+      return absl::OkStatus();
+    });
+  }
+
+  // Makes the index, also after a crash in the middle of that, or drops it.
+  static Status ChangeIndex(std::span<txn::Database* const> databases, Random& random) {
+    const txn::SecondaryIndex* const index = databases[0]->FindIndex(kIndex);
+    if (index != nullptr && (index->is_complete() || random.OneIn(2))) {
+      return txn::DropTableOnAllNodes(databases, kIndex);
+    }
+    txn::SecondaryIndexOptions options{.name = kIndex, .table = "hash", .unique = random.OneIn(2)};
+    if (index != nullptr) options.unique = index->unique();
+    options.fields = {txn::IndexField::Unsigned(0, 8)};
+    options.placement = txn::Placement::ByHash();
+    return txn::CreateIndexOnAllNodes(databases, options);
+  }
+
+  // An index that is complete after a crash leads to all rows of its table, in order.
+  static Status CheckIndex(std::span<txn::Database* const> databases) {
+    const txn::SecondaryIndex* const index = databases[0]->FindIndex(kIndex);
+    if (index == nullptr || !index->is_complete()) return absl::OkStatus();
+    uint64_t found = 0;
+    GANNET_RETURN_IF_ERROR(databases[0]->Run([&](txn::BlockingTransaction& t) -> Status {
+      found = 0;
+      uint64_t last = 0;
+      txn::BlockingIndexCursor cursor = t.RowsBy(*index);
+      for (const txn::IndexCursor& row : cursor) {
+        const auto content = row.As<uint64_t>();
+        if (content < last) return absl::DataLossError("an index is not in order after a crash");
+        last = content;
+        ++found;
+      }
+      return cursor.status();
+    }));
+    const uint64_t rows = KeysOf(databases, "hash");
+    if (found == rows && KeysOf(databases, kIndex) == rows) return absl::OkStatus();
+    return absl::DataLossError(absl::StrCat("an index has ", KeysOf(databases, kIndex), " entries and leads to ", found,
+                                            " rows of ", rows, " after a crash"));
+  }
+
+  static uint64_t KeysOf(std::span<txn::Database* const> databases, std::string_view name) {
+    uint64_t keys = 0;
+    for (txn::Database* database : databases) {
+      for (const txn::TableStatistics& table : database->table_statistics()) {
+        if (table.table == name) keys += table.index.keys;
+      }
+    }
+    return keys;
+  }
 
   // All nodes have the same tables, and the renamed one has one name.
   static Status CheckCatalogs(std::span<txn::Database* const> databases) {
