@@ -103,40 +103,27 @@ TEST(CatalogNodesTest, WithoutADirectory) {
 
 // A client that comes back after a change is compared with the tables of now.
 TEST(CatalogNodesTest, ClientNodesChangeThem) {
-  auto fabric = rdma::ShmFabric::InProcess({.num_nodes = kNodes, .bytes_per_node = uint64_t{1} << 28});
-  std::vector<std::unique_ptr<Database>> databases;
-  std::vector<Database*> nodes;
-  const auto open = [&](int node) {
-    return *Database::Open(fabric->get(), static_cast<rdma::NodeId>(node), {.data_nodes = kNodes - 1});
-  };
-  for (int node = 0; node < kNodes; ++node) {
-    databases.push_back(open(node));
-    nodes.push_back(databases.back().get());
-    ASSERT_TRUE(nodes.back()->CreateTable(Spread("a")).ok());
-  }
-  ASSERT_TRUE(OnAllNodes(nodes, [](Database& node) { return node.Start(); }).ok());
-  ASSERT_TRUE(CreateTableOnAllNodes(nodes, Spread("b")).ok());
-  ASSERT_TRUE(RenameTableOnAllNodes(nodes, "a", "z").ok());
-  const auto put = [&](int node, const char* table, uint64_t key) {
-    Database& database = *nodes[static_cast<size_t>(node)];
+  NodesWithClient nodes;
+  for (Database* const node : nodes.all()) ASSERT_TRUE(node->CreateTable(Spread("a")).ok());
+  ASSERT_TRUE(nodes.Start().ok());
+  ASSERT_TRUE(CreateTableOnAllNodes(nodes.all(), Spread("b")).ok());
+  ASSERT_TRUE(RenameTableOnAllNodes(nodes.all(), "a", "z").ok());
+  const auto put = [](Database& database, const char* table, uint64_t key) {
     return database.Run([&](BlockingTransaction& t) { return t.Insert(*database.FindTable(table), key, key); });
   };
   for (uint64_t key = 0; key < 10; ++key) {
-    const Status done = put(kNodes - 1, "b", key);
+    const Status done = put(nodes.client(), "b", key);
     EXPECT_TRUE(done.ok()) << done;
   }
-  databases.back().reset();
   for (const bool knows : {false, true}) {
-    databases.back() = open(kNodes - 1);
-    nodes.back() = databases.back().get();
-    ASSERT_TRUE(nodes.back()->CreateTable(Spread(knows ? "z" : "a")).ok());
-    ASSERT_TRUE(nodes.back()->CreateTable(Spread("b")).ok());
-    const Status started = nodes.back()->Start();
+    Database& client = nodes.Reopen();
+    ASSERT_TRUE(client.CreateTable(Spread(knows ? "z" : "a")).ok());
+    ASSERT_TRUE(client.CreateTable(Spread("b")).ok());
+    const Status started = client.Start();
     EXPECT_EQ(started.ok(), knows) << started;
     if (knows) {
-      EXPECT_TRUE(absl::IsAlreadyExists(put(kNodes - 1, "b", 5)));
+      EXPECT_TRUE(absl::IsAlreadyExists(put(client, "b", 5)));
     }
-    databases.back().reset();
   }
 }
 

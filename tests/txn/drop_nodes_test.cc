@@ -404,34 +404,8 @@ TEST(DropNodesTest, ItWaitsForTransactionsOfEveryNode) {
 
 // While it waits, every node's accesses to rows of every node are refused.
 TEST(DropNodesTest, NoNodeUsesItMeanwhile) {
-  auto cluster = Open(NewDisk(), {Spread("a"), Spread("b")}, kNodes);
-  ASSERT_TRUE(cluster.ok()) << cluster.status();
-  PutRows(**cluster, "a", 100);
-  const std::vector<Database*> nodes = NodesOf(**cluster);
-  std::vector<const Table*> tables;
-  for (Database* const node : nodes) tables.push_back(node->FindTable("a"));
-  auto open = nodes[1]->Begin();
-  ASSERT_TRUE(open.ok()) << open.status();
-  ASSERT_TRUE((*open)->Insert((*cluster)->table("b", 1), 1, uint64_t{1}).ok());
-  std::jthread change([&] {
-    const Status done = DropTableOnAllNodes(nodes, "a");
-    EXPECT_TRUE(done.ok()) << done;
-  });
-  const auto in_progress = [](const Table* table) { return table->life() == Table::Life::kBeingDropped; };
-  while (!in_progress(tables[0])) SleepForNanos(1'000'000);
-  SleepForNanos(20'000'000);
-  for (size_t node = 0; node < kNodes; ++node) {
-    EXPECT_TRUE(in_progress(tables[node])) << node;
-    for (uint64_t key = 0; key < 12; ++key) {
-      auto late = nodes[node]->Begin();
-      ASSERT_TRUE(late.ok()) << late.status();
-      uint64_t value = 0;
-      const Status got = (*late)->Get(*tables[node], key, &value);
-      EXPECT_TRUE(absl::IsFailedPrecondition(got)) << got;
-      EXPECT_THAT(Message(got), HasSubstr("is being dropped"));
-    }
-  }
-  EXPECT_TRUE(open->Commit().ok());
+  ExpectNobodyUsesItDuring([](const std::vector<Database*>& nodes) { return DropTableOnAllNodes(nodes, "a"); },
+                           Table::Life::kBeingDropped, absl::StatusCode::kFailedPrecondition, "is being dropped");
 }
 
 // A node dies while the drop waits: the others keep the table.

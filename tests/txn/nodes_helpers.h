@@ -3,15 +3,23 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/thread.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "log/checkpoint.h"
+#include "rdma/shm/shm_fabric.h"
 #include "tests/txn/catalog_helpers.h"
 #include "tests/txn/disk_image.h"
 #include "tests/txn/durable_cluster.h"
+#include "txn/all_nodes.h"
 #include "txn/durable/data_directory.h"
+#include "txn/manual_transaction.h"
 
 namespace gannet::txn {
 
@@ -49,6 +57,73 @@ inline Status Patiently(const std::function<Status()>& change) {
   for (int i = 0; i < 100 && absl::IsDeadlineExceeded(done); ++i) done = change();
   return done;
 }
+
+// While `change` waits for an older transaction, table "a" has this life on all nodes, and each node's accesses to the
+// rows of every node return `code`, with `message`.
+inline void ExpectNobodyUsesItDuring(const std::function<Status(const std::vector<Database*>&)>& change,
+                                     Table::Life life, absl::StatusCode code, const std::string& message) {
+  auto cluster = Open(NewDisk(), {Spread("a"), Spread("b")}, kNodes);
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  PutRows(**cluster, "a", 100);
+  const std::vector<Database*> nodes = NodesOf(**cluster);
+  std::vector<const Table*> tables;
+  for (Database* const node : nodes) tables.push_back(node->FindTable("a"));
+  auto open = nodes[1]->Begin();
+  ASSERT_TRUE(open.ok()) << open.status();
+  ASSERT_TRUE((*open)->Insert((*cluster)->table("b", 1), 1, uint64_t{1}).ok());
+  std::jthread changes([&] {
+    const Status done = change(nodes);
+    EXPECT_TRUE(done.ok()) << done;
+  });
+  while (tables[0]->life() != life) SleepForNanos(1'000'000);
+  SleepForNanos(20'000'000);
+  for (size_t node = 0; node < kNodes; ++node) {
+    EXPECT_EQ(tables[node]->life(), life) << node;
+    for (uint64_t key = 0; key < 12; ++key) {
+      auto late = nodes[node]->Begin();
+      ASSERT_TRUE(late.ok()) << late.status();
+      uint64_t value = 0;
+      const Status got = (*late)->Get(*tables[node], key, &value);
+      EXPECT_EQ(got.code(), code) << got;
+      EXPECT_THAT(Message(got), testing::HasSubstr(message));
+    }
+  }
+  EXPECT_TRUE(open->Commit().ok());
+}
+
+// Nodes without a directory. The last one is a client: it owns no rows, and may come back.
+class NodesWithClient {
+ public:
+  NodesWithClient() {
+    for (int node = 0; node < kNodes; ++node) {
+      databases_.push_back(OpenNode(node));
+      nodes_.push_back(databases_.back().get());
+    }
+  }
+
+  const std::vector<Database*>& all() const { return nodes_; }
+  Database& client() { return *nodes_.back(); }
+  Status Start() {
+    return OnAllNodes(nodes_, [](Database& node) { return node.Start(); });
+  }
+  // The client ends and comes back, without tables, and not started.
+  Database& Reopen() {
+    databases_.back().reset();
+    databases_.back() = OpenNode(kNodes - 1);
+    nodes_.back() = databases_.back().get();
+    return client();
+  }
+
+ private:
+  std::unique_ptr<Database> OpenNode(int node) {
+    return *Database::Open(fabric_.get(), static_cast<rdma::NodeId>(node), {.data_nodes = kNodes - 1});
+  }
+
+  std::unique_ptr<rdma::ShmFabric> fabric_ =
+      *rdma::ShmFabric::InProcess({.num_nodes = kNodes, .bytes_per_node = uint64_t{1} << 28});
+  std::vector<std::unique_ptr<Database>> databases_;
+  std::vector<Database*> nodes_;
+};
 
 // The same on all nodes.
 inline std::vector<std::string> NamesOnAll(DurableCluster& cluster) {

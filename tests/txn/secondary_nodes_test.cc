@@ -16,6 +16,7 @@
 #include "log/checkpoint.h"
 #include "tests/txn/catalog_helpers.h"
 #include "tests/txn/disk_image.h"
+#include "tests/txn/nodes_helpers.h"
 #include "tests/txn/secondary_changes.h"
 #include "tests/txn/secondary_helpers.h"
 #include "txn/all_nodes.h"
@@ -29,18 +30,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int kNodes = 3;
-
 TableOptions SpreadPeople(IndexKind kind = IndexKind::kXStore) {
   TableOptions people = People(kind);
   people.placement = Placement::ByHash();
   return people;
-}
-
-std::vector<Database*> NodesOf(DurableCluster& cluster) {
-  std::vector<Database*> nodes;
-  for (int node = 0; node < kNodes; ++node) nodes.push_back(&cluster.database(node));
-  return nodes;
 }
 
 Status Make(DurableCluster& cluster, const SecondaryIndexOptions& options) {
@@ -76,10 +69,6 @@ bool IsCompleteOnAll(DurableCluster& cluster, const std::string& name) {
   };
   for (int node = 1; node < kNodes; ++node) EXPECT_EQ(is_complete(node), is_complete(0)) << node;
   return is_complete(0);
-}
-
-log::Manifest ManifestOf(log::FileSystem& disk, int node) {
-  return log::ReadManifest(disk, NodeDirectory("/data", node, kNodes)).value();
 }
 
 TEST(SecondaryNodesTest, AnIndexIsMadeOfTheRowsOfAllNodes) {
@@ -293,38 +282,24 @@ TEST(SecondaryNodesTest, RowsThatAreNotLogged) {
 
 // Nodes without rows make it, too. One that comes back compares it with that of the others, also if it is complete.
 TEST(SecondaryNodesTest, ClientNodesTakePart) {
-  auto fabric = rdma::ShmFabric::InProcess({.num_nodes = kNodes, .bytes_per_node = uint64_t{1} << 28});
-  std::vector<std::unique_ptr<Database>> databases;
-  std::vector<Database*> nodes;
-  const auto open = [&](int node) {
-    return *Database::Open(fabric->get(), static_cast<rdma::NodeId>(node), {.data_nodes = kNodes - 1});
-  };
-  for (int node = 0; node < kNodes; ++node) {
-    databases.push_back(open(node));
-    nodes.push_back(databases.back().get());
-    ASSERT_TRUE(nodes.back()->CreateTable(SpreadPeople()).ok());
-  }
-  ASSERT_TRUE(OnAllNodes(nodes, [](Database& node) { return node.Start(); }).ok());
+  NodesWithClient nodes;
+  for (Database* const node : nodes.all()) ASSERT_TRUE(node->CreateTable(SpreadPeople()).ok());
+  ASSERT_TRUE(nodes.Start().ok());
   for (uint64_t key = 0; key < 30; ++key) {
-    ASSERT_TRUE(PutPerson(*nodes[kNodes - 1], key, MakePerson(key == 29 ? "p1" : MailOfKey(key), 1)).ok());
+    ASSERT_TRUE(PutPerson(nodes.client(), key, MakePerson(key == 29 ? "p1" : MailOfKey(key), 1)).ok());
   }
-  EXPECT_TRUE(absl::IsAlreadyExists(CreateIndexOnAllNodes(nodes, ByMail())));
-  const auto come_back = [&] {
-    databases.back().reset();
-    databases.back() = open(kNodes - 1);
-    nodes.back() = databases.back().get();
-    EXPECT_TRUE(nodes.back()->CreateTable(SpreadPeople()).ok());
-    EXPECT_TRUE(nodes.back()->CreateIndex(ByMail()).ok());
-    return nodes.back()->Start();
-  };
-  ASSERT_TRUE(PutPerson(*nodes[0], 29, MakePerson("p29", 1)).ok());
-  Status made = CreateIndexOnAllNodes(nodes, ByMail());
+  EXPECT_TRUE(absl::IsAlreadyExists(CreateIndexOnAllNodes(nodes.all(), ByMail())));
+  ASSERT_TRUE(PutPerson(*nodes.all()[0], 29, MakePerson("p29", 1)).ok());
+  const Status made = CreateIndexOnAllNodes(nodes.all(), ByMail());
   ASSERT_TRUE(made.ok()) << made;
-  for (Database* node : nodes) EXPECT_TRUE(ComparePeople(*node).ok());
-  const Status back = come_back();
+  for (Database* const node : nodes.all()) EXPECT_TRUE(ComparePeople(*node).ok());
+  Database& client = nodes.Reopen();
+  EXPECT_TRUE(client.CreateTable(SpreadPeople()).ok());
+  EXPECT_TRUE(client.CreateIndex(ByMail()).ok());
+  const Status back = client.Start();
   ASSERT_TRUE(back.ok()) << back;
-  EXPECT_TRUE(ComparePeople(*nodes.back()).ok());
-  EXPECT_TRUE(absl::IsAlreadyExists(PutPerson(*nodes.back(), 50, MakePerson("p1", 1))));
+  EXPECT_TRUE(ComparePeople(client).ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(PutPerson(client, 50, MakePerson("p1", 1))));
 }
 
 // For a client that comes back the index would be complete from the start, and for the others it is not.

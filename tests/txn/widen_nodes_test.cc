@@ -425,34 +425,8 @@ TEST(WidenNodesTest, PlacesAtTheEndOfMemory) {
 
 // While it waits, every node's accesses to rows of every node are conflicts.
 TEST(WidenNodesTest, NoNodeUsesItMeanwhile) {
-  auto cluster = Open(NewDisk(), {Spread("a"), Spread("b")}, kNodes);
-  ASSERT_TRUE(cluster.ok()) << cluster.status();
-  PutRows(**cluster, "a", 100);
-  const std::vector<Database*> nodes = NodesOf(**cluster);
-  std::vector<const Table*> tables;
-  for (Database* const node : nodes) tables.push_back(node->FindTable("a"));
-  auto open = nodes[1]->Begin();
-  ASSERT_TRUE(open.ok()) << open.status();
-  ASSERT_TRUE((*open)->Insert((*cluster)->table("b", 1), 1, uint64_t{1}).ok());
-  std::jthread change([&] {
-    const Status done = WidenTableOnAllNodes(nodes, "a", 100);
-    EXPECT_TRUE(done.ok()) << done;
-  });
-  const auto in_progress = [](const Table* table) { return table->life() == Table::Life::kBeingWidened; };
-  while (!in_progress(tables[0])) SleepForNanos(1'000'000);
-  SleepForNanos(20'000'000);
-  for (size_t node = 0; node < kNodes; ++node) {
-    EXPECT_TRUE(in_progress(tables[node])) << node;
-    for (uint64_t key = 0; key < 12; ++key) {
-      auto late = nodes[node]->Begin();
-      ASSERT_TRUE(late.ok()) << late.status();
-      uint64_t value = 0;
-      const Status got = (*late)->Get(*tables[node], key, &value);
-      EXPECT_TRUE(absl::IsAborted(got)) << got;
-      EXPECT_THAT(Message(got), HasSubstr("is being widened"));
-    }
-  }
-  EXPECT_TRUE(open->Commit().ok());
+  ExpectNobodyUsesItDuring([](const std::vector<Database*>& nodes) { return WidenTableOnAllNodes(nodes, "a", 100); },
+                           Table::Life::kBeingWidened, absl::StatusCode::kAborted, "is being widened");
 }
 
 // A node dies while the widening waits: the others keep the table as it was.
@@ -589,44 +563,33 @@ TEST(WidenNodesTest, ACrashLeavesOneSizeOrTheOther) {
 
 // A client that comes back after a change is compared with the tables of now.
 TEST(WidenNodesTest, ClientNodesComeBack) {
-  auto fabric = rdma::ShmFabric::InProcess({.num_nodes = kNodes, .bytes_per_node = uint64_t{1} << 28});
-  std::vector<std::unique_ptr<Database>> databases;
-  std::vector<Database*> nodes;
-  const auto open = [&](int node) {
-    return *Database::Open(fabric->get(), static_cast<rdma::NodeId>(node), {.data_nodes = kNodes - 1});
-  };
-  for (int node = 0; node < kNodes; ++node) {
-    databases.push_back(open(node));
-    nodes.push_back(databases.back().get());
-    ASSERT_TRUE(nodes.back()->CreateTable(Spread("gone")).ok());
-    ASSERT_TRUE(nodes.back()->CreateTable(Spread("a")).ok());
+  NodesWithClient nodes;
+  for (Database* const node : nodes.all()) {
+    ASSERT_TRUE(node->CreateTable(Spread("gone")).ok());
+    ASSERT_TRUE(node->CreateTable(Spread("a")).ok());
   }
-  ASSERT_TRUE(OnAllNodes(nodes, [](Database& node) { return node.Start(); }).ok());
-  ASSERT_TRUE(WidenTableOnAllNodes(nodes, "a", 16).ok());
+  ASSERT_TRUE(nodes.Start().ok());
+  ASSERT_TRUE(WidenTableOnAllNodes(nodes.all(), "a", 16).ok());
   for (const bool knows : {false, true}) {
-    databases.back().reset();
-    databases.back() = open(kNodes - 1);
-    nodes.back() = databases.back().get();
+    Database& client = nodes.Reopen();
     TableOptions a = Spread("a");
     a.payload_bytes = knows ? 16 : 8;
-    ASSERT_TRUE(nodes.back()->CreateTable(Spread("gone")).ok());
-    ASSERT_TRUE(nodes.back()->CreateTable(a).ok());
-    const Status started = nodes.back()->Start();
+    ASSERT_TRUE(client.CreateTable(Spread("gone")).ok());
+    ASSERT_TRUE(client.CreateTable(a).ok());
+    const Status started = client.Start();
     EXPECT_EQ(started.ok(), knows) << started;
   }
-  ASSERT_TRUE(DropTableOnAllNodes(nodes, "a").ok());
+  ASSERT_TRUE(DropTableOnAllNodes(nodes.all(), "a").ok());
   for (const bool knows : {false, true}) {
-    databases.back().reset();
-    databases.back() = open(kNodes - 1);
-    nodes.back() = databases.back().get();
-    ASSERT_TRUE(nodes.back()->CreateTable(Spread("gone")).ok());
+    Database& client = nodes.Reopen();
+    ASSERT_TRUE(client.CreateTable(Spread("gone")).ok());
     if (!knows) {
-      ASSERT_TRUE(nodes.back()->CreateTable(Spread("a")).ok());
+      ASSERT_TRUE(client.CreateTable(Spread("a")).ok());
     }
-    const Status started = nodes.back()->Start();
+    const Status started = client.Start();
     EXPECT_EQ(started.ok(), knows) << started;
   }
-  ASSERT_TRUE(DropTableOnAllNodes(nodes, "gone").ok());
+  ASSERT_TRUE(DropTableOnAllNodes(nodes.all(), "gone").ok());
 }
 
 // Sessions of all nodes add to counters, and write words of the greatest length that their node knows, while the tables
