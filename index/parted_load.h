@@ -78,7 +78,7 @@ inline Status CheckFill(double fill) {
 // Which entries are in which leaf, and which leaves in which part.
 class LoadShape {
  public:
-  // Of leaves of `slots` slots.
+  // `slots`: of a leaf.
   LoadShape(const LoadRuns& entries, double fill, int slots, size_t most_parts)
       : entries_(entries.size()),
         per_leaf_(std::clamp<size_t>(static_cast<size_t>(std::lround(fill * slots)), 1, static_cast<size_t>(slots))),

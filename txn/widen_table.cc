@@ -226,8 +226,7 @@ Status Database::NoteWidthOn(Nodes nodes, Tables tables, size_t payload_bytes) {
 Status Database::WidenReadyOn(Nodes nodes, Tables tables, size_t payload_bytes, bool* half) {
   const bool moves = !tables.front()->options().variable_length;
   const auto of_node = [&](const Database& node, const Status& wrong) {
-    if (nodes.size() == 1) return wrong;
-    return Status(wrong.code(), absl::StrCat("node ", node.node_id(), ": ", wrong.message()));
+    return nodes.size() == 1 ? wrong : OfNode(node, wrong);
   };
   for (size_t i = 0; i < nodes.size(); ++i) {
     nodes[i]->state_->indexes->AwaitLeases();

@@ -1,4 +1,5 @@
-// Loads in parts (index/parted_load.h): they make the index that BulkLoad makes, whatever the parts, or none.
+// A load in parts (index/parted_load.h) makes the index that BulkLoad makes, for any number of parts. If it
+// fails, the index is empty.
 #include <algorithm>
 #include <span>
 #include <thread>

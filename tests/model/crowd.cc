@@ -161,8 +161,8 @@ class Crowd {
 
   index::Key KeyAt(const Place& place) const { return KeyOf(world_.tables[place.table].options.key_kind, *place.key); }
   const txn::Table& TableAt(const Worker& worker, size_t table) const { return cluster_.table(worker.node, table); }
-  // As the table is now. If the length of its rows is fixed, and the transaction has found the table usable, it stays
-  // so until the end of the transaction.
+  // A size that the table allows now. A table whose rows have one length keeps it until the end of a transaction that
+  // has found the table usable.
   static size_t SizeFor(Random& random, const txn::Table& table) {
     txn::TableOptions now;
     now.payload_bytes = table.payload_bytes();

@@ -604,7 +604,7 @@ TEST(SecondaryBuildTest, ARowThatLeavesADuplicateKeyLeavesTheEntryOfTheOther) {
     ASSERT_TRUE(put(kRows, "p0").ok());
     std::atomic<bool> ended{false};
     std::thread leaves([&] {
-      // As soon as the first row has its entry, the last row leaves the key.
+      // Waits until the first row has its entry. Then the last row gets another key.
       for (bool has_entry = false; !has_entry && !ended.load();) {
         const SecondaryIndex* const index = database->FindIndex("by_mail");
         if (index == nullptr || people->secondary_indexes() == nullptr) continue;

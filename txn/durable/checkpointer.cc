@@ -363,7 +363,7 @@ Status Checkpointer::Publish(const log::CheckpointDescription& description) {
   // A table may have been dropped meanwhile. The manifest may also still have one that was dropped: then it could not
   // be written, and this checkpoint has no rows of that table.
   LeaveOutDropped(*local_, &*manifest);
-  // Of several nodes, the others need to know that this manifest is newer than theirs.
+  // With several nodes, the generation says that this manifest is newer than those of the others.
   if (owed_->has_value()) {
     manifest->tables = (*owed_)->tables;
     manifest->next_table = (*owed_)->next_table;
