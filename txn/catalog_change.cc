@@ -92,6 +92,7 @@ void Database::ForgetNewTable(Table& table) {
   state_->indexes->Remove(table.id());
   table.local_index_->ReleaseMemory();
   table.local_index_.reset();
+  table.own_locations_.reset();
 }
 
 // All manifests have the table before a node's sessions can find it, so no log has a row of it before. And a session of

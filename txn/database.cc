@@ -247,6 +247,9 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
   index::RegisterAllIndexMethods(state->indexes.get());
   state->lent_records = std::make_unique<LentRecords>(state->node.get());
   state->record_stock = std::make_unique<RecordStock>(state->node.get());
+  constexpr uint64_t kLocationsShare = 32;  // of memory
+  state->location_budget = std::make_shared<index::LocationBudget>(
+      std::min<uint64_t>(options.own_location_bytes, state->node->memory().size() / kLocationsShare));
   state->local = std::make_unique<LocalNode>(
       LocalNode{.options = state->options,
                 .fabric = *fabric,
@@ -472,6 +475,10 @@ Status Database::MakeIndex(Table* table) {
                                                                     .own = std::move(own->options)});
   if (!index.ok()) return index.status();
   table->local_index_ = *std::move(index);
+  if (!table->index_traits().guesses_records && !table->index_traits().client_writes) {
+    table->own_locations_ = std::make_unique<index::OwnLocations>(
+        table->id(), options.key_kind, node_id(), state_->node->memory().data(), state_->location_budget);
+  }
   return absl::OkStatus();
 }
 
@@ -688,6 +695,7 @@ std::vector<TableStatistics> Database::table_statistics() {
     statistics.record_bytes = static_cast<uint64_t>(std::max<int64_t>(state_->record_bytes.Of(table->id()), 0));
     statistics.index_damages = state_->index_damage.Of(table->id());
     if (table->local_index_ != nullptr) statistics.index = table->local_index().statistics();
+    if (table->own_locations_ != nullptr) statistics.own_location_bytes = table->own_locations_->bytes();
     result.push_back(std::move(statistics));
   }
   return result;

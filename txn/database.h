@@ -83,6 +83,9 @@ struct DatabaseOptions {
   int server_threads = 1;                                // they run RPC handlers when the workers do not
   absl::Duration call_timeout = absl::Seconds(5);
   size_t location_cache_bytes = 1 << 20;  // per session and remote hash index
+  // For places of this node's own rows in ordered tables (index/own_locations.h), all together: a row that was read by
+  // its key is found again without the index. At most 1/32 of the node's memory; used as far as needed. 0: none.
+  uint64_t own_location_bytes = UINT64_MAX;
 
   // Calls of Database::Run that may run at the same time. Further ones wait.
   int run_sessions = 64;
@@ -155,7 +158,8 @@ struct DatabaseOptions {
 struct TableStatistics {
   std::string table;
   std::string index_kind;
-  uint64_t record_bytes = 0;  // blocks of this node's live records
+  uint64_t record_bytes = 0;        // blocks of this node's live records
+  uint64_t own_location_bytes = 0;  // DatabaseOptions::own_location_bytes
   // Times that this node met damage when it changed or walked the index: what clients wrote into it against its rules
   // (docs/security.md).
   uint64_t index_damages = 0;

@@ -222,6 +222,7 @@ void Database::FreeDropped(Table* table) {
   state_->indexes->Remove(table->id());
   state_->indexes->AwaitLeases();
   state_->client_caches.Forget(table->id());
+  table->own_locations_.reset();
   const std::unique_ptr<index::LocalIndex> index = std::move(table->local_index_);
   FreeRows(*table, *index);
   index->ReleaseMemory();

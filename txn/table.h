@@ -16,6 +16,7 @@
 #include "index/index.h"
 #include "index/index_rights.h"
 #include "index/key.h"
+#include "index/own_locations.h"
 #include "index/registry.h"
 #include "rdma/global_address.h"
 #include "txn/placement.h"
@@ -121,6 +122,8 @@ class Table {
   // This node's part of the index. Of a table that the directory has and the program has not created, it is there once
   // Start has been called. Not of a table that was dropped.
   index::LocalIndex& local_index() const { return *local_index_; }
+  // Where its records on this node probably lie; null: its index needs no such help, or the table was dropped.
+  index::OwnLocations* own_locations() const { return own_locations_.get(); }
 
  private:
   friend class Database;
@@ -154,6 +157,7 @@ class Table {
   std::atomic<bool> is_everywhere_{true};
   std::atomic<bool> checks_writes_{false};
   std::unique_ptr<index::LocalIndex> local_index_;
+  std::unique_ptr<index::OwnLocations> own_locations_;
   std::unique_ptr<SecondaryIndex> secondary_;
   std::vector<std::unique_ptr<const SecondaryIndexes>> index_sets_;  // all that it had: readers may still have one
   std::atomic<const SecondaryIndexes*> secondary_indexes_{nullptr};

@@ -184,7 +184,7 @@ class GannetEngine : public Engine {
   StatusOr<uint64_t> CountedBytes(Table table) override {
     for (const txn::TableStatistics& of : database_->table_statistics()) {
       if (of.table != tables_[static_cast<size_t>(table)]->name()) continue;
-      return of.record_bytes + of.index.registered_bytes + of.index.private_bytes;
+      return of.record_bytes + of.own_location_bytes + of.index.registered_bytes + of.index.private_bytes;
     }
     return absl::InternalError("gannet has no statistics of a table that it has");
   }

@@ -60,6 +60,7 @@ struct DatabaseState {
   Mutex create_mutex;
   RecordBytes record_bytes;
   ClientCaches client_caches;
+  std::shared_ptr<index::LocationBudget> location_budget;
   std::unique_ptr<LentRecords> lent_records;
   std::unique_ptr<RecordStock> record_stock;
   IndexDamage index_damage;

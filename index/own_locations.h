@@ -1,0 +1,210 @@
+// OwnLocations: where the records of one table of this node probably lie, for the node's own CPU. A location cache, as
+// the clients of a DrTM-style hash table have for records of other nodes.
+//
+// A lookup in an ordered index takes several dependent cache misses: the nodes of the tree, its leaf, and the record. A
+// location takes two: one line of this cache, which is small and so often in the CPU's own caches, and the record. What
+// the cache says is a guess. Whoever follows it must find there a record of the table, with the key, that is present
+// and not locked (Holds). There is one such record of a key at a time, and the index leads to it (see below). So nobody
+// has to tell the cache about changes of the index, and what is wrong in it costs time only.
+//
+//   set       | tag 0 .. tag 11 | - | record 0 .. record 11 |       one line
+//   tag       8 bits of the key's hash; 0: free
+//   record    its offset in the node's memory, in lines
+//
+// Why a record that Holds is the one to which the index leads. A record becomes present and unlocked only after its
+// address has got into the index, and is locked before it leaves it. It stays locked until it is absent, or back in the
+// index. The check loads the state word, then the table and the key, then the state word again. If both words are equal
+// and present, the key belongs to this state, and the index led to the record at the second load. The caller is in the
+// epoch, so from then on it may use the record as if it had found it in the index. Memory that has become another
+// record's, or a part of one, has another key, or a first word that is no state of a present record (versioned.h).
+//
+// Size. The cache begins with one page at the first read, and doubles when it is nearly full and entries that are still
+// right have to leave. It is then empty, and reads fill it again. All caches of a node share a budget.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "base/bulk_memory.h"
+#include "base/cache_line.h"
+#include "base/keyed_hash.h"
+#include "base/sometimes.h"
+#include "base/thread.h"
+#include "index/key.h"
+#include "index/lock_word.h"
+#include "index/record_header.h"
+#include "rdma/epoch.h"
+#include "rdma/global_address.h"
+
+namespace gannet::index {
+
+// Bytes that all caches of a node may take. Thread-safe.
+class LocationBudget {
+ public:
+  explicit LocationBudget(uint64_t most_bytes) : left_(most_bytes) {}
+  bool Take(uint64_t bytes) {
+    uint64_t left = left_.load(std::memory_order_relaxed);
+    while (left >= bytes) {
+      if (left_.compare_exchange_weak(left, left - bytes, std::memory_order_relaxed)) return true;
+    }
+    return false;
+  }
+  void GiveBack(uint64_t bytes) { left_.fetch_add(bytes, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint64_t> left_;
+};
+
+// Thread-safe, except for the destructor. Callers of Find, Guess, Holds and Remember are inside the epoch.
+class OwnLocations {
+ public:
+  // `memory`: of node `node`; outlives this.
+  OwnLocations(uint16_t table, KeyKind kind, rdma::NodeId node, std::byte* memory,
+               std::shared_ptr<LocationBudget> budget);
+  ~OwnLocations();
+  OwnLocations(const OwnLocations&) = delete;
+  OwnLocations& operator=(const OwnLocations&) = delete;
+
+  uint64_t HashOf(const Key& key) const {
+    return key.kind() == KeyKind::kInteger ? hash_(key.integer()) : hash_(key.bytes());
+  }
+
+  // Starts the cache miss of a Find or Guess that will come soon.
+  void PrefetchFor(uint64_t hash) const {
+    if (const Sets* const sets = sets_.load(std::memory_order_acquire)) Prefetch(&sets->Of(hash));
+  }
+  // A place where the record of a key with this hash may lie; null if none is known. It has not been looked at.
+  rdma::GlobalAddress Guess(uint64_t hash) const {
+    rdma::GlobalAddress guess;
+    ForMatches(hash, [&](uint32_t number) {
+      guess = AddressOf(number);
+      return false;
+    });
+    return guess;
+  }
+  // True if the record of `key` lies there, present and not locked.
+  bool Holds(rdma::GlobalAddress record, const Key& key) const {
+    const std::byte* const at = memory_ + record.offset();
+    const uint64_t state = LoadWord(at);
+    if (!IsPresent(state) || LoadMeta(at).table != table_ || !RecordHoldsKey(at, key)) return false;
+    return LoadWord(at) == state;
+  }
+  // The record of `key`, whose hash this is; null if that is not known. Prefetches the first `lines` lines of what it
+  // looks at.
+  rdma::GlobalAddress Find(uint64_t hash, const Key& key, size_t lines) const {
+    rdma::GlobalAddress found;
+    ForMatches(hash, [&](uint32_t number) {
+      const rdma::GlobalAddress record = AddressOf(number);
+      const std::byte* const at = memory_ + record.offset();
+      for (size_t line = 1; line < lines; ++line) Prefetch(at + line * kLineBytes);
+      if (!Holds(record, key)) {
+        Sometimes<"own locations: the key's record is not where it was, or is locked">();
+        return true;
+      }
+      found = record;
+      return false;
+    });
+    return found;
+  }
+  // The index leads from a key with this hash to `record`, as the caller has just seen. `participant`: the caller's.
+  void Remember(uint64_t hash, rdma::GlobalAddress record, rdma::EpochManager::Participant& participant);
+
+  // Memory of the cache.
+  uint64_t bytes() const;
+
+ private:
+  static constexpr int kTags = 12;
+  static constexpr int kTagsInWord = 8;
+
+  struct alignas(kLineBytes) Set {
+    std::array<std::atomic<uint64_t>, 2> tags;  // byte i of word w: tag of record 8 * w + i
+    std::array<std::atomic<uint32_t>, kTags> records;
+  };
+  static_assert(sizeof(Set) == kLineBytes);
+
+  // Its sets, and how full they are.
+  class Sets {
+   public:
+    // `bytes`: a power of two, at least that of a set; taken from the budget.
+    Sets(uint64_t bytes, std::shared_ptr<LocationBudget> budget)
+        : memory_(bytes), last_(bytes / sizeof(Set) - 1), bytes_(bytes), budget_(std::move(budget)) {}
+    ~Sets() { budget_->GiveBack(bytes_); }
+    Sets(const Sets&) = delete;
+    Sets& operator=(const Sets&) = delete;
+
+    // The lowest bits of a hash are the tag.
+    Set& Of(uint64_t hash) const { return reinterpret_cast<Set*>(memory_.data())[hash >> 8 & last_]; }
+    uint64_t bytes() const { return bytes_; }
+    uint64_t places() const { return (last_ + 1) * kTags; }
+
+    void NoteFilled() { filled_.fetch_add(1, std::memory_order_relaxed); }
+    // An entry had to make room; it was right, or not. True: there are too few places.
+    bool NoteReplaced(bool was_right);
+    void NoteNoGrowth() { lost_.store(0, std::memory_order_relaxed); }
+
+   private:
+    const BulkMemory memory_;
+    const uint64_t last_;
+    const uint64_t bytes_;
+    const std::shared_ptr<LocationBudget> budget_;
+    std::atomic<uint64_t> filled_{0};
+    std::atomic<int64_t> lost_{0};
+  };
+
+  // Memory that was given back to the system reads as zeros; the versions of records begin at 1.
+  static bool IsPresent(uint64_t state) { return !IsLocked(state) && !IsAbsent(state) && state != 0; }
+  static uint64_t TagOf(uint64_t hash) {
+    const uint64_t tag = hash & 0xff;
+    return tag != 0 ? tag : 1;
+  }
+  // The highest bit of each byte of `word` that is `byte`; also of bytes above such a one that differ in their lowest
+  // bit only.
+  static uint64_t BytesEqual(uint64_t word, uint64_t byte) {
+    constexpr uint64_t kOnes = 0x0101010101010101;
+    const uint64_t differ = word ^ byte * kOnes;
+    return (differ - kOnes) & ~differ & kOnes << 7;
+  }
+  static constexpr uint64_t kUsedOfSecond = 0x80808080;  // of the second word of tags
+
+  // Calls take(record) for those that the set of `hash` has with its tag, until it returns false.
+  template <class Take>
+  void ForMatches(uint64_t hash, const Take& take) const;
+
+  rdma::GlobalAddress AddressOf(uint32_t number) const { return {node_, uint64_t{number} * kLineBytes}; }
+  // True if the entry would lead a lookup of its key to its record.
+  bool IsRight(const Sets& sets, const Set& set, uint64_t tag, uint32_t number) const;
+  void Grow(Sets* old, rdma::EpochManager::Participant& participant);
+
+  const uint16_t table_;
+  const KeyKind kind_;
+  const rdma::NodeId node_;
+  std::byte* const memory_;
+  const KeyedHash hash_;
+  const std::shared_ptr<LocationBudget> budget_;
+  std::atomic<Sets*> sets_{nullptr};
+  Mutex grow_mutex_;
+};
+
+template <class Take>
+void OwnLocations::ForMatches(uint64_t hash, const Take& take) const {
+  const Sets* const sets = sets_.load(std::memory_order_acquire);
+  if (sets == nullptr) return;
+  const Set& set = sets->Of(hash);
+  const uint64_t tag = TagOf(hash);
+  uint64_t equal = BytesEqual(set.tags[0].load(std::memory_order_relaxed), tag);
+  for (int word = 0;; ++word) {
+    for (; equal != 0; equal &= equal - 1) {
+      const int i = word * kTagsInWord + std::countr_zero(equal) / 8;
+      if (!take(set.records[static_cast<size_t>(i)].load(std::memory_order_relaxed))) return;
+    }
+    if (word == 1) return;
+    equal = BytesEqual(set.tags[1].load(std::memory_order_relaxed), tag) & kUsedOfSecond;
+  }
+}
+
+}  // namespace gannet::index
