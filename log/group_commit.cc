@@ -311,7 +311,16 @@ void GroupCommit::EnsureRoom() {
   if (!room_status_.ok()) Sometimes<"log: the disk is full, and commits are refused">();
 }
 
+bool GroupCommit::PeersMayAnswer() const {
+  return !peer_status_.ok() && peers_.load(std::memory_order_relaxed)->ErrorMayPass();
+}
+
+bool GroupCommit::IsStuck() const {
+  return !write_status_.ok() || (!peer_status_.ok() && !PeersMayAnswer());
+}
+
 void GroupCommit::ReportHealth() {
+  shared_->stuck.store(IsStuck(), std::memory_order_release);
   const Status& status = !peer_status_.ok() ? peer_status_ : !write_status_.ok() ? write_status_ : room_status_;
   if (status == reported_) return;
   const bool was_ok = reported_.ok();
@@ -352,8 +361,9 @@ void GroupCommit::ServeBeginSegment() {
     if (requested == segments_begun_) return;
     give_back = std::exchange(give_back_requested_, false);
   }
-  // A full disk (room_status_) is no reason to refuse: the requesting checkpoint may free space.
-  const Status& blocked = peer_status_.ok() ? write_status_ : peer_status_;
+  // A full disk (room_status_) is no reason to refuse: the requesting checkpoint may free space. Neither is a lost
+  // message: the checkpoint waits for the epoch later.
+  const Status& blocked = peer_status_.ok() || PeersMayAnswer() ? write_status_ : peer_status_;
   StatusOr<uint64_t> result = !blocked.ok() ? StatusOr<uint64_t>(blocked)
                               : !running    ? absl::CancelledError("the log was stopped")
                                             : BeginSegmentNow(give_back);
@@ -395,13 +405,13 @@ bool GroupCommit::CaughtUp() const {
 
 bool GroupCommit::MayStop(uint64_t now_nanos) const {
   if (!stopping_) return false;
-  return now_nanos >= stop_by_nanos_.load(std::memory_order_acquire) || !write_status_.ok() || !peer_status_.ok() ||
-         (!pending_ && CaughtUp());
+  return now_nanos >= stop_by_nanos_.load(std::memory_order_acquire) || IsStuck() || (!pending_ && CaughtUp());
 }
 
 void GroupCommit::SleepUntilNextRound(uint64_t begun_nanos) {
   ThreadSignal& signal = shared_->signal;
-  const auto undisturbed = [this] { return !StopRequested() && !Requested(); };
+  // A round that knew of the request to stop has done for it what it could.
+  const auto undisturbed = [this] { return (stopping_ || !StopRequested()) && !Requested(); };
   if (!write_status_.ok() || !peer_status_.ok())
     return signal.SleepUntilUrgent(std::min(retry_nanos_, std::max(interval_nanos_, kLeastPauseNanos)), undisturbed);
   if (flushed_ < round_wanted_ || shared_->durable.load(std::memory_order_relaxed) < round_wanted_) {

@@ -72,6 +72,9 @@ class GroupCommit {
   void ReportHealth();
   uint64_t RoomNeeded() const;
   bool CaughtUp() const;
+  // The last exchange with the peers failed, and the next one may not.
+  bool PeersMayAnswer() const;
+  bool IsStuck() const;
   bool StopRequested() const { return stop_by_nanos_.load(std::memory_order_seq_cst) != UINT64_MAX; }
   bool MayStop(uint64_t now_nanos) const;
   void SleepUntilNextRound(uint64_t begun_nanos);

@@ -95,9 +95,9 @@ class Log {
   // Starts the log thread. `peers` may be null (one node) and must outlive the log.
   virtual Status Start(PeerEpochs* peers) = 0;
   // Flushes everything, waits for it, stops the thread, and notes where the log ends (end_note.h). Returns the error of
-  // the last flush, if any. Waits at most a few seconds for a worker that stays in its slot or a peer that closes
-  // nothing. With several nodes: before any of them stops, all must have stopped appending and waited for the last
-  // epoch (WaitDurable).
+  // the last flush, if any. Waits at most a few seconds for a worker that stays in its slot, or a peer that closes
+  // nothing or whose messages are lost. With several nodes: before any of them stops, all must have stopped appending
+  // and waited for the last epoch (WaitDurable).
   virtual Status Stop() = 0;
 
   // One per worker thread. The log must outlive it. Returns when the log has room for what the writer may append; if
@@ -124,6 +124,10 @@ class Log {
   virtual Status WaitDurable(uint64_t epoch, absl::Duration timeout) = 0;
   // Ok, or why nothing can be written now.
   virtual Status health() const = 0;
+  // True if what is not durable cannot become so as things are: writes to the disk fail, or another node has died or
+  // refuses. False also while health() is an error that does not prevent that: a message of another node was lost, or
+  // the disk is full, but has room for what was appended.
+  bool is_stuck() const { return shared_.stuck.load(std::memory_order_acquire); }
 
   // Begins a segment and returns its number. The segments below it have only epochs below `current_epoch()` (as of
   // after this call), so a checkpoint of all these epochs makes them unnecessary. Such a checkpoint reads the records

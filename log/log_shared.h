@@ -36,6 +36,7 @@ struct LogShared {
   std::atomic<uint64_t> last_dirty{0};                   // newest epoch in which something was appended
   std::atomic<uint64_t> wanted{0};                       // newest epoch that a thread waits for
   std::atomic<bool> accepting{true};                     // health is ok
+  std::atomic<bool> stuck{false};                        // Log::is_stuck
   std::atomic<PeerEpochs*> peers{nullptr};               // get last_dirty announced; null: one node
 
   alignas(kLineBytes) std::atomic<uint64_t> durable{0};

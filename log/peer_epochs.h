@@ -29,8 +29,11 @@ class PeerEpochs {
   // find at least `epoch`. Called from any thread, once per epoch or slightly more often.
   virtual void AnnounceDirty(uint64_t epoch) = 0;
   // Publishes this node's epochs and returns, over all nodes: the greatest current, the least drained, the least
-  // flushed. Unavailable: a node has died, and nothing becomes durable any more. Called from the log thread only.
+  // flushed. Unavailable: nothing becomes durable now. Called from the log thread only.
   virtual StatusOr<NodeEpochs> Exchange(const NodeEpochs& own) = 0;
+  // After an error of Exchange. True: all nodes live, and a message was lost, so the next Exchange may succeed. False:
+  // nothing becomes durable any more, for example because a node has died. Called from the log thread only.
+  virtual bool ErrorMayPass() const { return false; }
 };
 
 }  // namespace gannet::log

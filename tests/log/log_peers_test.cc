@@ -35,6 +35,7 @@ class Board {
     StatusOr<NodeEpochs> Exchange(const NodeEpochs& own) override {
       std::lock_guard lock(board_->mutex_);
       if (board_->dead_) return absl::UnavailableError("node 2 has died");
+      if (board_->loses_) return absl::UnavailableError("lost by the test");
       NodeEpochs& word = board_->epochs_[node_];
       word = {std::max(word.current, own.current), own.drained, own.flushed};
       NodeEpochs all = word;
@@ -44,6 +45,10 @@ class Board {
         all.flushed = std::min(all.flushed, other.flushed);
       }
       return all;
+    }
+    bool ErrorMayPass() const override {
+      std::lock_guard lock(board_->mutex_);
+      return !board_->dead_;
     }
 
    private:
@@ -59,12 +64,18 @@ class Board {
     std::lock_guard lock(mutex_);
     dead_ = true;
   }
+  // From now on, every exchange is lost, or none.
+  void SetLoses(bool loses) {
+    std::lock_guard lock(mutex_);
+    loses_ = loses;
+  }
 
  private:
   std::mutex mutex_;
   std::array<NodeEpochs, kNodes> epochs_;
   std::array<uint64_t, kNodes> dirty_{};
   bool dead_ = false;
+  bool loses_ = false;
 };
 
 class LogPeersTest : public testing::Test {
@@ -132,6 +143,19 @@ class LogPeersTest : public testing::Test {
   std::vector<std::unique_ptr<FaultyFileSystem>> disks_;
   std::vector<std::unique_ptr<Board::View>> views_;
   std::vector<std::unique_ptr<Log>> logs_;
+  // Returns the epoch of a commit that does not become durable, because messages are lost from then on, with what
+  // health() says.
+  uint64_t CommitAndLose(LogWriter* writer) {
+    for (uint64_t n = 1;; ++n) {
+      const uint64_t epoch = Commit(writer, {1, n}, 100).value();
+      board_.SetLoses(true);
+      while (logs_[0]->health().ok()) absl::SleepFor(absl::Microseconds(100));
+      if (logs_[0]->durable_epoch() < epoch) return epoch;
+      board_.SetLoses(false);
+      while (!logs_[0]->health().ok()) absl::SleepFor(absl::Microseconds(100));
+    }
+  }
+
   bool dead_ = false;
 };
 
@@ -203,7 +227,44 @@ TEST_F(LogPeersTest, ADeadNodeEndsAcknowledgements) {
   EXPECT_FALSE(wait);
   const uint64_t epoch = logs_[0]->current_epoch();
   EXPECT_TRUE(absl::IsDeadlineExceeded(logs_[0]->WaitDurable(epoch, absl::Milliseconds(5))));
+  EXPECT_TRUE(logs_[0]->is_stuck());
   EXPECT_TRUE(absl::IsUnavailable(logs_[0]->Stop()));
+}
+
+TEST_F(LogPeersTest, ALogWhoseMessagesAreLostIsNotStuck) {
+  auto writer = logs_[0]->OpenWriter().value();
+  const uint64_t epoch = CommitAndLose(writer.get());
+  EXPECT_TRUE(absl::IsUnavailable(logs_[0]->health())) << logs_[0]->health();
+  EXPECT_FALSE(logs_[0]->is_stuck());
+  const StatusOr<uint64_t> segment = logs_[0]->BeginSegment();
+  EXPECT_TRUE(segment.ok()) << "a checkpoint begins meanwhile: " << segment.status();
+  board_.SetLoses(false);
+  EXPECT_TRUE(logs_[0]->WaitDurable(epoch, kLongEnough).ok());
+}
+
+TEST_F(LogPeersTest, StopGoesOnAfterLostMessages) {
+  auto writer = logs_[0]->OpenWriter().value();
+  const uint64_t epoch = CommitAndLose(writer.get());
+  std::thread healer([this] {
+    absl::SleepFor(absl::Milliseconds(20));
+    board_.SetLoses(false);
+  });
+  const Status stopped = logs_[0]->Stop();
+  healer.join();
+  dead_ = !stopped.ok();
+  EXPECT_TRUE(stopped.ok()) << stopped;
+  EXPECT_GE(logs_[0]->durable_epoch(), epoch);
+}
+
+TEST_F(LogPeersTest, ALogWhoseDiskFailsIsStuckUntilItWorksAgain) {
+  auto writer = logs_[1]->OpenWriter().value();
+  disks_[1]->SetOptions({.sync_error_one_in = 1});
+  const uint64_t epoch = Commit(writer.get(), {1, 1}, 100).value();
+  while (!logs_[1]->is_stuck()) absl::SleepFor(absl::Microseconds(100));
+  EXPECT_FALSE(logs_[0]->is_stuck()) << "that of another node";
+  disks_[1]->Heal();
+  EXPECT_TRUE(logs_[1]->WaitDurable(epoch, kLongEnough).ok());
+  while (logs_[1]->is_stuck()) absl::SleepFor(absl::Microseconds(100));
 }
 
 struct Committed {

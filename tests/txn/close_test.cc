@@ -1,14 +1,22 @@
 // Database::Close: when it is refused, and what is refused after it, with a directory and without.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
 
+#include "base/coro/task.h"
 #include "gtest/gtest.h"
 #include "log/file/faulty_file_system.h"
+#include "rdma/fabric.h"
 #include "rdma/shm/shm_fabric.h"
+#include "tests/relay_fabric.h"
 #include "tests/txn/durable_cluster.h"
 #include "txn/database.h"
 #include "txn/session.h"
@@ -135,6 +143,76 @@ TEST(CloseTogetherTest, ABrokenLogOfAnotherNodeIsNamed) {
   other.join();
   EXPECT_TRUE(absl::IsUnavailable(closed)) << closed;
   EXPECT_NE(closed.message().find("the log of node 0 is broken"), std::string_view::npos) << closed;
+}
+
+// A channel whose verbs to other nodes fail as long as `*loses`.
+class LosingChannel final : public RelayChannel {
+ public:
+  LosingChannel(std::unique_ptr<rdma::Channel> inner, std::byte* memory, const rdma::Capabilities& capabilities,
+                const std::atomic<bool>* loses)
+      : RelayChannel(std::move(inner), memory, capabilities), loses_(loses) {}
+
+ protected:
+  bool Submit(std::span<rdma::Operation> operations, rdma::Completion* completion) override {
+    const auto is_elsewhere = [this](const rdma::Operation& each) { return each.remote.node() != node(); };
+    if (*loses_ && std::ranges::any_of(operations, is_elsewhere)) {
+      completion->status = absl::UnavailableError("lost by the test");
+      return true;
+    }
+    return Complete(Relay(operations), completion);
+  }
+  bool SubmitCall(const rdma::CallRequest& call, rdma::Completion* completion) override {
+    return Complete(RelayCall(call, completion), completion);
+  }
+
+ private:
+  coro::Task<Status> Relay(std::span<rdma::Operation> operations) { co_return co_await inner().Post(operations); }
+  coro::Task<Status> RelayCall(rdma::CallRequest call, rdma::Completion* completion) {
+    const StatusOr<size_t> bytes =
+        co_await inner().Call(call.node, call.method, call.request, call.response, call.timeout, call.connection);
+    if (bytes.ok()) completion->response_bytes = *bytes;
+    co_return bytes.status();
+  }
+
+  const std::atomic<bool>* loses_;
+};
+
+// The nodes live, so their logs go on when they reach each other again. A close that begins in between must neither
+// fail nor make the other nodes fail.
+TEST(CloseTogetherTest, LostMessagesBreakNoLog) {
+  constexpr int kNodes = 3;
+  std::atomic<bool> loses{false};
+  const auto disk = std::make_shared<log::FaultyFileSystem>(4);
+  DurableOptions options{.nodes = kNodes};
+  options.database.durability = DurabilityMode::kAsync;
+  options.wrap = [&loses](rdma::Fabric* inner) -> std::unique_ptr<rdma::Fabric> {
+    const rdma::Capabilities& capabilities = inner->capabilities();
+    return std::make_unique<RelayFabric>(
+        inner, capabilities, [&](std::unique_ptr<rdma::Channel> channel, std::byte* memory) {
+          return std::make_unique<LosingChannel>(std::move(channel), memory, capabilities, &loses);
+        });
+  };
+  auto cluster = DurableCluster::Open(disk, {HashTable("rows", Placement::ByHash())}, options);
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  Database& writer = (*cluster)->database(2);
+  // Until a commit is not durable when the messages begin to be lost.
+  for (uint64_t key = 0;; ++key) {
+    while (!writer.log_health().ok()) std::this_thread::yield();
+    const Status wrote =
+        writer.Run([&](BlockingTransaction& t) { return t.Insert((*cluster)->table("rows", 2), key, key); });
+    ASSERT_TRUE(wrote.ok() || absl::IsUnavailable(wrote)) << wrote;
+    loses = true;
+    while (writer.log_health().ok()) std::this_thread::yield();
+    if (writer.durable_epoch() < writer.logged_epoch()) break;
+    loses = false;
+  }
+  std::thread healer([&loses] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    loses = false;
+  });
+  const Status closed = (*cluster)->Close();
+  healer.join();
+  EXPECT_TRUE(closed.ok()) << closed;
 }
 
 INSTANTIATE_TEST_SUITE_P(, CloseTest, testing::Bool(),

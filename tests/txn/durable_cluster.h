@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -32,6 +33,8 @@ struct DurableOptions {
   bool create = true;  // if there is no database yet
   DatabaseOptions database = {};
   std::vector<SecondaryIndexOptions> indexes = {};
+  // Makes the fabric in front of the cluster's own one. Null: there is none.
+  std::function<std::unique_ptr<rdma::Fabric>(rdma::Fabric* inner)> wrap = nullptr;
 };
 
 // All nodes of a cluster whose directories are on `disk`. A disk may serve several clusters, one after the other.
@@ -44,7 +47,8 @@ class DurableCluster {
     std::unique_ptr<DurableCluster> cluster(new DurableCluster);
     auto fabric = rdma::ShmFabric::InProcess({.num_nodes = options.nodes, .bytes_per_node = uint64_t{1} << 30});
     if (!fabric.ok()) return fabric.status();
-    cluster->fabric_ = *std::move(fabric);
+    cluster->inner_ = *std::move(fabric);
+    if (options.wrap != nullptr) cluster->outer_ = options.wrap(cluster->inner_.get());
     for (int node = 0; node < options.nodes; ++node) {
       DatabaseOptions database_options = options.database;
       database_options.directory = "/data";
@@ -52,7 +56,7 @@ class DurableCluster {
       database_options.files = disk;
       database_options.log_segment_bytes = std::min(options.database.log_segment_bytes, uint64_t{1} << 20);
       database_options.log_buffer_bytes = std::min(options.database.log_buffer_bytes, size_t{256} << 10);
-      auto database = Database::Open(cluster->fabric_.get(), static_cast<rdma::NodeId>(node), database_options);
+      auto database = Database::Open(cluster->fabric(), static_cast<rdma::NodeId>(node), database_options);
       if (!database.ok()) return database.status();
       for (const TableOptions& table : tables) {
         auto created = (*database)->CreateTable(table);
@@ -91,7 +95,10 @@ class DurableCluster {
 
  private:
   DurableCluster() = default;
-  std::unique_ptr<rdma::ShmFabric> fabric_;
+  rdma::Fabric* fabric() { return outer_ != nullptr ? outer_.get() : inner_.get(); }
+
+  std::unique_ptr<rdma::ShmFabric> inner_;
+  std::unique_ptr<rdma::Fabric> outer_;
   std::vector<std::unique_ptr<Database>> databases_;
 };
 

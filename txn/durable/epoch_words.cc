@@ -141,11 +141,11 @@ Status EpochWords::CloseTogether(log::Log& log, absl::Duration timeout) {
   if (channel.ok()) worker.AddPoller([c = channel->get()] { return c->Poll(); });
   const uint64_t durable_by = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(timeout));
   // Also if another log is broken already, this log gets time to write what it has: that node may have written it, too.
-  while (channel.ok() && log.health().ok() && NowNanos() < durable_by) {
+  while (channel.ok() && !log.is_stuck() && NowNanos() < durable_by) {
     if (log.WaitDurable(log.last_dirty_epoch(), kLookAtOthersEvery).ok()) break;
     if (AnotherLogIsBroken(channel->get(), &worker)) break;
   }
-  StoreWord(words_ + kClosing, static_cast<uint64_t>(log.health().ok() ? Closing::kWhole : Closing::kLogBroken));
+  StoreWord(words_ + kClosing, static_cast<uint64_t>(log.is_stuck() ? Closing::kLogBroken : Closing::kWhole));
   if (!channel.ok()) return channel.status();
   const uint64_t deadline = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(timeout));
   for (int i = 0; i < fabric_->num_nodes();) {
@@ -184,11 +184,19 @@ Status EpochWords::NotTakingPart(rdma::NodeId node) {
                    " failed, so nothing becomes durable: ", absl::string_view(refusal->why.message())));
 }
 
+bool EpochWords::AllLive() const {
+  for (int i = 0; i < fabric_->num_nodes(); ++i) {
+    if (!fabric_->Alive(static_cast<rdma::NodeId>(i))) return false;
+  }
+  return true;
+}
+
 // One READ per node. A node whose log has not started has drained nothing.
 StatusOr<log::NodeEpochs> EpochWords::Exchange(const log::NodeEpochs& own) {
   StoreWord(words_ + kDrained, own.drained);
   StoreWord(words_ + kFlushed, own.flushed);
   log::NodeEpochs all = own;
+  error_may_pass_ = false;
   operations_.clear();
   const auto nodes = static_cast<size_t>(fabric_->num_nodes());
   for (size_t i = 0; i < nodes; ++i) {
@@ -203,6 +211,7 @@ StatusOr<log::NodeEpochs> EpochWords::Exchange(const log::NodeEpochs& own) {
   };
   const Status status = worker_.BlockOn(read(channel_.get(), operations_));
   if (!status.ok()) {
+    error_may_pass_ = AllLive();
     return absl::UnavailableError(
         absl::StrCat("the logs of the other nodes cannot be read, so nothing becomes durable: ",
                      absl::string_view(status.message())));

@@ -71,9 +71,9 @@ class EpochWords : public log::PeerEpochs {
   rdma::GlobalAddress DirtyAt(rdma::NodeId node) const { return {node, offset_ + kDirty}; }
 
   // Waits until the last epoch in which `log`, this node's, has something is durable, as long as that can still happen:
-  // neither this log nor that of a node that is closing is broken. Then announces that this node appends nothing any
-  // more, and waits until all live nodes have announced this, so that each can still close its last epoch with the
-  // others' help; DeadlineExceeded, naming one that is not closing. Each wait takes at most `timeout`.
+  // neither this log nor that of a node that is closing is stuck (log::Log::is_stuck). Then announces that this node
+  // appends nothing any more, and waits until all live nodes have announced this, so that each can still close its last
+  // epoch with the others' help; DeadlineExceeded, naming one that is not closing. Each wait takes at most `timeout`.
   Status CloseTogether(log::Log& log, absl::Duration timeout);
 
   // Announces the number of this node's bulk loads that are not durable now.
@@ -86,11 +86,12 @@ class EpochWords : public log::PeerEpochs {
 
   // log::PeerEpochs. Ready is called by the thread that starts the log, or by the log thread. Announce and
   // AnnounceDirty are thread-safe. Exchange is for the log thread: Unavailable, with the reason, if a node (also this
-  // one) refuses.
+  // one) refuses. Its error may pass if a READ failed and all nodes live.
   void Ready() override;
   void Announce(uint64_t current) override;
   void AnnounceDirty(uint64_t epoch) override;
   StatusOr<log::NodeEpochs> Exchange(const log::NodeEpochs& own) override;
+  bool ErrorMayPass() const override { return error_may_pass_; }
 
  private:
   static constexpr size_t kCurrent = 1 * kWordBytes;
@@ -103,7 +104,7 @@ class EpochWords : public log::PeerEpochs {
   static constexpr size_t kReasonLines = 16;
   static constexpr size_t kReason = kLineBytes;  // where it begins
 
-  enum class Closing : uint64_t { kNo, kWhole, kLogBroken };
+  enum class Closing : uint64_t { kNo, kWhole, kLogBroken };  // kLogBroken: the log is stuck
 
   EpochWords(rdma::Fabric* fabric, rdma::Node* node, std::byte* words);
   // True if another node is closing without a log that could help to make an epoch durable.
@@ -111,6 +112,7 @@ class EpochWords : public log::PeerEpochs {
   void Raise(size_t offset, uint64_t epoch);
   // Unavailable: `node` does not take part any more.
   Status NotTakingPart(rdma::NodeId node);
+  bool AllLive() const;
 
   rdma::Fabric* fabric_;
   rdma::Node* node_;
@@ -119,6 +121,7 @@ class EpochWords : public log::PeerEpochs {
   std::unique_ptr<rdma::Channel> channel_;
   coro::Worker worker_;
   std::atomic<uint64_t> least_oldest_{0};
+  bool error_may_pass_ = false;   // of the last Exchange
   std::vector<uint64_t> images_;  // kWords per node
   std::vector<rdma::Operation> operations_;
 };
