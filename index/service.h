@@ -51,6 +51,7 @@ class IndexService {
   void AwaitLeases();
 
   rdma::Node& node() { return *node_; }
+  const rdma::Fabric& fabric() const { return epochs_->fabric(); }
   // For methods that several kinds share, and each registers: true for the first caller. Before Node::Serve.
   bool MayRegister(rdma::MethodId method) { return registered_.insert(method).second; }
   // Trains the models of the node's learned indexes, one at a time.

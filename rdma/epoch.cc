@@ -353,6 +353,10 @@ Status EpochManager::health() const {
   return state_->health;
 }
 
+const Fabric& EpochManager::fabric() const {
+  return *state_->fabric;
+}
+
 uint64_t EpochManager::current_epoch() const {
   return state_->epoch.load();
 }

@@ -80,6 +80,8 @@ class EpochManager {
   // dead node. Thread-safe; one load of memory.
   NodeLoad LoadOf(NodeId node) const;
 
+  const Fabric& fabric() const;
+
   // This node's copy of the cluster's epoch: transactions begin in it. Monotonic.
   uint64_t current_epoch() const;
 

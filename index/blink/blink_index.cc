@@ -34,7 +34,7 @@ template <class Keys>
 BasicBlinkIndex<Keys>::BasicBlinkIndex(IndexService* service, const Schema& schema, const BlinkOptions& options)
     : service_(service),
       schema_(schema),
-      blocks_(&service->node(), schema.fence_lines(), options.rights),
+      blocks_(&service->fabric(), &service->node(), schema.fence_lines(), options.rights),
       leaves_(&service->node(), &blocks_, &schema_, static_cast<uint64_t>(absl::ToInt64Nanoseconds(options.patience)),
               this, "B-link tree"),
       separators_(Keys::kKeysElsewhere ? std::make_unique<SeparatorTable>() : nullptr),
@@ -65,7 +65,7 @@ bool BasicBlinkIndex<Keys>::LocateByHints(const Point& point, Place* leaf) const
       level = of_node;
     }
     leaf->address = {root_.node(), offset};
-    const LeafLook look = remote::ReadOwnLeaf(blocks_.Memory(offset), &leaf->image, blocks_.fence_lines());
+    const LeafLook look = blocks_.Look(offset, &leaf->image);
     return look == LeafLook::kWhole && leaf->image.level() == 0 && Keys::Covers(leaf->image, point);
   }
   return false;

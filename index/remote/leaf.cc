@@ -5,7 +5,7 @@
 namespace gannet::index::remote {
 
 template <class Head>
-LeafLook ReadOwnLeaf(const std::byte* leaf, BasicLeafImage<Head>* image, size_t fence_lines) {
+LeafLook ReadOwnLeaf(const std::byte* leaf, BasicLeafImage<Head>* image, size_t fence_lines, bool locked_too) {
   auto* to = reinterpret_cast<std::byte*>(image);
   for (size_t at = 0; at < LeafBytesWith(fence_lines); at += kWordBytes) {
     const uint64_t word = LoadWord(leaf + at);
@@ -16,7 +16,7 @@ LeafLook ReadOwnLeaf(const std::byte* leaf, BasicLeafImage<Head>* image, size_t 
   if (LoadWord(leaf) != state) return LeafLook::kTorn;
   if (rdma::IsLineBusy(state)) return LeafLook::kLocked;
   image->head.set_fence_lines(fence_lines);
-  if (!IsLocked(state) || IsAbsent(state)) return LookAtLeaf(*image);
+  if (!IsLocked(state) || IsAbsent(state) || !locked_too) return LookAtLeaf(*image);
   for (size_t i = 0; i < image->line_count(); ++i) {
     const uint64_t word = image->lines[i].version;
     const auto newer = static_cast<int32_t>(static_cast<uint32_t>(word) - image->head.versions[i]);
@@ -38,8 +38,8 @@ void StoreLeaf(const BasicLeafImage<Head>& image, std::byte* leaf) {
   }
 }
 
-template LeafLook ReadOwnLeaf(const std::byte* leaf, LeafImage* image, size_t fence_lines);
-template LeafLook ReadOwnLeaf(const std::byte* leaf, TaggedImage* image, size_t fence_lines);
+template LeafLook ReadOwnLeaf(const std::byte* leaf, LeafImage* image, size_t fence_lines, bool locked_too);
+template LeafLook ReadOwnLeaf(const std::byte* leaf, TaggedImage* image, size_t fence_lines, bool locked_too);
 template void StoreLeaf(const LeafImage& image, std::byte* leaf);
 template void StoreLeaf(const TaggedImage& image, std::byte* leaf);
 

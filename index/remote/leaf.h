@@ -244,15 +244,20 @@ void CompleteForLine(BasicLeafImage<Head>* leaf, size_t line) {
 // Reads a leaf by the owner's CPU. It moves words, not lines; but whoever changes line 0 changes its state word, or
 // marks it busy first. So if the word is the same after the copy, line 0 was the same throughout.
 //
-// A locked leaf can be read, too: until line 0 changes, the index has what it says. Lines may be newer than line 0
-// says; the slots that it counts have the same entries there, but one that is being replaced. They are not older. The
-// image then looks whole, with the state word that the leaf had before the lock. So the owner's threads never wait for
-// a client that holds a lock. (As with a single line, an entry may be of an insert that is not committed: in a right
-// leaf that is not linked yet. Its record says that it is absent.)
+// On a fabric that is not line_consistent, a WRITE of line 0 changes the state word last, and marks nothing. Then only
+// an image of an unlocked leaf says anything: what a client writes, it has locked. With `locked_too` false a locked
+// leaf is kLocked (LeafBlocks::Look says when).
+//
+// Otherwise a locked leaf can be read, too: until line 0 changes, the index has what it says. Lines may be newer than
+// line 0 says; the slots that it counts have the same entries there, but one that is being replaced. They are not
+// older. The image then looks whole, with the state word that the leaf had before the lock. So the owner's threads
+// never wait for a client that holds a lock. (As with a single line, an entry may be of an insert that is not
+// committed: in a right leaf that is not linked yet. Its record says that it is absent.)
 //
 // kLocked, kTorn: read again; a line is being written now.
 template <class Head>
-LeafLook ReadOwnLeaf(const std::byte* leaf, BasicLeafImage<Head>* image, size_t fence_lines = 0);
+LeafLook ReadOwnLeaf(const std::byte* leaf, BasicLeafImage<Head>* image, size_t fence_lines = 0,
+                     bool locked_too = true);
 
 // Stores a leaf by the owner's CPU, in a block that is dead and that only the caller uses. The state word comes last.
 template <class Head>

@@ -18,6 +18,7 @@
 // may only READ. Then none is lent to a client. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -42,9 +43,14 @@ struct FreeBlock {
 
 class LeafBlocks {
  public:
-  // `node` must outlive this. `fence_lines`: of the leaves (tagged_leaf.h).
-  explicit LeafBlocks(rdma::Node* node, size_t fence_lines = 0, IndexRights rights = IndexRights::kClients)
-      : node_(node), fence_lines_(fence_lines), rights_(rights) {}
+  // `fabric` and `node` must outlive this. `fence_lines`: of the leaves (tagged_leaf.h).
+  LeafBlocks(const rdma::Fabric* fabric, rdma::Node* node, size_t fence_lines = 0,
+             IndexRights rights = IndexRights::kClients)
+      : fabric_(fabric),
+        node_(node),
+        fence_lines_(fence_lines),
+        rights_(rights),
+        locked_too_(fabric->capabilities().line_consistent || rights == IndexRights::kOwnerOnly) {}
 
   IndexRights rights() const { return rights_; }
   // The kind of the keys: only leaves of byte keys have lines for fences.
@@ -86,6 +92,17 @@ class LeafBlocks {
            bytes <= node_->writable_offset() - offset;
   }
   const std::byte* Memory(uint64_t offset) const { return node_->memory().data() + offset; }
+  // Reads the leaf at `offset` by this node's CPU: ReadOwnLeaf. If clients change the leaves and the fabric may tear
+  // lines, a leaf that a live node has locked is kLocked.
+  template <class Head>
+  LeafLook Look(uint64_t offset, BasicLeafImage<Head>* image) const {
+    const LeafLook look = ReadOwnLeaf(Memory(offset), image, fence_lines_, locked_too_);
+    if (look != LeafLook::kLocked || locked_too_ || !IsSettled(image->head.state)) return look;
+    return ReadOwnLeaf(Memory(offset), image, fence_lines_, /*locked_too=*/true);
+  }
+  // None of the verbs of `client` takes effect any more, until the repair of its locks has ended. One thread at a time.
+  void BeginRepair(rdma::NodeId client) { repaired_.store(client, std::memory_order_relaxed); }
+  void EndRepair() { repaired_.store(kNobody, std::memory_order_relaxed); }
   // Calls `visit` with the address of every block.
   void ForEach(const std::function<void(rdma::GlobalAddress)>& visit) const;
   // Internal if a linked block is free, or one that is not linked is neither free nor dead.
@@ -110,14 +127,26 @@ class LeafBlocks {
     uint64_t word = 0;        // with which it was lent
   };
 
+  static constexpr uint32_t kNobody = UINT32_MAX;
+
+  // The node that has locked a leaf with this state does not write into it any more.
+  bool IsSettled(uint64_t state) const {
+    if (!IsLocked(state) || rdma::IsLineBusy(state)) return false;
+    const rdma::NodeId holder = LockOwnerNode(state);
+    return holder == repaired_.load(std::memory_order_relaxed) ||
+           (holder < fabric_->num_nodes() && !fabric_->Alive(holder));
+  }
   void MakeFree(std::byte* block) const;
   std::byte* At(uint64_t offset) const { return node_->memory().data() + offset; }
   // A free block, or a new one. ResourceExhausted: the heap is full. The lock is held.
   StatusOr<FreeBlock> TakeOne(Context& context);
 
+  const rdma::Fabric* fabric_;
   rdma::Node* node_;
   const size_t fence_lines_;
   const IndexRights rights_;
+  const bool locked_too_;  // ReadOwnLeaf
+  std::atomic<uint32_t> repaired_{kNobody};
   mutable Mutex mutex_;
   absl::flat_hash_map<uint64_t, Block> blocks_;  // by offset
   std::vector<uint64_t> free_;

@@ -46,7 +46,9 @@ LeafChannel::LeafChannel(rdma::Channel* channel, rdma::Node* node, rdma::NodeId 
       by_own_cpu_(is_own_ && (channel->capabilities().cpu_coherent_atomics ||
                               (own != nullptr && own->rights() == IndexRights::kOwnerOnly))),
       owner_bits_(OwnerBits(channel->node(), channel->index())),
-      patience_nanos_(static_cast<uint64_t>(absl::ToInt64Nanoseconds(patience))) {}
+      patience_nanos_(static_cast<uint64_t>(absl::ToInt64Nanoseconds(patience))) {
+  GANNET_CHECK(!is_own_ || own_blocks_ != nullptr, "an owner of leaves without blocks");
+}
 
 template <class Head>
 coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, BasicLeafImage<Head>* image,
@@ -62,7 +64,7 @@ coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, Basic
   for (;;) {
     LeafLook look;
     if (own != nullptr) {
-      look = ReadOwnLeaf(own, image, fence_lines_);
+      look = own_blocks_->Look(leaf.offset(), image);
     } else {
       Status status;
       const auto bytes = static_cast<uint32_t>(leaf_bytes());

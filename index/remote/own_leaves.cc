@@ -15,7 +15,7 @@ template <class Keys>
 LeafLook OwnLeaves<Keys>::Read(rdma::GlobalAddress address, Image* image, Patience* patience) const {
   if (!blocks_->MayHave(address)) return LeafLook::kDead;
   do {
-    const LeafLook look = ReadOwnLeaf(blocks_->Memory(address.offset()), image, blocks_->fence_lines());
+    const LeafLook look = blocks_->Look(address.offset(), image);
     if (look == LeafLook::kWhole || look == LeafLook::kDead) return look;
   } while (patience->Pause());
   return LeafLook::kDead;
@@ -33,8 +33,7 @@ bool OwnLeaves<Keys>::GoRight(Place* leaf) const {
 template <class Keys>
 std::optional<typename Keys::Key> OwnLeaves<Keys>::LowAt(uint64_t offset) const {
   Image image;
-  if (!blocks_->MayHave({node_->id(), offset}) ||
-      ReadOwnLeaf(blocks_->Memory(offset), &image, blocks_->fence_lines()) != LeafLook::kWhole) {
+  if (!blocks_->MayHave({node_->id(), offset}) || blocks_->Look(offset, &image) != LeafLook::kWhole) {
     return std::nullopt;
   }
   return Keys::LowOf(image);
@@ -155,6 +154,7 @@ void OwnLeaves<Keys>::Store(const FreeBlock& block, uint8_t level, std::span<con
 template <class Keys>
 void OwnLeaves<Keys>::RepairAfter(rdma::NodeId client, const std::function<Status(const Visit&)>& for_each) {
   if (blocks_->rights() == IndexRights::kOwnerOnly) return;  // it could lock nothing, and has borrowed nothing
+  blocks_->BeginRepair(client);
   absl::flat_hash_set<uint64_t> linked;
   const Status walked = for_each([&linked](const Place& place) { linked.insert(place.address.offset()); });
   // What a damaged index does not reach any more must not be thrown away.
@@ -170,6 +170,7 @@ void OwnLeaves<Keys>::RepairAfter(rdma::NodeId client, const std::function<Statu
       }
     }
   });
+  blocks_->EndRepair();
   blocks_->Sweep(client, is_linked);
 }
 

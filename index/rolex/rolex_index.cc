@@ -67,7 +67,7 @@ BasicRolexIndex<Keys>::BasicRolexIndex(IndexService* service, const Schema& sche
     : service_(service),
       schema_(schema),
       memory_(service->node().memory().data()),
-      blocks_(&service->node(), schema.fence_lines(), options.rights),
+      blocks_(&service->fabric(), &service->node(), schema.fence_lines(), options.rights),
       directory_(service, options.rights),
       leaves_(&service->node(), &blocks_, &schema_, static_cast<uint64_t>(absl::ToInt64Nanoseconds(options.patience)),
               this, "ROLEX index"),

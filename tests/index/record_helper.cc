@@ -32,7 +32,8 @@ IndexCluster::IndexCluster(const Options& options)
                                   .bytes_per_node = options.bytes_per_node,
                                   .adversarial = options.adversarial,
                                   .seed = options.seed})),
-      fabric_(made_.fabric.get()),
+      outer_(options.wrap != nullptr ? options.wrap(made_.fabric.get()) : nullptr),
+      fabric_(outer_ != nullptr ? outer_.get() : made_.fabric.get()),
       connect_(options.connect) {
   if (made_.join != nullptr) client_process_ = std::make_unique<ClientProcess>(made_.join, connect_);
   Open(client_process_ != nullptr ? std::vector<rdma::NodeId>{0} : std::vector<rdma::NodeId>{0, 1});
@@ -86,8 +87,8 @@ void IndexCluster::PassGracePeriod() {
   }
 }
 
-void IndexCluster::KillOwner() {
-  made_.kill(0);
+void IndexCluster::Kill(rdma::NodeId node) {
+  made_.kill(node);
 }
 
 OwnerThread::OwnerThread(IndexCluster* cluster)

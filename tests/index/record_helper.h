@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -39,6 +40,8 @@ class IndexCluster {
     uint64_t bytes_per_node = uint64_t{256} << 20;
     uint64_t seed = 1;
     Connector connect = nullptr;  // for ClientThread::Connect
+    // Makes a fabric in front of that of the cluster. Null: there is none. Only with the client in this process.
+    std::function<std::unique_ptr<rdma::Fabric>(rdma::Fabric* inner)> wrap = nullptr;
   };
   struct Member {
     std::unique_ptr<rdma::Node> node;
@@ -62,8 +65,9 @@ class IndexCluster {
   // Advances the epoch until everything retired before is free (if no participant is inside an old epoch).
   void PassGracePeriod();
 
-  // The owner dies at once.
-  void KillOwner();
+  // The node, or the owner, dies at once.
+  void Kill(rdma::NodeId node);
+  void KillOwner() { Kill(0); }
 
   Member& owner() { return members_[0]; }
   Member& client() { return members_[1]; }
@@ -80,6 +84,7 @@ class IndexCluster {
   void Open(const std::vector<rdma::NodeId>& here);
 
   rdma::TestFabric made_;
+  std::unique_ptr<rdma::Fabric> outer_;
   rdma::Fabric* fabric_;
   Connector connect_;
   std::unique_ptr<ClientProcess> client_process_;
