@@ -215,6 +215,8 @@ coro::Task<Status> Driver::EndInBody(Caller& caller, const Op& op) {
   co_return absl::OkStatus();
 }
 
+// `keys_only`: the transaction depends only on which rows there are. A scan for update reads them, also if it returns
+// only keys.
 void Driver::NoteScan(size_t table, const index::ScanRange& range, const txn::ScanRows& rows, bool keys_only) {
   if (range.limit == 0 || range.to < range.from) return;  // reads nothing
   Scanned scanned{.table = table, .from = StringOf(range.from), .to = StringOf(range.to), .keys_only = keys_only};
@@ -515,7 +517,8 @@ coro::Task<Status> Driver::UpdateByKey(Caller& caller, const Op& op, Random rand
   coro::Async<Status> update = caller.Update(TableAt(d.table), KeyAt(d.table, d.key), BytesOf(data));
   const Status status = co_await update;
   if (d.too_long) co_return Judge(status, {StatusCode::kInvalidArgument});
-  if (!IsTrouble(status) && !absl::IsInvalidArgument(status)) NoteRead(d.table, d.key);
+  // The row is read before the size is judged.
+  if (!IsTrouble(status) && (d.row != nullptr || !absl::IsInvalidArgument(status))) NoteRead(d.table, d.key);
   if (d.row == nullptr) {
     co_return Judge(status,
                     fits && !table.placement.replicated
@@ -643,7 +646,7 @@ coro::Task<Status> Driver::Scan(Caller& caller, const Op& op) {
   }
   Status judged = Judge(status, {StatusCode::kOk});
   if (!judged.ok()) co_return judged;
-  NoteScan(table, range, rows_, op.keys_only);
+  NoteScan(table, range, rows_, op.keys_only && !op.for_update);
   co_return CompareRows(rows_, model_.Range(table, from, to, op.reverse, op.limit), op);
 }
 
@@ -664,7 +667,7 @@ coro::Task<Status> Driver::ScanPages(Caller& caller, const Op& op) {
     const Status status = co_await scan;
     Status judged = Judge(status, {StatusCode::kOk});
     if (!judged.ok()) co_return judged;
-    NoteScan(table, range, rows_, op.keys_only);
+    NoteScan(table, range, rows_, op.keys_only && !op.for_update);
     judged = CompareRows(rows_, model_.Range(table, from, to, op.reverse, op.limit), op);
     if (!judged.ok() || rows_.size() < op.limit) co_return judged;
     const index::Key last = rows_.key(rows_.size() - 1);
