@@ -251,6 +251,28 @@ TEST_F(SecondaryIndexTest, AUniqueKeyIsOfOneRow) {
   EXPECT_TRUE(same.ok()) << same;
 }
 
+// The key was another row's before, so its entry is one that the transaction removes and inserts again.
+TEST_F(SecondaryIndexTest, AReadTellsThatTwoRowsTakeAKeyThatAnotherOneGaveAway) {
+  ASSERT_TRUE(Insert(1, "ann", 1).ok());
+  ASSERT_TRUE(Insert(2, "bob", 2).ok());
+  const Status status = Run([&](auto& t) -> Status {
+    GANNET_RETURN_IF_ERROR(t.Insert(*people_, 3, MakePerson("ann", 3)));
+    GANNET_RETURN_IF_ERROR(t.Update(*people_, 1, MakePerson("bob", 1)));
+    GANNET_RETURN_IF_ERROR(t.Update(*people_, 2, MakePerson("ann", 2)));
+    const Status twice = t.GetBy(*by_mail_, Key::Tuple("eve")).status();
+    EXPECT_TRUE(absl::IsAlreadyExists(twice)) << twice;
+    EXPECT_THAT(Message(twice), HasSubstr("index 'by_mail' of table 'people', key (\"ann\")"));
+    GANNET_RETURN_IF_ERROR(t.Update(*people_, 2, MakePerson("cy", 2)));
+    EXPECT_EQ(t.GetBy(*by_mail_, Key::Tuple("ann"))->key.integer(), 3u);
+    EXPECT_EQ(t.GetBy(*by_mail_, Key::Tuple("bob"))->key.integer(), 1u);
+    EXPECT_EQ(t.GetBy(*by_mail_, Key::Tuple("cy"))->key.integer(), 2u);
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+  const Status same = ComparePeople(*database_);
+  EXPECT_TRUE(same.ok()) << same;
+}
+
 TEST_F(SecondaryIndexTest, OnlyTheEngineWritesEntries) {
   ASSERT_TRUE(Insert(1, "ann", 1).ok());
   const Table& entries = by_mail_->entries();

@@ -208,6 +208,7 @@ class Access {
   StatusOr<uint32_t> NoteOf(WriteEntry& entry, const SecondaryIndex& index);
   Status CollectIndexChanges(std::span<const uint32_t> written, IndexChanges* changes);
   coro::Task<Status> ChangeIndexes(const IndexChanges* changes, bool last);
+  Status CheckKeysDiffer(const IndexChanges& changes) const;
   Status RemoveEntry(RecordHandle handle);
   Status InsertEntry(const SecondaryIndex& index, std::string_view entry_key, const Key& row);
 

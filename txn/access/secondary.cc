@@ -203,6 +203,7 @@ coro::Task<Status> Access::ChangeIndexes(const IndexChanges* changes, bool last)
   // and its own entries.
   requests.clear();
   if (!last) {
+    GANNET_CO_RETURN_IF_ERROR(CheckKeysDiffer(*changes));
     for (const IndexInsertion& each : changes->insertions) {
       const SecondaryIndex& index = *index_notes_[each.note].index;
       if (index.unique()) ask(index, each.entry, /*for_update=*/false);
@@ -223,6 +224,20 @@ coro::Task<Status> Access::ChangeIndexes(const IndexChanges* changes, bool last)
     note.entry = each.entry;
   }
   co_return absl::OkStatus();
+}
+
+// AlreadyExists if two rows are to get one key of a unique index. The write set does not tell: an entry that it removed
+// and inserted again is an update, of which a second insert of the key does not know.
+Status Access::CheckKeysDiffer(const IndexChanges& changes) const {
+  std::vector<std::pair<const SecondaryIndex*, std::string_view>> keys;
+  for (const IndexInsertion& each : changes.insertions) {
+    const SecondaryIndex* const index = index_notes_[each.note].index;
+    if (index->unique()) keys.emplace_back(index, each.entry);
+  }
+  std::ranges::sort(keys);
+  const auto twice = std::ranges::adjacent_find(keys);
+  if (twice == keys.end()) return absl::OkStatus();
+  return KeyExists(twice->first->entries(), KeyOfEntry(twice->second));
 }
 
 Status Access::RemoveEntry(RecordHandle handle) {
