@@ -55,8 +55,8 @@ Status MoveTo(gannet_cursor* cursor, size_t to) {
 }
 
 template <class Move>
-gannet_code Moved(gannet_cursor* cursor, Move&& move) {
-  GANNET_CAPI_NOT_NULL(cursor);
+gannet_code Moved(gannet_cursor* cursor, Move&& move, const char* function = __builtin_FUNCTION()) {
+  GANNET_CAPI_NOT_NULL_OF(function, cursor);
   return Guarded([&] {
     if (const Status moved = move(*cursor); !moved.ok()) return CodeOf(moved);
     return cursor->valid() ? gannet_code{GANNET_OK} : CodeOf(NoFurtherRow(*cursor));
@@ -83,10 +83,10 @@ Status CheckMode(gannet_cursor_mode mode) {
 // Opens a cursor over the rows that `search` stores.
 template <class Search>
 gannet_code OpenFound(gannet_transaction* transaction, const gannet_table* table, gannet_cursor_mode mode,
-                      gannet_cursor** cursor, Search&& search) {
-  GANNET_CAPI_NOT_NULL(transaction);
-  GANNET_CAPI_NOT_NULL(table);
-  GANNET_CAPI_NOT_NULL(cursor);
+                      gannet_cursor** cursor, Search&& search, const char* function = __builtin_FUNCTION()) {
+  GANNET_CAPI_NOT_NULL_OF(function, transaction);
+  GANNET_CAPI_NOT_NULL_OF(function, table);
+  GANNET_CAPI_NOT_NULL_OF(function, cursor);
   return Guarded([&] {
     if (const Status good = CheckMode(mode); !good.ok()) return CodeOf(good);
     auto made = std::make_unique<gannet_cursor>(transaction, TableOf(table), mode);
@@ -101,7 +101,7 @@ gannet_code OpenFound(gannet_transaction* transaction, const gannet_table* table
 // Sets the range by `set`, before the first move.
 template <class Set>
 gannet_code SetRange(gannet_cursor* cursor, const char* function, Set&& set) {
-  GANNET_CAPI_NOT_NULL(cursor);
+  GANNET_CAPI_NOT_NULL_OF(function, cursor);
   return Guarded([&] {
     if (cursor->has_found || cursor->moving != nullptr) {
       return CodeOf(absl::FailedPreconditionError(

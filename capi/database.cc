@@ -45,37 +45,48 @@ void gannet_options_free(gannet_options* options) {
   delete options;
 }
 void gannet_options_set_create_if_missing(gannet_options* options, int create) {
+  if (options == nullptr) return;
   options->options.create_if_missing = create != 0;
 }
 void gannet_options_set_durability(gannet_options* options, enum gannet_durability durability) {
+  if (options == nullptr) return;
   // gannet_open refuses any other number, also one that a byte does not hold.
   options->options.durability = static_cast<txn::DurabilityMode>(std::min<unsigned>(durability, UINT8_MAX));
 }
 void gannet_options_set_memory_bytes(gannet_options* options, uint64_t bytes) {
+  if (options == nullptr) return;
   options->options.memory_bytes = bytes;
 }
 void gannet_options_set_group_commit_microseconds(gannet_options* options, uint64_t microseconds) {
+  if (options == nullptr) return;
   options->options.group_commit = absl::Microseconds(static_cast<int64_t>(std::min<uint64_t>(microseconds, INT64_MAX)));
 }
 void gannet_options_set_durable_within_milliseconds(gannet_options* options, uint64_t milliseconds) {
+  if (options == nullptr) return;
   options->options.durable_within = Milliseconds(milliseconds);
 }
 void gannet_options_set_checkpoint_every_milliseconds(gannet_options* options, uint64_t milliseconds) {
+  if (options == nullptr) return;
   options->options.checkpoint_every = Milliseconds(milliseconds);
 }
 void gannet_options_set_largest_transaction_bytes(gannet_options* options, uint64_t bytes) {
+  if (options == nullptr) return;
   options->options.log_large_buffer_bytes = bytes;
 }
 void gannet_options_set_recovery_threads(gannet_options* options, int threads) {
+  if (options == nullptr) return;
   options->options.recovery_threads = threads;
 }
 void gannet_options_set_open_transactions(gannet_options* options, int count) {
+  if (options == nullptr) return;
   options->options.run_sessions = count;
 }
 void gannet_options_set_application(gannet_options* options, const char* text) {
+  if (options == nullptr) return;
   options->options.application = text != nullptr ? text : "";
 }
 void gannet_options_set_on_event(gannet_options* options, gannet_event_function function, void* context) {
+  if (options == nullptr) return;
   if (function == nullptr) {
     options->options.on_event = nullptr;
     return;
@@ -157,6 +168,7 @@ void gannet_table_options_free(gannet_table_options* options) {
   delete options;
 }
 void gannet_table_options_set_key(gannet_table_options* options, enum gannet_key_kind kind, size_t max_bytes) {
+  if (options == nullptr) return;
   // gannet_create_table refuses any other number.
   options->options.key_kind = kind == GANNET_KEY_INTEGER ? gannet::index::KeyKind::kInteger
                               : kind == GANNET_KEY_BYTES ? gannet::index::KeyKind::kBytes
@@ -164,16 +176,20 @@ void gannet_table_options_set_key(gannet_table_options* options, enum gannet_key
   options->options.max_key_bytes = kind == GANNET_KEY_BYTES ? max_bytes : gannet::index::kIntegerKeyBytes;
 }
 void gannet_table_options_set_index(gannet_table_options* options, const char* kind) {
+  if (options == nullptr) return;
   options->index = kind != nullptr ? kind : "";
 }
 void gannet_table_options_set_payload(gannet_table_options* options, size_t bytes, int variable) {
+  if (options == nullptr) return;
   options->options.payload_bytes = bytes;
   options->options.variable_length = variable != 0;
 }
 void gannet_table_options_set_expected_rows(gannet_table_options* options, uint64_t rows) {
+  if (options == nullptr) return;
   options->options.expected_rows = rows;
 }
 void gannet_table_options_set_application(gannet_table_options* options, const char* text) {
+  if (options == nullptr) return;
   options->options.application = text != nullptr ? text : "";
 }
 
@@ -242,27 +258,35 @@ gannet_table* gannet_table_at(gannet_database* database, size_t i) {
 }
 
 const char* gannet_table_name(const gannet_table* table) {
+  if (table == nullptr) return "";
   return TableOf(table).name().c_str();
 }
 enum gannet_key_kind gannet_table_key_kind(const gannet_table* table) {
+  if (table == nullptr) return GANNET_KEY_INTEGER;
   return static_cast<enum gannet_key_kind>(TableOf(table).options().key_kind);
 }
 size_t gannet_table_max_key_bytes(const gannet_table* table) {
+  if (table == nullptr) return 0;
   return TableOf(table).options().max_key_bytes;
 }
 const char* gannet_table_index(const gannet_table* table) {
+  if (table == nullptr) return "";
   return gannet::index::EntryOf(TableOf(table).options().index).name.data();
 }
 int gannet_table_is_ordered(const gannet_table* table) {
+  if (table == nullptr) return 0;
   return TableOf(table).index_traits().ordered ? 1 : 0;
 }
 size_t gannet_table_payload_bytes(const gannet_table* table) {
+  if (table == nullptr) return 0;
   return TableOf(table).payload_bytes();
 }
 int gannet_table_has_variable_payloads(const gannet_table* table) {
+  if (table == nullptr) return 0;
   return TableOf(table).options().variable_length ? 1 : 0;
 }
 const char* gannet_table_application(const gannet_table* table) {
+  if (table == nullptr) return "";
   return TableOf(table).options().application.c_str();
 }
 

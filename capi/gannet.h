@@ -10,7 +10,8 @@
  *
  * Results. Every function that can fail returns a gannet_code. gannet_message() then has the text that says what to do.
  * The numbers of the codes never change. Output arguments are written only with GANNET_OK, unless the function says
- * otherwise. Null pointers and unknown numbers are GANNET_INVALID_ARGUMENT. No function throws.
+ * otherwise. Null pointers and unknown numbers are GANNET_INVALID_ARGUMENT; with NULL for a handle, functions that
+ * return no code do nothing, and return 0, NULL or "". No function throws.
  *
  * Handles (gannet_database and so on) are opaque. A caller that has got one from a function that opens or makes it
  * gives it to the function that closes or frees it; these accept NULL. Memory that a function returns belongs to the

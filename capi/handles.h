@@ -51,6 +51,8 @@ gannet_code CodeOf(const Status& status);
 gannet_code InvalidArgument(const std::string& message);
 // The code that the calling thread got last, other than GANNET_OK; gannet_message is about it.
 gannet_code LastCode();
+// It becomes GANNET_OK; gannet_message stays.
+void ForgetLastCode();
 
 // A gannet_table is the C++ table itself: neither needs memory of its own.
 inline gannet_table* HandleOf(const txn::Table* table) {
@@ -62,7 +64,9 @@ inline const txn::Table& TableOf(const gannet_table* table) {
 
 inline index::Key KeyOf(gannet_key key) {
   if (key.data == nullptr) return index::Key(key.number);
-  return index::Key(std::string_view(static_cast<const char*>(key.data), key.number));
+  // A Key keeps its size in 32 bits. No table takes so many bytes, and the call that gets the key says so.
+  const size_t size = std::min<uint64_t>(key.number, UINT32_MAX);
+  return index::Key(std::string_view(static_cast<const char*>(key.data), size));
 }
 inline gannet_key HandleOf(const index::Key& key) {
   if (key.kind() == index::KeyKind::kBytes) return gannet_key_bytes(key.bytes().data(), key.size());
@@ -96,6 +100,7 @@ gannet_code Guarded(Function&& function) noexcept {
 
 }  // namespace gannet::capi
 
-// For the beginning of a function: every named argument must not be null.
-#define GANNET_CAPI_NOT_NULL(argument) \
-  if ((argument) == nullptr) return ::gannet::capi::InvalidArgument(std::string(__func__) + ": " #argument " is NULL")
+// For the beginning of a function: every named argument must not be null. `function` is the one of gannet.h.
+#define GANNET_CAPI_NOT_NULL_OF(function, argument) \
+  if ((argument) == nullptr) return ::gannet::capi::InvalidArgument(std::string(function) + ": " #argument " is NULL")
+#define GANNET_CAPI_NOT_NULL(argument) GANNET_CAPI_NOT_NULL_OF(__func__, argument)

@@ -22,6 +22,10 @@ gannet_code LastCode() {
   return LastOfThread().code;
 }
 
+void ForgetLastCode() {
+  LastOfThread().code = GANNET_OK;
+}
+
 gannet_code CodeOf(const Status& status) {
   // The numbers of absl::StatusCode are those of gannet.h: both are those of gRPC, which never change.
   static_assert(static_cast<int>(absl::StatusCode::kDataLoss) == GANNET_DATA_LOSS);

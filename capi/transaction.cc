@@ -53,22 +53,24 @@ gannet_code CodeOfRun(const Status& status, gannet_code last_of_body) {
                                       ", which it must not by itself: own codes begin with ", GANNET_FIRST_OWN_CODE));
 }
 
-// Every operation: checks the handles, calls, and makes a code of the status.
+// Every operation: checks the handles, calls, and makes a code of the status. `function`: the caller.
 template <class Operation>
-gannet_code Operate(gannet_transaction* transaction, const gannet_table* table, Operation&& operation) {
-  GANNET_CAPI_NOT_NULL(transaction);
-  GANNET_CAPI_NOT_NULL(table);
+gannet_code Operate(gannet_transaction* transaction, const gannet_table* table, Operation&& operation,
+                    const char* function = __builtin_FUNCTION()) {
+  GANNET_CAPI_NOT_NULL_OF(function, transaction);
+  GANNET_CAPI_NOT_NULL_OF(function, table);
   return Guarded([&] { return CodeOf(operation(transaction->operations(), TableOf(table))); });
 }
 
 // The same for operations that write a whole payload.
 template <class Operation>
 gannet_code Write(gannet_transaction* transaction, const gannet_table* table, const void* payload, size_t size,
-                  Operation&& operation) {
-  return Operate(transaction, table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
+                  Operation&& operation, const char* function = __builtin_FUNCTION()) {
+  const auto write = [&](txn::BlockingTransaction& t, const txn::Table& rows) {
     GANNET_RETURN_IF_ERROR(CheckPayload(rows, payload, size));
     return operation(t, rows, BytesOf(payload, size));
-  });
+  };
+  return Operate(transaction, table, write, function);
 }
 
 Status Null(const char* function, const char* argument) {
@@ -86,6 +88,7 @@ gannet_code gannet_run(gannet_database* database, gannet_body body, void* contex
     gannet_code last = GANNET_OK;
     const Status status = database->database->Run([&](txn::BlockingTransaction& t) {
       gannet_transaction transaction(&t);
+      ForgetLastCode();  // a code that the body returns may have a message from its own calls only
       last = body(&transaction, context);
       return StatusOfBody(last);
     });

@@ -67,6 +67,43 @@ static gannet_table* make_table(gannet_database* database, const char* name, enu
 
 /* ---- Codes ---- */
 
+/* NULL for a handle, to functions that return no code. */
+static void test_no_handles(void) {
+  gannet_options_set_create_if_missing(NULL, 1);
+  gannet_options_set_durability(NULL, GANNET_DURABILITY_SYNC);
+  gannet_options_set_memory_bytes(NULL, 1);
+  gannet_options_set_group_commit_microseconds(NULL, 1);
+  gannet_options_set_durable_within_milliseconds(NULL, 1);
+  gannet_options_set_checkpoint_every_milliseconds(NULL, 1);
+  gannet_options_set_largest_transaction_bytes(NULL, 1);
+  gannet_options_set_recovery_threads(NULL, 1);
+  gannet_options_set_open_transactions(NULL, 1);
+  gannet_options_set_application(NULL, "");
+  gannet_options_set_on_event(NULL, NULL, NULL);
+  gannet_options_free(NULL);
+  gannet_table_options_set_key(NULL, GANNET_KEY_BYTES, 1);
+  gannet_table_options_set_index(NULL, "hash");
+  gannet_table_options_set_payload(NULL, 1, 1);
+  gannet_table_options_set_expected_rows(NULL, 1);
+  gannet_table_options_set_application(NULL, "");
+  gannet_table_options_free(NULL);
+  EXPECT(gannet_table_count(NULL) == 0);
+  EXPECT(gannet_table_at(NULL, 0) == NULL);
+  EXPECT(strcmp(gannet_table_name(NULL), "") == 0);
+  EXPECT(gannet_table_key_kind(NULL) == GANNET_KEY_INTEGER);
+  EXPECT(gannet_table_max_key_bytes(NULL) == 0);
+  EXPECT(strcmp(gannet_table_index(NULL), "") == 0);
+  EXPECT(!gannet_table_is_ordered(NULL));
+  EXPECT(gannet_table_payload_bytes(NULL) == 0);
+  EXPECT(!gannet_table_has_variable_payloads(NULL));
+  EXPECT(strcmp(gannet_table_application(NULL), "") == 0);
+  EXPECT(gannet_logged_epoch(NULL) == 0 && gannet_durable_epoch(NULL) == 0);
+  EXPECT(!gannet_try_again(NULL, GANNET_ABORTED));
+  gannet_transaction_free(NULL);
+  EXPECT(gannet_cursor_key(NULL).data == NULL && gannet_cursor_payload(NULL).size == 0);
+  gannet_cursor_close(NULL);
+}
+
 /* Programs and bindings keep these numbers. */
 static void test_codes(void) {
   static const char* const names[] = {
@@ -192,6 +229,8 @@ static gannet_code use_operations(gannet_transaction* t, void* context) {
   EXPECT(size == 0);
   EXPECT_CODE(GANNET_OK, gannet_insert(t, texts, text_key("fish"), "eel", 3));
   EXPECT_CODE(GANNET_OK, gannet_insert(t, texts, gannet_key_bytes(NULL, 0), NULL, 0));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_remove(t, texts, gannet_key_bytes("fish", ((size_t)1 << 32) + 4)));
+  EXPECT_MESSAGE("too long");
   EXPECT_CODE(GANNET_OK, gannet_remove(t, texts, text_key("fish")));
   EXPECT_CODE(GANNET_NOT_FOUND, gannet_remove(t, texts, text_key("fish")));
   EXPECT_MESSAGE("\"fish\"");
@@ -205,7 +244,17 @@ static gannet_code use_operations(gannet_transaction* t, void* context) {
 
   /* Bad arguments. */
   EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_get(NULL, rows, one, &view));
+  EXPECT_MESSAGE("gannet_get: transaction is NULL");
   EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_get(t, NULL, one, &view));
+  EXPECT_MESSAGE("gannet_get: table is NULL");
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_upsert(t, NULL, one, NULL, 0));
+  EXPECT_MESSAGE("gannet_upsert: table is NULL");
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_cursor_next(NULL));
+  EXPECT_MESSAGE("gannet_cursor_next: cursor is NULL");
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_cursor_set_range(NULL, NULL, 0, NULL, 0));
+  EXPECT_MESSAGE("gannet_cursor_set_range: cursor is NULL");
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_nearest_open(t, NULL, 0, 0, 1, GANNET_CURSOR_READ, NULL));
+  EXPECT_MESSAGE("gannet_nearest_open: table is NULL");
   EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_get(t, rows, one, NULL));
   EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_get_copy(t, rows, one, NULL, 8, &size));
   EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_get_copy(t, rows, one, buffer, 8, NULL));
@@ -255,6 +304,8 @@ static void test_operations(gannet_database* database) {
   }
   EXPECT_CODE(GANNET_NOT_FOUND, gannet_run(database, fail_by_result, &tables));
   EXPECT_MESSAGE("'rows', key 98"); /* the message of the operation */
+  EXPECT_CODE(GANNET_NOT_FOUND, gannet_run(database, return_code, (void*)&not_found));
+  EXPECT_MESSAGE("the body of gannet_run returned NOT_FOUND"); /* and not that of an earlier call */
   EXPECT_CODE(GANNET_OK, gannet_run(database, is_absent, &tables));
   EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_run(database, NULL, NULL));
   EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_run(NULL, is_absent, &tables));
@@ -611,6 +662,7 @@ int main(int argc, char** argv) {
   snprintf(directory, sizeof directory, "%s/database", argv[1]);
   EXPECT(strlen(gannet_version()) > 0);
   test_codes();
+  test_no_handles();
   test_open_errors(argv[1]);
   test_too_many();
 
