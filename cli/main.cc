@@ -9,6 +9,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
@@ -51,6 +52,13 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape)
     const CLI::App* command = gannet::cli::DeepestCommand(*app, &name);
     absl::FPrintF(stderr, "%s: %s (see %s --help)\n", name, gannet::cli::ExplainError(*command, error), name);
     return gannet::cli::kExitBadFlags;
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::resource_unavailable_try_again) throw;
+    absl::FPrintF(stderr,
+                  "gannet: a thread cannot be made: %s; raise the limit of threads (ulimit -u, or that of the "
+                  "container), or end others\n",
+                  error.what());
+    return gannet::cli::kExitFailed;
   }
   return FinishOutput(exit_code);
 }

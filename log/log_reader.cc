@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "base/helper_threads.h"
 #include "base/thread.h"
 #include "log/checkpoint.h"
 #include "log/damage.h"
@@ -101,10 +102,9 @@ class ParallelScan {
 
   StatusOr<std::vector<SegmentResult>> Run(int threads) {
     const int useful = std::clamp<int>(threads, 1, std::max<int>(1, static_cast<int>(results_.size())));
-    std::vector<Thread> others;
-    for (int thread = 1; thread < useful; ++thread) others.emplace_back("log reader", [this, thread] { Work(thread); });
+    HelperThreads others("log reader", useful - 1, [this](int thread) { Work(thread); });
     Work(0);
-    for (Thread& other : others) other.join();
+    others.Join();
     if (!status_.ok()) return status_;
     return std::move(results_);
   }

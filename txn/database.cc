@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <mutex>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -526,7 +527,14 @@ Status Database::Start(absl::Duration wait_for_others) {
   GANNET_RETURN_IF_ERROR(state_->sessions.CheckOpen());
   if (state_->start_was_called) return absl::FailedPreconditionError("Start has failed; open the database again");
   state_->start_was_called = true;
-  Status status = StartNode(wait_for_others);
+  Status status;
+  try {
+    status = StartNode(wait_for_others);
+  } catch (const std::system_error& error) {
+    status = absl::ResourceExhaustedError(absl::StrCat("a thread cannot be made: ", error.what(),
+                                                       "; raise the limit of threads (ulimit -u, or that of the "
+                                                       "container), or end others"));
+  }
   if (!status.ok()) state_->durability->NoteFailedStart(status);
   return status;
 }

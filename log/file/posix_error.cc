@@ -42,6 +42,9 @@ Meaning MeaningOf(int error) {
     case EMFILE:
     case ENFILE:
       return {absl::StatusCode::kUnavailable, "raise the limit of open files (ulimit -n)"};
+    case ECANCELED:
+      return {absl::StatusCode::kResourceExhausted,
+              "the kernel needs a thread for it and may make none; raise the limit of threads (ulimit -u)"};
     case EIO:
     case ENXIO:
     case ENODEV:

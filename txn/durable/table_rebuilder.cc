@@ -12,8 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/bulk_memory.h"
+#include "base/helper_threads.h"
 #include "base/stop.h"
-#include "base/thread.h"
 #include "index/parted_load.h"
 #include "txn/access/arena.h"
 #include "txn/durable/redo_key.h"
@@ -42,11 +42,10 @@ Status RunAll(const std::vector<std::function<Status()>>& work, int threads) {
       }
     }
   };
-  std::vector<Thread> others;
-  for (size_t i = 1; i < statuses.size(); ++i)
-    others.emplace_back("rebuild", [&run, &statuses, i] { run(&statuses[i]); });
+  HelperThreads others("rebuild", static_cast<int>(statuses.size()) - 1,
+                       [&run, &statuses](int number) { run(&statuses[static_cast<size_t>(number)]); });
   run(&statuses[0]);
-  for (Thread& thread : others) thread.join();
+  others.Join();
   for (const Status& status : statuses) GANNET_RETURN_IF_ERROR(status);
   return absl::OkStatus();
 }
