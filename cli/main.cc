@@ -1,4 +1,5 @@
 // The program `gannet`.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -26,6 +27,16 @@ namespace {
   _exit(gannet::cli::kExitFailed);
 }
 
+// If standard input, output or error is closed, a file of a database could get its number, and be read as commands or
+// be written with messages. What is opened in its place cannot be read, or written, either.
+void OccupyStandardStreams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
+    // The lowest free number is that of the stream.
+    [[maybe_unused]] const int occupied = open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
 // The output may still be in a buffer, and its disk may be full.
 int FinishOutput(int exit_code) {
   const bool failed_before = std::ferror(stdout) != 0;
@@ -40,6 +51,7 @@ int FinishOutput(int exit_code) {
 
 // An unexpected exception ends the program.
 int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape)
+  OccupyStandardStreams();
   std::set_new_handler(EndWithoutMemory);
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is an error of its write, which says which file
   int exit_code = gannet::cli::kExitOk;

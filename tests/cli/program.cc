@@ -77,6 +77,10 @@ Program::Program(const std::vector<std::string>& arguments, const Surroundings& 
       dup2(err.write, STDOUT_FILENO);
     }
     if (!surroundings.in.empty()) dup2(open(surroundings.in.c_str(), O_RDONLY), STDIN_FILENO);
+    if (surroundings.output_is_closed) {
+      close(STDOUT_FILENO);
+      close(STDERR_FILENO);
+    }
     if (!surroundings.temporary_directory.empty()) setenv("TMPDIR", surroundings.temporary_directory.c_str(), 1);
     Limit(RLIMIT_FSIZE, surroundings.most_file_bytes);
     Limit(RLIMIT_AS, surroundings.most_address_space_bytes);

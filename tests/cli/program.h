@@ -19,6 +19,7 @@ struct Outcome {
 struct Surroundings {
   bool err_is_terminal = false;           // otherwise a pipe
   bool all_is_terminal = false;           // input, output and errors; what it shows is Outcome::out
+  bool output_is_closed = false;          // standard output and errors
   std::string out = {};                   // file for standard output; empty: a pipe
   std::string in = {};                    // file for standard input; empty: inherited
   std::string temporary_directory = {};   // $TMPDIR; empty: inherited

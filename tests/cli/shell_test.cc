@@ -167,6 +167,19 @@ TEST_F(ShellTest, AnErrorNamesItsLineAndDoesNotEndTheShell) {
   }
 }
 
+// The first files that are opened would get the numbers of closed streams.
+TEST_F(ShellTest, WithoutStandardOutputNothingIsWrittenIntoFilesOfTheDatabase) {
+  ASSERT_EQ(Shell("create-table cities --key bytes --payload 20\n", {"--create"}).exit_code, 0);
+  std::ofstream(Path("input")) << "put cities Oslo Norway\nget cities Oslo\nno such command\n";
+  EXPECT_EQ(RunProgram({"shell", Path("data")}, {.output_is_closed = true, .in = Path("input")}).exit_code, 1);
+  std::ifstream lock(Path("data/LOCK"));
+  const std::string content((std::istreambuf_iterator<char>(lock)), std::istreambuf_iterator<char>());
+  EXPECT_THAT(content, Not(HasSubstr("Norway")));
+  EXPECT_THAT(content, Not(HasSubstr("command")));
+  const Outcome row = RunProgram({"get", Path("data"), "cities", "Oslo"});
+  EXPECT_EQ(row.out, "Norway\n") << row.err;
+}
+
 TEST_F(ShellTest, ATransactionThatIsLeftOpenIsNotDone) {
   const Outcome outcome = Shell(
       "create-table numbers --payload 3\n"
