@@ -27,8 +27,26 @@ std::string CsvField(std::string_view text) {
   return absl::StrCat("\"", absl::StrReplaceAll({text.data(), text.size()}, {{"\"", "\"\""}}), "\"");
 }
 
+int CsvReader::GetBehindMark() {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  if (!begun_) {
+    begun_ = true;
+    size_t same = 0;
+    int c = std::getc(from_);
+    while (c == static_cast<unsigned char>(kMark[same]) && ++same < kMark.size()) c = std::getc(from_);
+    if (same < kMark.size()) {
+      if (c != EOF) std::ungetc(c, from_);
+      first_bytes_ = kMark.substr(0, same);
+    }
+  }
+  if (first_bytes_.empty()) return std::getc(from_);
+  const auto c = static_cast<unsigned char>(first_bytes_.front());
+  first_bytes_.remove_prefix(1);
+  return c;
+}
+
 int CsvReader::Get() {
-  const int c = std::getc(from_);
+  const int c = GetBehindMark();
   if (c == '\n') ++lines_read_;
   if (c != EOF) ++record_bytes_;
   return c;

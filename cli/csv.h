@@ -17,7 +17,8 @@ inline constexpr size_t kMostRecordBytes = size_t{1} << 20;
 // `text`, in quotes if it needs them.
 std::string CsvField(std::string_view text);
 
-// Reads records from a stream, which must outlive it. Lines may end with CR LF or LF. Empty lines are left out.
+// Reads records from a stream, which must outlive it. Lines may end with CR LF or LF. Empty lines are left out, and so
+// is the mark of UTF-8 (EF BB BF) with which spreadsheets begin a file.
 class CsvReader {
  public:
   explicit CsvReader(std::FILE* from) : from_(from) {}
@@ -31,11 +32,15 @@ class CsvReader {
  private:
   StatusOr<bool> NextRecord(std::vector<std::string>* fields);
   int Get();
+  // The next byte; the mark of UTF-8 is left out.
+  int GetBehindMark();
 
   std::FILE* const from_;
   uint64_t line_ = 0;
   uint64_t lines_read_ = 0;
   size_t record_bytes_ = 0;
+  bool begun_ = false;
+  std::string_view first_bytes_;  // that are to be read again
 };
 
 // Reads a line without its end. False: there is none. Errors as from CsvReader::Next.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -82,7 +84,18 @@ StatusOr<bool> RowReader::NextOfJson(RowBytesOwned* row) {
     const StatusOr<bool> there = ReadLine(from_, &json_);
     if (!there.ok() || !*there) return there;
   } while (std::ranges::all_of(json_, [](unsigned char c) { return absl::ascii_isspace(c); }));
-  const auto json = nlohmann::ordered_json::parse(json_, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  std::vector<std::string> members;
+  std::string twice;  // of two members with one name, the parser keeps the last
+  const auto note = [&](int depth, nlohmann::ordered_json::parse_event_t event, const nlohmann::ordered_json& name) {
+    if (depth != 1 || event != nlohmann::ordered_json::parse_event_t::key) return true;
+    if (std::ranges::find(members, name.get<std::string>()) != members.end()) twice = name.get<std::string>();
+    members.push_back(name.get<std::string>());
+    return true;
+  };
+  const auto json = nlohmann::ordered_json::parse(json_, note, /*allow_exceptions=*/false);
+  if (!twice.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", EscapeText(twice), "\" is there twice"));
+  }
   if (json.is_discarded()) return absl::InvalidArgumentError("is no JSON; each line must be one object");
   StatusOr<RowBytesOwned> read = text_.FromJson(json);
   if (!read.ok()) return read.status();

@@ -48,6 +48,20 @@ TEST(CsvTest, ReadsFieldsOfEveryKind) {
   EXPECT_THAT(read.lines, ElementsAre(1, 2, 3, 5, 8));
 }
 
+TEST(CsvTest, TheMarkOfUtf8IsLeftOutAtTheBeginning) {
+  const Read read = ReadAll("\xef\xbb\xbf\"key\",payload\n\xef\xbb\xbf,\xef\n");
+  EXPECT_TRUE(read.status.ok()) << read.status;
+  EXPECT_THAT(read.records, ElementsAre(ElementsAre("key", "payload"), ElementsAre("\xef\xbb\xbf", "\xef")));
+  EXPECT_THAT(read.lines, ElementsAre(1, 2));
+  for (const std::string text : {"\xef", "\xef\xbb", "\xef\xbbx", "\xef\nx", "\xef\xef\xbb\xbf"}) {
+    const Read whole = ReadAll(text);
+    EXPECT_TRUE(whole.status.ok()) << whole.status;
+    ASSERT_FALSE(whole.records.empty());
+    EXPECT_EQ(whole.records[0][0], text.substr(0, text.find('\n')));
+  }
+  EXPECT_TRUE(ReadAll("\xef\xbb\xbf").records.empty());
+}
+
 TEST(CsvTest, AnEmptyFileHasNoRecord) {
   for (const char* text : {"", "\n", "\r\n\n"}) {
     const Read read = ReadAll(text);

@@ -416,6 +416,8 @@ TEST_F(RowsTest, AWrongLineIsNamedAndTheRowsBeforeItAreThere) {
   fails("a.csv", "", "1: must name the columns");
   fails("a.json", "{\"key\":4,\"payload\":\"four\"}\n\n{\"key\":5}\n", "3: has no \"payload\"");
   fails("a.json", "{\"key\":5,\n", "1: is no JSON");
+  fails("a.json", "{\"key\":5,\"payload\":\"x\",\"key\":6}\n", "1: \"key\" is there twice");
+  fails("a.json", "{\"key\":5,\"payload\":\"x\",\"payload\":\"x\"}\n", "1: \"payload\" is there twice");
   EXPECT_EQ(Do("count", {"numbers"}), "4\n");
   // A key that is there already, or twice in the file.
   Write("b.csv", "key,payload\n10,ten\n11,x\n4,y\n12,z\n");
