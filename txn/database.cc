@@ -309,6 +309,13 @@ StatusOr<std::unique_ptr<Database>> Database::OpenAlone(const DatabaseOptions& o
   // Each part of the heap could take all that the database may use, as far as address space allows that: so memory is
   // short only when it is used up, however it is divided between indexes and records.
   constexpr uint64_t kMostDoubled = uint64_t{1} << 40;
+  // For the smallest table.
+  constexpr uint64_t kLeastMemory = uint64_t{128} << 10;
+  if (options.memory_bytes < kLeastMemory) {
+    return absl::InvalidArgumentError(absl::StrCat("DatabaseOptions::memory_bytes is ", options.memory_bytes,
+                                                   "; it must be at least ", kLeastMemory,
+                                                   " (--memory-per-node of the program)"));
+  }
   rdma::ShmOptions memory{.num_nodes = 1, .bytes_per_node = options.memory_bytes};
   const bool any_division = options.memory_bytes <= kMostDoubled;
   if (any_division) {

@@ -24,7 +24,9 @@ Status CheckOptions(const ShmOptions& options) {
         absl::StrCat("a shm cluster has 1 to ", kMaxShmNodes, " nodes, not ", options.num_nodes));
   }
   if (options.bytes_per_node <= kHeapOffset || options.bytes_per_node > GlobalAddress::kOffsetMask / kMaxShmNodes) {
-    return absl::InvalidArgumentError(absl::StrCat("a node cannot have ", options.bytes_per_node, " bytes of memory"));
+    return absl::InvalidArgumentError(absl::StrCat("a node cannot have ", options.bytes_per_node,
+                                                   " bytes of memory; it has from ", kHeapOffset + 1, " to ",
+                                                   GlobalAddress::kOffsetMask / kMaxShmNodes));
   }
   return CheckReadOnlyPercent(options.read_only_percent);
 }

@@ -20,6 +20,23 @@ namespace {
 
 constexpr uint64_t kMemory = uint64_t{48} << 20;
 
+TEST(LeastMemoryTest, TooLittleIsNamed) {
+  for (const uint64_t bytes : {uint64_t{0}, uint64_t{1}, uint64_t{100'000}}) {
+    const Status status = Database::OpenInMemory({.memory_bytes = bytes}).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_NE(status.message().find(absl::StrCat("memory_bytes is ", bytes, "; it must be at least")),
+              std::string::npos)
+        << status;
+  }
+  auto database = Database::OpenInMemory({.memory_bytes = uint64_t{128} << 10});
+  ASSERT_TRUE(database.ok()) << database.status();
+  const auto table = (*database)->CreateTable({.name = "rows", .index = IndexKind::kXStore, .payload_bytes = 8});
+  ASSERT_TRUE(table.ok()) << table.status();
+  ASSERT_TRUE((*database)->Start().ok());
+  const Status inserted = (*database)->Run([&](auto& t) { return t.Insert(**table, 1, uint64_t{1}); });
+  EXPECT_TRUE(inserted.ok()) << inserted;
+}
+
 class MemoryLimitTest : public ::testing::TestWithParam<IndexKind> {};
 
 TEST_P(MemoryLimitTest, AnyDivisionFillsIt) {
