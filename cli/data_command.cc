@@ -202,7 +202,8 @@ void AddExport(CLI::App& app, int* exit_code) {
                      kClusters),
                  options, RunExport, exit_code);
   AddDirectory(*command, "DIR", &options->directory, "The data directory");
-  AddPath(*command, "TABLE,--table", &options->rows.table, "NAME", "Name of the table")->required();
+  AddPath(*command, "TABLE,--table", &options->rows.table, "NAME", "Name of the table; TABLE and --table are the same")
+      ->required();
   CLI::Option* csv =
       command->add_flag("--csv", options->csv, "RFC 4180, with a header that names the forms. This is the default");
   command->add_flag("--json", options->json, "One JSON object per line and row")->excludes(csv);
