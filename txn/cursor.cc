@@ -53,6 +53,7 @@ coro::Async<Status> Cursor::Seek(Towards towards, const std::optional<KeyRange::
   KeyRange::End first = EndOf(towards == Towards::kGreater ? Towards::kSmaller : Towards::kGreater);
   const KeyRange::End last = EndOf(towards);
   if (from.has_value()) {
+    GANNET_RETURN_IF_ERROR(CheckOrdered(table_));
     const Key key = from->key.view();
     GANNET_RETURN_IF_ERROR(CheckKey(table_, key));
     GANNET_RETURN_IF_ERROR(CheckKey(table_, first.key.view()));

@@ -38,6 +38,22 @@ INSTANTIATE_TEST_SUITE_P(Variants, CatfishTableTest,
                          ::testing::Values("variant=guttman,node_entries=6", "variant=rstar,node_entries=4",
                                            "variant=hilbert,node_entries=6,world=0:0:26:21", ""));
 
+TEST_P(CatfishTableTest, ScansAndCursorsSayThatItHasNoOrder) {
+  Cluster cluster({.nodes = 1}, {Places(GetParam())});
+  const Table& table = cluster.table(0, "places");
+  const auto body = [&](BlockingTransaction& t) {
+    ScanRows rows;
+    for (const Status& status : {t.OpenCursor(table).First(), t.OpenCursor(table).Last(),
+                                 t.OpenCursor(table).SeekForward(PlaceOf(1).view()), t.Scan(table, {}, &rows)}) {
+      EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+      EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("no ordered index (catfish)"));
+    }
+    return absl::OkStatus();
+  };
+  const Status status = RunBlockingBody(cluster.NewSession(0), body);
+  EXPECT_TRUE(status.ok()) << status;
+}
+
 TEST_P(CatfishTableTest, RunsTransactionsAtTheOwnerAndElsewhere) {
   Cluster cluster({.nodes = 2}, {Places(GetParam())});
   for (const int node : {0, 1}) {

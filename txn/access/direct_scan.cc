@@ -311,13 +311,9 @@ coro::Async<Status> Access::Scan(const Table& table, const index::ScanRange& ask
   range.from = writes_.arena().Keep(asked.from);
   range.to = writes_.arena().Keep(asked.to);
   rows->Clear();
+  if (Status s = CheckOrdered(table); !s.ok()) return s;
   if (Status s = CheckKey(table, range.from); !s.ok()) return s;
   if (Status s = CheckKey(table, range.to); !s.ok()) return s;
-  if (!table.index_traits().ordered) {
-    return Status(absl::FailedPreconditionError(absl::StrCat(NameOf(table), " has no ordered index (",
-                                                             index::EntryOf(table.options().index).name,
-                                                             "): create it with one to scan it")));
-  }
   if (range.to < range.from || range.limit == 0) return absl::OkStatus();
   if (!table.OwnsRange(range.from, range.to, session_->self) || !session_->direct) {
     return ScanRemote(table, range, rows, options);

@@ -5,6 +5,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "index/rectangle.h"
+#include "index/registry.h"
 
 namespace gannet::txn {
 namespace {
@@ -75,6 +76,14 @@ std::string NameOf(const Table& table) {
 
 std::string NameOfRow(const Table& table, const index::Key& key) {
   return absl::StrCat(NameOf(table), ", key ", TextOf(table, key));
+}
+
+Status CheckOrdered(const Table& table) {
+  if (table.index_traits().ordered) [[likely]]
+    return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(NameOf(table), " has no ordered index (",
+                                                    index::EntryOf(table.options().index).name,
+                                                    "): create it with one to scan it"));
 }
 
 Status CheckKey(const Table& table, const index::Key& key) {

@@ -25,6 +25,8 @@ std::string NameOfRow(const Table& table, const index::Key& key);
 // InvalidArgument if `key` is not of the table's kind, is longer than the table's keys may be, or is no rectangle of a
 // spatial table. FailedPrecondition: that of CheckUsable.
 Status CheckKey(const Table& table, const index::Key& key);
+// FailedPrecondition: the table's index has no order.
+Status CheckOrdered(const Table& table);
 // By Table::life. FailedPrecondition: the table has been dropped, or is being dropped, or is half widened. Aborted, so
 // that Run repeats the transaction: it is being widened.
 Status CheckLife(const Table& table);
