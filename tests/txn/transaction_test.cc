@@ -207,6 +207,19 @@ TEST_P(TransactionTest, RollbackLeavesNoTrace) {
   EXPECT_EQ(rows.As<Account>(0).balance, 1);
 }
 
+TEST_P(TransactionTest, GetManyRefusesARequestWithoutATable) {
+  const Status status = Run([&](BlockingTransaction& t) -> Status {
+    Account account;
+    std::vector<GetRequest> requests = {GetRequest::Of(points, 1, &account), {}};
+    const Status got = t.GetMany(requests);
+    EXPECT_TRUE(absl::IsInvalidArgument(got)) << got;
+    EXPECT_EQ(requests[0].status, got);
+    EXPECT_EQ(requests[1].status, got);
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+}
+
 TEST_P(TransactionTest, GetManyGivesEachKeyItsOwnStatus) {
   ASSERT_TRUE(Run([&](BlockingTransaction& t) -> Status {
                 for (uint64_t key = 0; key < 100; key += 2) {

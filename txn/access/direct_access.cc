@@ -349,6 +349,8 @@ coro::Async<Status> Access::GetMany(std::span<GetRequest> requests) {
   bool all_here = true;
   bool integer_keys = true;
   for (GetRequest& request : requests) {
+    if (request.table == nullptr) [[unlikely]]
+      return Failed(absl::InvalidArgumentError("GetMany: GetRequest::table is null"), requests);
     rdma::NodeId owner;
     all_here = all_here && session_->OwnedHere(*request.table, request.key, &owner);
     integer_keys = integer_keys && request.key.kind() == index::KeyKind::kInteger;
