@@ -79,6 +79,14 @@ uint64_t LargeNumber(py::handle number) {
   return value;
 }
 
+// A view of the str's own memory. UnicodeEncodeError: it has surrogates, which UTF-8 has not.
+std::string_view Utf8Of(py::handle text) {
+  Py_ssize_t size = 0;
+  const char* const data = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+  if (data == nullptr) throw py::error_already_set();
+  return {data, static_cast<size_t>(size)};
+}
+
 index::TupleKey TupleOf(const py::tuple& fields) {
   index::TupleKey key;
   for (const py::handle field : fields) {
@@ -95,7 +103,7 @@ index::TupleKey TupleOf(const py::tuple& fields) {
     } else if (PyFloat_Check(field.ptr())) {
       key.Append(field.cast<double>());
     } else if (PyUnicode_Check(field.ptr())) {
-      key.Append(std::string_view(field.cast<std::string>()));
+      key.Append(Utf8Of(field));
     } else {
       const Bytes bytes(field);
       key.Append(std::string_view(reinterpret_cast<const char*>(bytes.span().data()), bytes.span().size()));
@@ -117,7 +125,7 @@ class OwnedKey {
       }
       key_ = index::Key(overflow == 0 ? static_cast<uint64_t>(number) : LargeNumber(object));
     } else if (PyUnicode_Check(object.ptr())) {
-      Hold(object.cast<std::string>());
+      Hold(std::string(Utf8Of(object)));
     } else if (PyTuple_Check(object.ptr())) {
       Hold(std::string(TupleOf(py::reinterpret_borrow<py::tuple>(object)).bytes()));
     } else {

@@ -31,6 +31,7 @@ up the interpreter's lock.
 
 import contextlib
 import functools
+import os
 from typing import Any, Callable, Iterator, List, Optional, Tuple, TypeVar
 
 from . import _gannet
@@ -395,10 +396,10 @@ class Database:
         """Makes everything durable by a checkpoint; the log before it is not needed any more."""
         self._database.checkpoint()
 
-    def backup(self, directory: str) -> None:
+    def backup(self, directory: Any) -> None:
         """Copies the database into a new or empty directory while transactions run. What was committed before the call
-        is in the copy, which Database(directory) opens. After an error there is nothing in it."""
-        self._database.backup(directory)
+        is in the copy, which gannet.open(directory) opens. After an error there is nothing in it."""
+        self._database.backup(os.fsencode(directory))
 
     def check_log(self) -> None:
         """Raises the reason if commits cannot be made durable now."""
@@ -419,6 +420,7 @@ class Database:
 def open(  # pylint: disable=redefined-builtin
         directory: Any = None, *, on_event: Optional[Callable[[str, str], Any]] = None, **options: Any) -> Database:
     """Opens the database in a directory, and recovers it; None: a database in memory only.
+    A directory is a str, bytes, or a path object.
 
     create=True: make it if there is none (otherwise NotFound).
     durability: 'sync' (a commit returns when it is durable), 'async' (a crash may lose the last milliseconds), 'none'.
@@ -431,7 +433,7 @@ def open(  # pylint: disable=redefined-builtin
     database. An exception in it goes to sys.unraisablehook. It is not called any more when Python exits.
     """
     options["on_event"] = on_event
-    return Database(_gannet.open(None if directory is None else str(directory), options))
+    return Database(_gannet.open(None if directory is None else os.fsencode(directory), options))
 
 
 def _dtype_of(dtype: Any) -> Any:

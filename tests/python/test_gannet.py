@@ -1,6 +1,7 @@
 """The Python package, through what its documentation promises."""
 
 import os
+import pathlib
 import struct
 import subprocess
 import sys
@@ -428,6 +429,25 @@ class OpenTest(unittest.TestCase):
                 self.assertEqual(db.run(lambda t: t[db.table("rows"), 1]), b"one")
             with gannet.open(scratch + "/db", memory_bytes=64 << 20) as db:
                 self.assertEqual(db.run(lambda t: t[db.table("rows"), 1]), b"one")
+
+    def test_a_directory_is_a_str_bytes_or_a_path(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            name = os.path.join(scratch, "\udcff")  # a name that is no UTF-8, as os.listdir gives it
+            with gannet.open(os.fsencode(name), create=True, memory_bytes=64 << 20) as db:
+                db.backup(pathlib.Path(scratch, "copy"))
+            gannet.open(name, memory_bytes=64 << 20).close()
+            gannet.open(pathlib.Path(scratch, "copy"), memory_bytes=64 << 20).close()
+            with self.assertRaises(TypeError):
+                gannet.open(5, create=True)
+            self.assertEqual(sorted(os.listdir(scratch)), ["copy", "\udcff"])
+
+    def test_a_str_that_is_no_utf8_is_no_key(self):
+        with gannet.open(memory_bytes=64 << 20) as db:
+            words = db.create_table("words", key=str)
+            with db.transaction() as t:
+                for key in ["\ud800", ("a", "\ud800")]:
+                    with self.assertRaises(UnicodeEncodeError):
+                        t.upsert(words, key, b"")
 
     def test_metrics(self):
         with tempfile.TemporaryDirectory() as scratch:
