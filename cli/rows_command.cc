@@ -459,7 +459,7 @@ Status Import(const RowOptions& options, RowHost& host) {
   } else if (result.rows > 0) {
     absl::StrAppend(&rest, "; to run it again, give --replace");
   }
-  const bool names_line = absl::IsAlreadyExists(result.status) || absl::IsInvalidArgument(result.status);
+  const bool names_line = absl::StartsWith(result.status.message(), "line ");
   return Status(absl::IsInvalidArgument(result.status) ? absl::StatusCode::kFailedPrecondition : result.status.code(),
                 absl::StrCat(names_line ? absl::StrCat(options.file, " ") : "",
                              absl::IsAlreadyExists(result.status) ? "has a row that is there already, " : "",

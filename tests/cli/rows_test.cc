@@ -419,6 +419,9 @@ TEST_F(RowsTest, AWrongLineIsNamedAndTheRowsBeforeItAreThere) {
   fails("a.json", "{\"key\":5,\"payload\":\"x\",\"key\":6}\n", "1: \"key\" is there twice");
   fails("a.json", "{\"key\":5,\"payload\":\"x\",\"payload\":\"x\"}\n", "1: \"payload\" is there twice");
   EXPECT_EQ(Do("count", {"numbers"}), "4\n");
+  const Outcome directory = Run("import", {"numbers", Path("data"), "--csv"});
+  EXPECT_EQ(directory.exit_code, 1);
+  EXPECT_THAT(directory.err, HasSubstr(Path("data") + " line 1: cannot be read: Is a directory"));
   // A key that is there already, or twice in the file.
   Write("b.csv", "key,payload\n10,ten\n11,x\n4,y\n12,z\n");
   const Outcome there = Run("import", {"numbers", Path("b.csv")});
