@@ -294,7 +294,8 @@ GANNET_API int gannet_try_again(gannet_transaction* transaction, gannet_code cod
 /* Rolls back what is not committed. */
 GANNET_API void gannet_transaction_free(gannet_transaction* transaction);
 
-/* The operations. They see the transaction's own changes, which are buffered until it commits.
+/* The operations. They see the transaction's own changes, which are buffered until it commits. The table is one of the
+ * transaction's database, which is not checked.
  *
  * After GANNET_NOT_FOUND, GANNET_ALREADY_EXISTS, GANNET_OUT_OF_RANGE, GANNET_INVALID_ARGUMENT and
  * GANNET_FAILED_PRECONDITION, and GANNET_RESOURCE_EXHAUSTED of a change, the transaction may continue. After any other
