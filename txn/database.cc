@@ -481,7 +481,9 @@ Status Database::MakeIndex(Table* table) {
                                                                     .expected_keys = options.expected_rows,
                                                                     .rights = *options.index_rights,
                                                                     .own = std::move(own->options)});
-  if (!index.ok()) return index.status();
+  if (!index.ok()) {
+    return Status(index.status().code(), absl::StrCat("table '", table->name(), "': ", index.status().message()));
+  }
   table->local_index_ = *std::move(index);
   if (!table->index_traits().guesses_records && !table->index_traits().client_writes) {
     table->own_locations_ = std::make_unique<index::OwnLocations>(
@@ -591,6 +593,10 @@ StatusOr<std::unique_ptr<Session>> Database::OpenSession() {
 StatusOr<std::unique_ptr<Session>> Database::MakeSession() {
   GANNET_RETURN_IF_ERROR(state_->table_digests->Compare());
   StatusOr<std::unique_ptr<rdma::Channel>> channel = state_->node->OpenChannel();
+  if (absl::IsResourceExhausted(channel.status())) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(channel.status().message(), ": each session takes one; destroy those that are not needed"));
+  }
   if (!channel.ok()) return channel.status();
   const size_t nodes = static_cast<size_t>(state_->fabric->num_nodes());
   auto session = std::make_unique<SessionState>();
@@ -650,10 +656,12 @@ StatusOr<ManualTransaction> Database::Begin() {
 }
 
 Status Database::Checkpoint() {
+  GANNET_RETURN_IF_ERROR(state_->sessions.CheckOpen());
   return state_->durability->Checkpoint(state_->options.stop);
 }
 
 Status Database::Backup(const std::string& directory) {
+  GANNET_RETURN_IF_ERROR(state_->sessions.CheckOpen());
   return state_->durability->Backup(directory, state_->options.stop);
 }
 

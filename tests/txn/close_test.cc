@@ -90,8 +90,10 @@ TEST_P(CloseTest, NothingBeginsAfterIt) {
     EXPECT_TRUE(absl::IsFailedPrecondition(opened)) << opened;
     const Status ran = database_->Run([](BlockingTransaction&) { return absl::OkStatus(); });
     EXPECT_TRUE(absl::IsFailedPrecondition(ran)) << ran;
-    const Status checkpoint = database_->Checkpoint();
-    EXPECT_TRUE(absl::IsFailedPrecondition(checkpoint)) << checkpoint;
+    for (const Status& late : {database_->Checkpoint(), database_->Backup("/copy")}) {
+      EXPECT_TRUE(absl::IsFailedPrecondition(late)) << late;
+      EXPECT_NE(late.message().find("open it again"), std::string::npos) << late;
+    }
   }
   EXPECT_EQ(database_->FindTable("rows"), rows_) << "what only looks goes on";
 }

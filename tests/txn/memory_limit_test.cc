@@ -37,6 +37,15 @@ TEST(LeastMemoryTest, TooLittleIsNamed) {
   EXPECT_TRUE(inserted.ok()) << inserted;
 }
 
+TEST(LeastMemoryTest, ATableThatIsTooLargeIsNamed) {
+  auto database = Database::OpenInMemory({.memory_bytes = kMemory});
+  ASSERT_TRUE(database.ok()) << database.status();
+  const Status status =
+      (*database)->CreateTable({.name = "vast", .payload_bytes = 8, .expected_rows = UINT64_MAX}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_NE(status.message().find("table 'vast': "), std::string::npos) << status;
+}
+
 class MemoryLimitTest : public ::testing::TestWithParam<IndexKind> {};
 
 TEST_P(MemoryLimitTest, AnyDivisionFillsIt) {

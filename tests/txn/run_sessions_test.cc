@@ -140,6 +140,7 @@ TEST_F(RunSessionsTest, IdleSessionsMakeRoomForOthers) {
   StatusOr<std::unique_ptr<Session>> opened = database_->OpenSession();
   for (; opened.ok(); opened = database_->OpenSession()) sessions.push_back(*std::move(opened));
   EXPECT_TRUE(absl::IsResourceExhausted(opened.status())) << opened.status();
+  EXPECT_NE(opened.status().message().find("destroy those that are not needed"), std::string::npos) << opened.status();
   EXPECT_GE(sessions.size(), 120u);
   EXPECT_EQ(database_->state().run_sessions->open(), 0u);
   for (const std::unique_ptr<Session>& session : sessions) {
