@@ -362,23 +362,27 @@ struct SlabAllocator::Shared {
   std::function<void()> when_full;
 
   int PartOf(const std::byte* block) const { return block < parts[kWritable].begin ? kReadOnly : kWritable; }
+  // Bytes of both parts that count for the limit: trimmed memory does not.
+  size_t Taken() const { return parts[kReadOnly].carved + parts[kWritable].carved - parts[kWritable].extent_bytes; }
   // Bytes of fresh memory that the part may still take.
-  size_t Room(const Part& part) const {
-    return std::min(part.fresh(), most_bytes - parts[kReadOnly].carved - parts[kWritable].carved);
-  }
+  size_t Room(const Part& part) const { return std::min(part.fresh(), most_bytes - Taken()); }
   Status Full(const Part& part, size_t wanted) const {
     if (Room(part) == part.fresh()) return part.Full(wanted);
-    return absl::ResourceExhaustedError(
-        absl::StrCat("no room for ", wanted, " bytes: ", parts[kReadOnly].carved + parts[kWritable].carved, " of ",
-                     most_bytes, " bytes are taken; give the database more memory"));
+    return absl::ResourceExhaustedError(absl::StrCat("no room for ", wanted, " bytes: ", Taken(), " of ", most_bytes,
+                                                     " bytes are taken; give the database more memory"));
   }
   // Moves up to a batch of blocks to `out`. Tries free blocks first, then joins free neighbours if that is worth it,
   // then takes fresh memory. `full`: no fresh memory is left and CollectAll has been called, so joining is worth more.
   // An error if no block is left.
   Status Refill(int part, size_t size_class, bool full, Blocks* out);
+  // AllocateExtent without trimming.
+  StatusOr<std::byte*> TakeExtent(size_t bytes);
   // Collects all free memory: retired blocks that are free, and the caches' free blocks.
   void CollectAll();
   void EmptyCaches();
+  // The read-only part is full because of the limit: trims the writable part if enough of it is free. Called after
+  // CollectAll.
+  void TrimForReadOnly(Node& node);
   // Moves the cache's free blocks to the lists. Called by the holder of the cache's lock.
   void Empty(SlabCache::Classes& cache);
 };
@@ -394,11 +398,13 @@ Status SlabAllocator::Shared::Refill(int part, size_t size_class, bool full, Blo
     count = from.TakeFree(size_class, batch, out);
   }
   // Extents of the read-only part are rather kept for other extents.
-  if (count == 0 && part == kWritable) count = from.TakeFromExtent(size_class, batch, out);
+  if (count == 0 && part == kWritable) {
+    count = from.TakeFromExtent(size_class, std::min(batch, (most_bytes - Taken()) / block_bytes), out);
+  }
   if (count == 0) {
     count = from.TakeFresh(size_class, batch, Room(from), out);
     if (count > 0) return absl::OkStatus();
-    count = from.TakeFromExtent(size_class, batch, out);
+    if (part == kReadOnly) count = from.TakeFromExtent(size_class, batch, out);
   }
   free_bytes -= count * block_bytes;
   return count > 0 ? absl::OkStatus() : Full(from, block_bytes);
@@ -412,6 +418,20 @@ void SlabAllocator::Shared::CollectAll() {
   }
   if (collect != nullptr) collect();
   EmptyCaches();
+}
+
+// With a limit, no other node reads this one's memory (Database::Open(directory, ...), OpenInMemory).
+void SlabAllocator::Shared::TrimForReadOnly(Node& node) {
+  std::lock_guard lock(mutex);
+  if (most_bytes == UINT64_MAX) return;
+  Part& part = parts[kWritable];
+  const size_t free = part.listed + part.run_bytes;
+  part.left_by_trim = std::min(part.left_by_trim, free);
+  // Joining looks at all free blocks, so it must not be repeated for a few.
+  if (free - part.left_by_trim < std::max(BulkMemory::kHugePageBytes, free / kShareWorthJoiningWhenFull)) return;
+  if (part.returned > 0) part.Join();
+  part.TrimRuns(node);
+  part.left_by_trim = part.listed + part.run_bytes;
 }
 
 void SlabAllocator::Shared::EmptyCaches() {
@@ -473,14 +493,22 @@ void SlabAllocator::WhenFull(std::function<void()> collect) {
 }
 
 StatusOr<std::byte*> SlabAllocator::AllocateExtent(size_t bytes) {
-  std::lock_guard lock(shared_->mutex);
-  Part& part = shared_->parts[kReadOnly];
+  StatusOr<std::byte*> extent = shared_->TakeExtent(bytes);
+  if (extent.ok()) return extent;
+  shared_->CollectAll();
+  shared_->TrimForReadOnly(*node_);
+  return shared_->TakeExtent(bytes);
+}
+
+StatusOr<std::byte*> SlabAllocator::Shared::TakeExtent(size_t bytes) {
+  std::lock_guard lock(mutex);
+  Part& part = parts[kReadOnly];
   if (std::byte* const freed = part.TakeExtent(RoundUp(bytes, kLineBytes)); freed != nullptr) {
-    shared_->free_bytes -= RoundUp(bytes, kLineBytes);
+    free_bytes -= RoundUp(bytes, kLineBytes);
     return freed;
   }
-  const size_t room = shared_->Room(part);
-  if (bytes > room) return shared_->Full(part, bytes);
+  const size_t room = Room(part);
+  if (bytes > room) return Full(part, bytes);
   const size_t rounded = std::min(RoundUp(bytes, kLineBytes), room);
   return part.begin + std::exchange(part.carved, part.carved + rounded);
 }
@@ -581,6 +609,7 @@ StatusOr<std::byte*> SlabCache::AllocateFrom(size_t bytes) {
   }
   // Outside of the lock, because this cache is emptied like all others.
   allocator_->shared_->CollectAll();
+  if (kPart == kReadOnly) allocator_->shared_->TrimForReadOnly(*allocator_->node_);
   std::lock_guard lock(classes_->lock);
   GANNET_RETURN_IF_ERROR(Refill(kPart, size_class, true));
   return TakeLast(classes_->free[kPart][size_class], size_class);

@@ -330,6 +330,38 @@ TEST_F(LargeSlabTest, FreeMemoryIsGivenBack) {
   for (const Made& record : kept) EXPECT_TRUE(record.IsWhole());
 }
 
+// Under a limit, memory that the writable part took and that is free now is there for the other part, and for itself.
+TEST_F(LargeSlabTest, FreeMemoryServesTheOtherPart) {
+  constexpr uint64_t kMost = uint64_t{40} << 20;
+  constexpr size_t kBlock = 1024;
+  SlabAllocator allocator(node_.get(), kMost);
+  SlabCache cache(&allocator);
+  const auto fill = [&](std::vector<Made>* made) {
+    StatusOr<Made> next = Make(cache, kBlock / kLineBytes, made->size());
+    for (; next.ok(); next = Make(cache, kBlock / kLineBytes, made->size())) made->push_back(*next);
+    EXPECT_TRUE(absl::IsResourceExhausted(next.status())) << next.status();
+  };
+  std::vector<Made> made;
+  fill(&made);
+  EXPECT_EQ(made.size(), kMost / kBlock);
+  EXPECT_TRUE(absl::IsResourceExhausted(allocator.AllocateExtent(kBlock).status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(cache.AllocateReadOnly(kBlock).status()));
+  for (Made& each : made) Unmake(cache, each);
+  made.clear();
+  uint64_t others = 0;
+  for (; others < uint64_t{10} << 20; others += kBlock) ASSERT_TRUE(cache.AllocateReadOnly(kBlock).ok()) << others;
+  const StatusOr<std::byte*> extent = allocator.AllocateExtent(size_t{10} << 20);
+  ASSERT_TRUE(extent.ok()) << extent.status();
+  EXPECT_TRUE(std::all_of(*extent, *extent + (size_t{10} << 20), [](std::byte b) { return b == std::byte{0}; }));
+  others += uint64_t{10} << 20;
+  // The limit stays that of both parts together.
+  fill(&made);
+  const uint64_t own = made.size() * kBlock;
+  EXPECT_LE(own + others, kMost);
+  EXPECT_GE(own + others, kMost - (uint64_t{1} << 20));
+  for (const Made& each : made) EXPECT_TRUE(each.IsWhole());
+}
+
 TEST_F(LargeSlabTest, TrimmingIsWorthHalfOfTheMemory) {
   SlabCache cache(allocator_.get());
   std::vector<Made> made;

@@ -2,6 +2,7 @@
 // the records, and a database that is full goes on.
 #include <unistd.h>
 
+#include <array>
 #include <cstdint>
 #include <fstream>
 #include <memory>
@@ -44,6 +45,32 @@ TEST(LeastMemoryTest, ATableThatIsTooLargeIsNamed) {
       (*database)->CreateTable({.name = "vast", .payload_bytes = 8, .expected_rows = UINT64_MAX}).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_NE(status.message().find("table 'vast': "), std::string::npos) << status;
+}
+
+// Rows filled the database and were removed: a new table, and its index, may have their memory.
+TEST(FreedMemoryTest, ServesTheIndexOfANewTable) {
+  auto database = Database::OpenInMemory({.memory_bytes = kMemory}).value();
+  const Table& rows = **database->CreateTable({.name = "rows", .payload_bytes = 100, .expected_rows = 1000});
+  ASSERT_TRUE(database->Start().ok());
+  const auto fill = [&](const Table& table, uint64_t most) {
+    const std::array<char, 100> row{};
+    uint64_t key = 0;
+    Status status;
+    for (; key < most && status.ok(); key += status.ok() ? 1 : 0) {
+      status = database->Run([&](BlockingTransaction& t) { return t.Insert(table, key, row); });
+    }
+    EXPECT_TRUE(status.ok() || absl::IsResourceExhausted(status)) << status;
+    return key;
+  };
+  const uint64_t all = fill(rows, UINT64_MAX);
+  EXPECT_GT(all, 100'000u);
+  for (uint64_t key = 0; key < all; ++key) {
+    const Status removed = database->Run([&](BlockingTransaction& t) { return t.Remove(rows, key); });
+    ASSERT_TRUE(removed.ok()) << removed;
+  }
+  const auto ordered = database->CreateTable({.name = "ordered", .index = IndexKind::kXStore, .payload_bytes = 100});
+  ASSERT_TRUE(ordered.ok()) << ordered.status();
+  EXPECT_EQ(fill(**ordered, all / 2), all / 2);
 }
 
 class MemoryLimitTest : public ::testing::TestWithParam<IndexKind> {};
