@@ -179,6 +179,7 @@ coro::Task<Status> Driver::ExecuteOp(Caller& caller, const Op& op) {
       blind_.clear();
       scans_.clear();
       read_by_index_.clear();
+      reading_operations_ = 0;
       co_return absl::OkStatus();
     case OpKind::kInterlope:
       co_return Interlope(op, random);
