@@ -31,9 +31,9 @@ inline uint64_t LoadWord(const void* word) {
   PreemptionPointOfWord();
   return std::atomic_ref<uint64_t>(*static_cast<uint64_t*>(const_cast<void*>(word))).load(std::memory_order_acquire);
 }
-// Four words from an address that is a multiple of their size, each as by LoadWord. A CPU that has vectors of this size
-// loads each aligned word of one whole, and in program order with other loads. The language has no name for that, so
-// what checks programs by its rules gets four loads.
+// Four or two words from an address that is a multiple of their size, each as by LoadWord. A CPU that has vectors of
+// this size loads each aligned word of one whole, and in program order with other loads. The language has no name for
+// that, so what checks programs by its rules gets four loads.
 using FourWords = uint64_t __attribute__((vector_size(4 * kWordBytes)));
 inline FourWords LoadFourWords(const void* words) {
 #if defined(__SANITIZE_THREAD__) || defined(GANNET_PREEMPT_WORDS)
@@ -41,6 +41,17 @@ inline FourWords LoadFourWords(const void* words) {
   return FourWords{LoadWord(at), LoadWord(at + 1), LoadWord(at + 2), LoadWord(at + 3)};
 #else
   const FourWords loaded = *static_cast<const volatile FourWords*>(words);
+  std::atomic_signal_fence(std::memory_order_acquire);
+  return loaded;
+#endif
+}
+using TwoWords = uint64_t __attribute__((vector_size(2 * kWordBytes)));
+inline TwoWords LoadTwoWords(const void* words) {
+#if defined(__SANITIZE_THREAD__) || defined(GANNET_PREEMPT_WORDS)
+  const auto* at = static_cast<const uint64_t*>(words);
+  return TwoWords{LoadWord(at), LoadWord(at + 1)};
+#else
+  const TwoWords loaded = *static_cast<const volatile TwoWords*>(words);
   std::atomic_signal_fence(std::memory_order_acquire);
   return loaded;
 #endif

@@ -24,7 +24,10 @@ class RowBytes {
   }
   // The place of the next byte, with room for `size` and kSlackBytes. Append(size) then leaves what was written there.
   std::byte* Room(size_t size) { return bytes_.Room(size + kSlackBytes); }
+  // Up to here there is room, without kSlackBytes. Only after a call of Room.
+  const std::byte* end_of_room() const { return bytes_.data() + (bytes_.capacity() - kSlackBytes); }
   // Drops everything after the first `size` bytes.
+  // Or takes what was written in Room, up to `size`.
   void Cut(size_t size) { bytes_.Resize(size); }
   void Clear() { bytes_.clear(); }
   // Valid until the next Append.

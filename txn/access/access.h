@@ -144,6 +144,7 @@ class Access {
                      ScanOptions options);
   // The same for a scan of an index that tells records without their keys (IndexTraits::scans_records).
   Status AppendScanned(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options);
+  template <index::KeyKind kKind>
   size_t AppendUnlocked(RowShape shape, std::span<const rdma::GlobalAddress> records,
                         std::span<const rdma::GlobalAddress>* coming, ScanRows* rows, KeyStart* order, bool* in_doubt);
   static bool EndsInOrder(const ScanRows& rows, bool reverse);

@@ -77,55 +77,64 @@ Status Access::ScanDirect(const Table& table, const index::ScanRange& range, Sca
 // Prefetches one of *coming for each row: a core has only some cache misses in flight.
 //
 // Arguments by value, and local variables: the bytes that are copied may alias anything else.
+template <index::KeyKind kKind>
 size_t Access::AppendUnlocked(const RowShape shape, std::span<const rdma::GlobalAddress> records,
                               std::span<const rdma::GlobalAddress>* coming, ScanRows* rows, KeyStart* order,
                               bool* in_doubt) {
   const bool simulated = Runtime::Current() != nullptr;
   const std::byte* const memory = session_->memory;
-  std::span<const rdma::GlobalAddress> ahead = *coming;
+  const rdma::GlobalAddress* ahead = coming->data();
+  const rdma::GlobalAddress* const ahead_end = ahead + coming->size();
   ScanRows::Item* const items = rows->rows_.Room(records.size());
   ReadEntry* const reads = reads_.RoomForRecords(records.size());
   RowBytes& bytes = rows->bytes_;
+  size_t place = bytes.size();
+  std::byte* to = bytes.Room(0);
+  const std::byte* end = bytes.end_of_room();
   KeyStart last = *order;
   bool follows = true;
   size_t done = 0;
   while (done < records.size() && follows) {
     const rdma::GlobalAddress address = records[done];
-    if (!ahead.empty()) {
-      shape.PrefetchRow(memory + ahead.front().offset());
-      ahead = ahead.subspan(1);
-    }
+    if (ahead != ahead_end) shape.PrefetchRow(memory + (ahead++)->offset());
     const std::byte* const record = memory + address.offset();
     const uint64_t state = LoadWord(record);
-    if (IsLocked(state) || IsAbsent(state)) [[unlikely]]
+    if ((state & (rdma::kLockBit | index::kAbsentBit)) != 0) [[unlikely]]
       break;
     const index::RecordMeta meta = index::LoadMeta(record);
-    if (!shape.MayHaveKeyOf(meta) || !shape.MayHavePayloadOf(meta)) [[unlikely]]
+    if (!shape.MayBeCopied<kKind>(meta)) [[unlikely]]
       break;
-    const size_t key_room = index::StoredKeyBytes(meta.key_bytes);
-    const uint32_t size = shape.keys_only ? 0 : meta.payload_bytes;
+    const size_t key_room = kKind == index::KeyKind::kInteger ? kWordBytes : index::StoredKeyBytes(meta.key_bytes);
+    const uint32_t size = meta.payload_bytes & shape.copied_bytes;
     const size_t room = RoundUp(key_room + size, kWordBytes);
-    const KeyStart stored = CopyFromKey(record, room, bytes.Room(room));
+    if (static_cast<size_t>(end - to) < room) [[unlikely]] {
+      bytes.Cut(place);
+      to = bytes.Room(room);
+      end = bytes.end_of_room();
+    }
+    CopyFromKey(record, room, to);
+    const KeyStart next = shape.StartOf<kKind>(record, meta.key_bytes);
     if (simulated) [[unlikely]]
       PreemptionPoint();
     if (LoadWord(record) != state) [[unlikely]]
       break;
-    const size_t place = bytes.Append(room);
     items[done] = {.key_place = place,
                    .place = place + key_room,
                    .size = size,
                    .handle = {},
                    .key_bytes = meta.key_bytes,
-                   .key_kind = shape.key_kind};
+                   .key_kind = kKind};
     reads[done] = {address, state};
     ++done;
-    const KeyStart next = shape.StartOf(stored, meta.key_bytes);
-    follows = shape.reverse ? next < last : last < next;
+    place += room;
+    to += room;
+    follows = last < next;
     last = next;
   }
+  bytes.Cut(place);
   rows->rows_.Resize(rows->rows_.size() + done);
   reads_.AddWritten(done);
-  *coming = ahead;
+  *coming = {ahead, ahead_end};
   *order = last;
   *in_doubt = !follows;
   return done;
@@ -182,7 +191,7 @@ Status Access::AppendScanned(const Table& table, const index::ScanRange& range, 
       }
       const size_t before = rows->rows_.size();
       if (!AppendRow(table, failed, rows, options, &look)) return false;
-      order = range.reverse ? KeyStart() : KeyStart{UINT64_MAX, UINT64_MAX};  // the next row is in doubt
+      order = {UINT64_MAX, UINT64_MAX};  // the next row is in doubt
       return is_in_order(before);
     };
     const auto copy = [&](std::span<const rdma::GlobalAddress> coming) {
@@ -195,7 +204,11 @@ Status Access::AppendScanned(const Table& table, const index::ScanRange& range, 
           continue;
         }
         bool in_doubt = false;
-        const size_t done = AppendUnlocked(shape, may_be_own ? left.first(1) : left, &coming, rows, &order, &in_doubt);
+        const std::span<const rdma::GlobalAddress> some = may_be_own ? left.first(1) : left;
+        const size_t done =
+            shape.key_kind == index::KeyKind::kInteger
+                ? AppendUnlocked<index::KeyKind::kInteger>(shape, some, &coming, rows, &order, &in_doubt)
+                : AppendUnlocked<index::KeyKind::kBytes>(shape, some, &coming, rows, &order, &in_doubt);
         if (in_doubt) {
           if (!is_in_order(rows->rows_.size() - 1)) return false;
         } else if (done == 0) {

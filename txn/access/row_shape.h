@@ -34,35 +34,29 @@ inline bool MayTakeSecondLine(const Table& table, ScanOptions options) {
          index::PayloadDataOffset(key_bytes) + table.accepted_payload_bytes() > rdma::kLineDataBytes;
 }
 
-// Copies `size` bytes of a record's data, a multiple of a word, from its key on. Returns the first two words. Up to
-// RowBytes::kSlackBytes after them in `to` are overwritten.
-inline KeyStart CopyFromKey(const std::byte* record, size_t size, std::byte* to) {
-  const auto copy = [&to](const std::byte* from, size_t words) {
-    for (; words > 0; --words, from += kWordBytes, to += kWordBytes) {
-      const uint64_t word = LoadWord(from);
-      std::memcpy(to, &word, kWordBytes);
-    }
+// Copies `size` bytes of a record's data, a multiple of a word, from its key on. Up to RowBytes::kSlackBytes after them
+// in `to` are overwritten: lines are copied whole, without a branch for what is wanted of one.
+inline void CopyFromKey(const std::byte* record, size_t size, std::byte* to) {
+  constexpr size_t kTwo = 2 * kWordBytes;
+  constexpr size_t kFour = 4 * kWordBytes;
+  const auto copy_two = [](const std::byte* from, std::byte* out) {
+    const TwoWords words = LoadTwoWords(from);
+    std::memcpy(out, &words, kTwo);
   };
-  constexpr size_t kPlace = rdma::PlaceOf(index::kKeyDataOffset);
-  constexpr size_t kInFirst = kLineBytes - kPlace;
-  static_assert(kInFirst <= RowBytes::kSlackBytes);
-  // All of the first line, however much is wanted: that takes no branch which depends on the row.
-  const KeyStart start = {LoadWord(record + kPlace), LoadWord(record + kPlace + kWordBytes)};
-  std::memcpy(to, &start, sizeof start);
-#pragma GCC unroll 8
-  for (size_t at = sizeof start; at < kInFirst; at += kWordBytes) {
-    const uint64_t word = LoadWord(record + kPlace + at);
-    std::memcpy(to + at, &word, kWordBytes);
-  }
-  if (size <= kInFirst) [[likely]]
-    return start;
-  to += kInFirst;
-  size_t words = (size - kInFirst) / kWordBytes;
-  // Each line begins with its version.
-  constexpr size_t kInLine = rdma::kLineDataBytes / kWordBytes;
-  for (const std::byte* line = record + kLineBytes;; line += kLineBytes, words -= kInLine) {
-    copy(line + kWordBytes, std::min(words, kInLine));
-    if (words <= kInLine) return start;
+  const auto copy_four = [](const std::byte* from, std::byte* out) {
+    const FourWords words = LoadFourWords(from);
+    std::memcpy(out, &words, kFour);
+  };
+  // The first line: its version, the meta word, and six words from the key on.
+  static_assert(rdma::PlaceOf(index::kKeyDataOffset) == kTwo && kTwo + kFour <= RowBytes::kSlackBytes);
+  copy_two(record + kTwo, to);
+  copy_four(record + kFour, to + kTwo);
+  for (size_t done = kTwo + kFour; done < size; done += rdma::kLineDataBytes) {
+    record += kLineBytes;
+    const uint64_t word = LoadWord(record + kWordBytes);  // after the line's version
+    std::memcpy(to + done, &word, kWordBytes);
+    copy_two(record + kTwo, to + done + kWordBytes);
+    copy_four(record + kFour, to + done + kWordBytes + kTwo);
   }
 }
 
@@ -73,36 +67,44 @@ struct RowShape {
         key_kind(table.options().key_kind),
         max_key_bytes(key_kind == index::KeyKind::kInteger ? index::kIntegerKeyBytes : table.options().max_key_bytes),
         least_key_bytes(key_kind == index::KeyKind::kInteger ? index::kIntegerKeyBytes : 0),
-        variable_length(table.options().variable_length),
-        keys_only(options.keys_only),
+        least_payload_bytes(table.options().variable_length ? 0 : payload_bytes),
+        payload_span(payload_bytes - least_payload_bytes),
+        copied_bytes(options.keys_only ? 0 : ~uint32_t{0}),
         second_line(MayTakeSecondLine(table, options)),
-        reverse(in_reverse) {}
+        reversed(in_reverse ? ~uint64_t{0} : 0) {}
 
   void PrefetchRow(const std::byte* record) const {
     Prefetch(record);
     if (second_line) Prefetch(record + kLineBytes);
   }
-  // A key's place in the order, by its first words as they are stored, which may not all be the key's.
-  KeyStart StartOf(KeyStart stored, size_t key_bytes) const {
-    if (key_kind == index::KeyKind::kInteger) return {stored.first, 0};
-    return {key_bytes == 0 ? 0 : __builtin_bswap64(stored.first),
-            key_bytes <= kWordBytes ? 0 : __builtin_bswap64(stored.second)};
+  // A key's place in the order of the scan, by its first words, of a record that passes MayBeCopied.
+  template <index::KeyKind kKind>
+  KeyStart StartOf(const std::byte* record, size_t key_bytes) const {
+    const std::byte* const key = record + rdma::PlaceOf(index::kKeyDataOffset);
+    if constexpr (kKind == index::KeyKind::kInteger) return {LoadWord(key) ^ reversed, 0};
+    const uint64_t second = __builtin_bswap64(LoadWord(key + kWordBytes));
+    return {__builtin_bswap64(LoadWord(key)) ^ reversed, (key_bytes <= kWordBytes ? 0 : second) ^ reversed};
+  }
+  // True for a row that a scan may copy without a closer look: not for one with an empty key, of which a table has one.
+  template <index::KeyKind kKind>
+  bool MayBeCopied(const index::RecordMeta& meta) const {
+    const bool key_fits = kKind == index::KeyKind::kInteger ? meta.key_bytes == index::kIntegerKeyBytes
+                                                            : meta.key_bytes - size_t{1} < max_key_bytes;
+    return key_fits && meta.payload_bytes - least_payload_bytes <= payload_span;
   }
   bool MayHaveKeyOf(const index::RecordMeta& meta) const {
     return meta.key_bytes <= max_key_bytes && meta.key_bytes >= least_key_bytes;
-  }
-  bool MayHavePayloadOf(const index::RecordMeta& meta) const {
-    return meta.payload_bytes == payload_bytes || (variable_length && meta.payload_bytes < payload_bytes);
   }
 
   size_t payload_bytes;
   index::KeyKind key_kind;
   size_t max_key_bytes;
   size_t least_key_bytes;
-  bool variable_length;
-  bool keys_only;
+  size_t least_payload_bytes;
+  size_t payload_span;    // from the least to the most
+  uint32_t copied_bytes;  // mask of a payload's size: all bits, or none for a scan of keys
   bool second_line;
-  bool reverse;
+  uint64_t reversed;  // all bits, or none
 };
 
 }  // namespace gannet::txn
