@@ -2,6 +2,8 @@
 // leaves and for clients' images.
 #pragma once
 
+#include <immintrin.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -114,35 +116,40 @@ struct LeafPairs {
 
 // The records alone of the owner's leaf within a scan's range, in order.
 template <int W>
-struct LeafRecords {
-  int size = 0;
-  rdma::GlobalAddress records[LeafLayout<W>::kSlots];
+class LeafRecords {
+ public:
+  std::span<rdma::GlobalAddress> all() { return {records_ + first_, static_cast<size_t>(size_)}; }
 
   void Take(const RecordKeys& keys, Leaf<W> leaf, uint32_t count, const KeyWords<W>& from, const KeyWords<W>& to) {
+    first_ = size_ = 0;
     if constexpr (Leaf<W>::kKeysInRecords) {
-      size = 0;
       if (to < from) return;
       // Keys are read only in the leaves at the ends of a range. Their order is that of the slots.
       const uint32_t slots = std::min<uint32_t>(count, LeafLayout<W>::kSlots);
       const int first = from <= leaf.low() ? 0 : leaf.PlaceFor(keys, from, slots);
       const int end = leaf.high() <= to ? static_cast<int>(slots) : leaf.PlaceFor(keys, to.Next(), slots);
-      leaf.ForEntries(first, end, [&](remote::TaggedEntry entry) {
-        records[size++] = rdma::GlobalAddress::FromBits(keys.AddressOf(entry));
-      });
+      first_ = static_cast<int>(leaf.CopyAddresses(keys, first, end, records_));
+      size_ = std::max(end - first, 0);
     } else if constexpr (W == 1) {
       TakeByRank(leaf, std::min<uint32_t>(count, LeafLayout<1>::kSlots), from.words[0], to.words[0]);
     } else {
       LeafPairs<W> pairs;
       pairs.Take(keys, leaf, count, from, to);
       pairs.Sort();
-      size = pairs.size;
-      for (int i = 0; i < size; ++i) records[i] = rdma::GlobalAddress::FromBits(pairs.pairs[i].record);
+      size_ = pairs.size;
+      for (int i = 0; i < size_; ++i) records_[i] = rdma::GlobalAddress::FromBits(pairs.pairs[i].record);
     }
   }
 
  private:
+  static constexpr size_t Room() {
+    if constexpr (Leaf<W>::kKeysInRecords) return Leaf<W>::kWordsOfLines;
+    return 2 * LeafLayout<W>::kSlots;
+  }
+
   // Sorts without a branch that depends on the keys: each is compared with all, by vectors, and the number of those
-  // that are below it is its place. A slot that does not count gets the highest key, which is below none.
+  // that are below it is its place. A slot that does not count gets the highest key, which is below none, and a place
+  // behind all others.
   // (While a pair moves, two slots have its key, and a place stays undefined. The leaf's state tells it afterwards.)
   void TakeByRank(Leaf<1> leaf, uint32_t count, uint64_t from, uint64_t to) {
     constexpr int kSlots = LeafLayout<1>::kSlots;
@@ -150,30 +157,45 @@ struct LeafRecords {
     constexpr int kVectors = kSlots / kInVector;
     using Signed = int64_t __attribute__((vector_size(kInVector * kWordBytes)));
     constexpr uint64_t kSign = uint64_t{1} << 63;  // vectors compare signed words
-    alignas(Signed) int64_t key[kSlots];
-    uint32_t valid = 0;
-#pragma GCC unroll 16
-    for (int slot = 0; slot < kSlots; ++slot) {
-      const uint64_t word = leaf.key(slot).words[0];
-      const bool counts = static_cast<uint32_t>(slot) < count && from <= word && word <= to;
-      valid |= static_cast<uint32_t>(counts) << slot;
-      key[slot] = static_cast<int64_t>((counts ? word : ~uint64_t{0}) ^ kSign);
-    }
+    const Signed first = Signed{} + static_cast<int64_t>(from ^ kSign);
+    const Signed last = Signed{} + static_cast<int64_t>(to ^ kSign);
+    Signed slots = {0, 1, 2, 3};
     Signed keys[kVectors];
+    Signed outside[kVectors];  // -1 or 0
     Signed below[kVectors] = {};
-    std::memcpy(keys, key, sizeof keys);
-    for (int slot = 0; slot < kSlots; ++slot) {
+    int size = kSlots;
+#pragma GCC unroll 4
+    for (int i = 0; i < kVectors; ++i, slots += kInVector) {
+      const auto key = [&](int slot) { return static_cast<int64_t>(leaf.key(i * kInVector + slot).words[0] ^ kSign); };
+      keys[i] = Signed{key(0), key(1), key(2), key(3)};
+      outside[i] = (keys[i] < first) | (keys[i] > last) | (slots >= static_cast<int64_t>(count));
+      keys[i] = outside[i] ? Signed{} + INT64_MAX : keys[i];
+    }
+    alignas(Signed) int64_t key[kSlots];
+    std::memcpy(key, keys, sizeof key);
+    for (uint32_t slot = 0; slot < count; ++slot) {
       const Signed other = Signed{} + key[slot];
+#pragma GCC unroll 4
       for (int i = 0; i < kVectors; ++i) below[i] -= keys[i] > other;  // true is -1
     }
     alignas(Signed) int64_t place[kSlots];
-    std::memcpy(place, below, sizeof place);
-    for (uint32_t left = valid; left != 0; left &= left - 1) {
-      const int slot = std::countr_zero(left);
-      records[place[slot]] = rdma::GlobalAddress::FromBits(leaf.record(slot));
+#pragma GCC unroll 4
+    for (int i = 0; i < kVectors; ++i) {
+      const Signed at = below[i] - kSlots * outside[i];
+      std::memcpy(place + i * kInVector, &at, sizeof at);
+      const auto words = reinterpret_cast<__m256d>(outside[i]);
+      size -= std::popcount(static_cast<uint32_t>(_mm256_movemask_pd(words)));
     }
-    size = std::popcount(valid);
+#pragma GCC unroll 16
+    for (int slot = 0; slot < kSlots; ++slot) {
+      records_[place[slot]] = rdma::GlobalAddress::FromBits(leaf.record(slot));
+    }
+    size_ = size;
   }
+
+  int first_ = 0;
+  int size_ = 0;
+  rdma::GlobalAddress records_[Room()];
 };
 
 }  // namespace gannet::index::xstore

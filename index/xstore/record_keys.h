@@ -52,6 +52,8 @@ class RecordKeys {
   uint64_t AddressOf(remote::TaggedEntry entry) const {
     return entry.bits == 0 ? 0 : rdma::GlobalAddress(node_, entry.offset()).bits();
   }
+  // The part of an address that the records of one owner have in common.
+  uint64_t node_bits() const { return rdma::GlobalAddress(node_, 0).bits(); }
   template <int W>
   KeyWords<W> KeyOf(remote::TaggedEntry entry) const {
     return WordsOfRecord<W>(memory_.data() + entry.offset());

@@ -67,7 +67,7 @@ void Tree<W>::ScanRecords(const Words& from, const Words& to, bool reverse, size
                           LocalIndex::TakeRecords take) const {
   size_t left = limit;
   const auto take_leaf = [&](Leaf<W> leaf, SnapshotOf<LeafRecords<W>>& snapshot) {
-    const std::span<rdma::GlobalAddress> all(snapshot.pairs.records, static_cast<size_t>(snapshot.pairs.size));
+    const std::span<rdma::GlobalAddress> all = snapshot.pairs.all();
     if (reverse) std::ranges::reverse(all);
     const std::span<const rdma::GlobalAddress> some = all.first(std::min(all.size(), left));
     left -= some.size();

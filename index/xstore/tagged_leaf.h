@@ -38,6 +38,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <cstring>
 
 #include "index/remote/tagged_leaf.h"
 #include "index/xstore/leaf_frame.h"
@@ -98,20 +99,26 @@ class TaggedLeaf : public LeafFrame<W, TaggedLayout<W>> {
     return Entry::Of(TagOf(key), rdma::GlobalAddress::FromBits(record).offset());
   }
   Entry entry(int slot) const { return {LoadWord(at_ + Layout::RecordAt(slot))}; }
-  // Calls take(entry) for the slots [first, end).
-  template <class Take>
-  void ForEntries(int first, int end, const Take& take) const {
-    if (first >= end) return;
-    const std::byte* at = at_ + Layout::RecordAt(first);
-    const std::byte* end_of_line = at_ + (Layout::RecordAt(first) / kLineBytes + 1) * kLineBytes;
-    for (int left = end - first;; at += kWordBytes) {
-      if (at == end_of_line) {
-        end_of_line += kLineBytes;
-        at += kWordBytes;  // the line's version
-      }
-      take(Entry{LoadWord(at)});
-      if (--left == 0) return;
+  // Copies the addresses of the records of the slots [first, end), by whole lines, to `out`, which has room for
+  // kWordsOfLines words. Returns the place of the first one there; what the other words hold means nothing.
+  static constexpr size_t kWordsOfLines = ((Layout::kSlots - 1) / kInLine + 2) * kInLine;
+  size_t CopyAddresses(const RecordKeys& records, int first, int end, rdma::GlobalAddress* out) const {
+    if (first >= end) return 0;
+    const size_t first_word = Layout::kHeadWords + static_cast<size_t>(first);
+    const size_t first_line = first_word / kInLine;
+    const size_t last_line = (Layout::kHeadWords + static_cast<size_t>(end) - 1) / kInLine;
+    const FourWords offsets = FourWords{} + rdma::GlobalAddress::kOffsetMask;
+    const FourWords node = FourWords{} + records.node_bits();
+    for (size_t line = first_line; line <= last_line; ++line, out += kInLine) {
+      const std::byte* const at = at_ + line * kLineBytes;
+      // | version, 0, 1, 2 | 3, 4, 5, 6 |
+      const FourWords low = (LoadFourWords(at) & offsets) | node;
+      const FourWords high = (LoadFourWords(at + kLineBytes / 2) & offsets) | node;
+      const FourWords without_version = __builtin_shufflevector(low, low, 1, 2, 3, 3);
+      std::memcpy(static_cast<void*>(out), &without_version, sizeof without_version);
+      std::memcpy(static_cast<void*>(out + 3), &high, sizeof high);
     }
+    return first_word - first_line * kInLine;
   }
   Words key(const RecordKeys& records, int slot) const { return records.KeyOf<W>(entry(slot)); }
   uint64_t record(const RecordKeys& records, int slot) const { return records.AddressOf(entry(slot)); }

@@ -1,11 +1,13 @@
 // Scans of a node's own rows, which copy keys and payloads from the records: rows of one line and of several, keys of
 // every length, the transaction's own writes among them, and records into which a client has written.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/cache_line.h"
@@ -158,6 +160,58 @@ TEST_P(ScanRowsTest, MeetRecordsThatWereOverwritten) {
     damaged += absl::IsDataLoss(status) ? 1 : 0;
   }
   EXPECT_GT(damaged, 0);
+}
+
+// Leaves of integer keys are not sorted: scans sort them. The least and the greatest key are among the rows.
+TEST(ScanIntegerRowsTest, AreInOrderFromTheLeastKeyToTheGreatest) {
+  auto database = Database::OpenInMemory({.memory_bytes = uint64_t{256} << 20});
+  ASSERT_TRUE(database.ok()) << database.status();
+  auto made = (*database)->CreateTable(
+      {.name = "rows", .index = IndexKind::kXStore, .payload_bytes = 300, .variable_length = true});
+  ASSERT_TRUE(made.ok()) << made.status();
+  const Table& table = **made;
+  ASSERT_TRUE((*database)->Start().ok());
+  Random random(8);
+  std::map<uint64_t, std::string> rows;
+  const auto any_key = [&]() -> uint64_t {
+    constexpr uint64_t kMiddle = uint64_t{1} << 63;  // the signs of the words change there
+    const uint64_t near = random.Below(2000);
+    return std::array{near, UINT64_MAX - near, kMiddle - 1000 + near, random()}[random.Below(4)];
+  };
+  const auto payload = [&] { return std::string(random.Below(301), static_cast<char>(random())); };
+  rows.emplace(0, payload());
+  rows.emplace(UINT64_MAX, payload());
+  std::vector<uint64_t> keys = {0, UINT64_MAX};
+  while (rows.size() < 3000) {
+    const uint64_t key = any_key();
+    if (rows.emplace(key, payload()).second) keys.push_back(key);
+  }
+  std::reverse(keys.begin(), keys.end());
+  for (const uint64_t key : keys) {  // in the order of chance
+    const Status inserted =
+        (*database)->Run([&](BlockingTransaction& t) { return t.Insert(table, Key(key), BytesOf(rows[key])); });
+    ASSERT_TRUE(inserted.ok()) << inserted;
+  }
+  for (int round = 0; round < 300; ++round) {
+    uint64_t from = round % 3 == 0 ? 0 : any_key();
+    uint64_t to = round % 3 == 1 ? UINT64_MAX : any_key();
+    if (to < from) std::swap(from, to);
+    index::ScanRange range{.from = Key(from), .to = Key(to), .reverse = round % 2 == 1};
+    if (round % 4 == 3) range.limit = random.Below(40);
+    const bool keys_only = round % 5 == 4;
+    std::vector<std::pair<uint64_t, std::string>> expected(rows.lower_bound(from), rows.upper_bound(to));
+    if (range.reverse) std::ranges::reverse(expected);
+    if (expected.size() > range.limit) expected.resize(range.limit);
+    ScanRows found;
+    const Status scanned = (*database)->Run(
+        [&](BlockingTransaction& t) { return t.Scan(table, range, &found, {.keys_only = keys_only}); });
+    ASSERT_TRUE(scanned.ok()) << scanned;
+    ASSERT_EQ(found.size(), expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_EQ(found.key(i).integer(), expected[i].first);
+      ASSERT_EQ(TextOf(found.payload(i)), keys_only ? "" : expected[i].second);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(LongestKeys, ScanRowsTest, testing::Values(3, 20, 39, 64, 200, 1024),
