@@ -49,7 +49,14 @@ class BlockingCursorOf {
   Status Last() { return Wait(cursor_.Last()); }
   Status SeekForward(const Key& key) { return Wait(cursor_.SeekForward(key)); }
   Status SeekBackward(const Key& key) { return Wait(cursor_.SeekBackward(key)); }
-  Status Next() { return Wait(cursor_.Next()); }
+  Status Next() {
+    if constexpr (std::same_as<Steps, Cursor>) {
+      // A cursor that is at a row came there by a move that was Ok.
+      if (cursor_.NextInBatch()) [[likely]]
+        return absl::OkStatus();
+    }
+    return Wait(cursor_.Next());
+  }
   Status Previous() { return Wait(cursor_.Previous()); }
   bool valid() const { return cursor_.valid(); }
   Key key() const { return cursor_.key(); }

@@ -54,12 +54,16 @@ class Cursor {
   coro::Async<Status> SeekBackward(const Key& key) { return Seek(Towards::kSmaller, {{KeyCopy(key), true}}); }
   // FailedPrecondition if the cursor is at no row.
   coro::Async<Status> Next() {
-    // Most moves stay in the batch.
-    if (towards_ == Towards::kGreater && at_ + 1 < end_ && changes_ == transaction_.changes()) [[likely]] {
-      ++at_;
+    if (NextInBatch()) [[likely]]
       return absl::OkStatus();
-    }
     return Move(Towards::kGreater);
+  }
+  // The part of Next that most moves take: true if the next row is in the batch. The cursor is at that row then, and
+  // otherwise where it was.
+  bool NextInBatch() {
+    if (towards_ != Towards::kGreater || at_ + 1 >= end_ || changes_ != transaction_.changes()) return false;
+    ++at_;
+    return true;
   }
   coro::Async<Status> Previous() { return Move(Towards::kSmaller); }
 

@@ -30,7 +30,7 @@ bool TellsOfData(const Status& status) {
   return status.ok() || absl::IsAlreadyExists(status);
 }
 
-// Replaces the failure once the transaction is over.
+constexpr uint64_t kNoChanges = 0;  // replaces their number, and Over() the failure, once the transaction is over
 const Status& Over() {
   static const auto* const over = new Status(absl::FailedPreconditionError(
       "the transaction is over: it was committed, or its Commit failed; begin another one"));
@@ -40,7 +40,10 @@ const Status& Over() {
 }  // namespace
 
 Transaction::Transaction(std::unique_ptr<TransactionImpl> impl)
-    : session_(&impl->session()), impl_(std::move(impl)), failure_(&impl_->failure()) {}
+    : session_(&impl->session()),
+      impl_(std::move(impl)),
+      failure_(&impl_->failure()),
+      changes_(&impl_->writes().changes()) {}
 
 Transaction::~Transaction() {
   Release();
@@ -50,6 +53,7 @@ void Transaction::Release() {
   if (impl_ == nullptr) return;
   impl_->End();
   failure_ = &Over();
+  changes_ = &kNoChanges;
   session_->idle_transactions.push_back(std::move(impl_));
 }
 
@@ -223,9 +227,6 @@ coro::Async<StatusOr<RowBy>> Transaction::GetBy(const SecondaryIndex& index, con
   if (!failure_->ok()) [[unlikely]]
     return StatusOr<RowBy>(*failure_);
   return impl_->GetBy(index, key, for_update);
-}
-uint64_t Transaction::changes() const {
-  return impl_ == nullptr ? 0 : impl_->writes().changes();
 }
 Status Transaction::RefuseToEnd(const char* why) {
   if (impl_ != nullptr) impl_->Fail(absl::FailedPreconditionError(why));

@@ -316,7 +316,7 @@ class Transaction {
   // Returns the working part to the session.
   void Release();
   // Number of the operations that have changed its writes.
-  uint64_t changes() const;
+  uint64_t changes() const { return *changes_; }
   // Ok while the transaction can continue; else the failure of an operation, or that it is over.
   const Status& failure() const { return *failure_; }
   // WhenDurable then does not wait, and stores the epoch (or 0) there.
@@ -329,6 +329,7 @@ class Transaction {
   SessionState* session_;
   std::unique_ptr<TransactionImpl> impl_;  // null after Commit
   const Status* failure_;                  // impl_'s; after Commit: that the transaction is over
+  const uint64_t* changes_;                // impl_'s; after Commit: zero
   uint64_t* epoch_at_ = nullptr;
   bool run_concludes_ = false;
 };

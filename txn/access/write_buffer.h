@@ -66,7 +66,7 @@ class WriteBuffer {
   void SetRecord(size_t i, rdma::GlobalAddress record) { set_.SetRecord(i, record); }
 
   // Grows with each Update, Insert and Remove.
-  uint64_t changes() const { return changes_; }
+  const uint64_t& changes() const { return changes_; }
   bool has_inserts() const { return inserts_ > 0; }
   // Largest number of bytes that its changes take in logs.
   size_t change_bytes() const { return change_bytes_; }
