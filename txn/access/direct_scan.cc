@@ -113,7 +113,7 @@ size_t Access::AppendUnlocked(const RowShape shape, std::span<const rdma::Global
       end = bytes.end_of_room();
     }
     CopyFromKey(record, room, to);
-    const KeyStart next = shape.StartOf<kKind>(record, meta.key_bytes);
+    const KeyStart next = shape.StartOf<kKind>(to, meta.key_bytes);
     if (simulated) [[unlikely]]
       PreemptionPoint();
     if (LoadWord(record) != state) [[unlikely]]

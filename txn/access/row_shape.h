@@ -77,13 +77,15 @@ struct RowShape {
     Prefetch(record);
     if (second_line) Prefetch(record + kLineBytes);
   }
-  // A key's place in the order of the scan, by its first words, of a record that passes MayBeCopied.
+  // A key's place in the order of the scan, by its first words. `copied`: by CopyFromKey, of a record that passes
+  // MayBeCopied. A client may change the record's own key meanwhile.
   template <index::KeyKind kKind>
-  KeyStart StartOf(const std::byte* record, size_t key_bytes) const {
-    const std::byte* const key = record + rdma::PlaceOf(index::kKeyDataOffset);
-    if constexpr (kKind == index::KeyKind::kInteger) return {LoadWord(key) ^ reversed, 0};
-    const uint64_t second = __builtin_bswap64(LoadWord(key + kWordBytes));
-    return {__builtin_bswap64(LoadWord(key)) ^ reversed, (key_bytes <= kWordBytes ? 0 : second) ^ reversed};
+  KeyStart StartOf(const std::byte* copied, size_t key_bytes) const {
+    KeyStart start;
+    std::memcpy(&start, copied, sizeof start);
+    if constexpr (kKind == index::KeyKind::kInteger) return {start.first ^ reversed, 0};
+    const uint64_t second = __builtin_bswap64(start.second);
+    return {__builtin_bswap64(start.first) ^ reversed, (key_bytes <= kWordBytes ? 0 : second) ^ reversed};
   }
   // True for a row that a scan may copy without a closer look: not for one with an empty key, of which a table has one.
   template <index::KeyKind kKind>
