@@ -26,8 +26,7 @@ class RowBytes {
   std::byte* Room(size_t size) { return bytes_.Room(size + kSlackBytes); }
   // Up to here there is room, without kSlackBytes. Only after a call of Room.
   const std::byte* end_of_room() const { return bytes_.data() + (bytes_.capacity() - kSlackBytes); }
-  // Drops everything after the first `size` bytes.
-  // Or takes what was written in Room, up to `size`.
+  // Afterwards there are `size` bytes: later ones are dropped, and what was written in Room is taken up to there.
   void Cut(size_t size) { bytes_.Resize(size); }
   void Clear() { bytes_.clear(); }
   // Valid until the next Append.
