@@ -1,14 +1,15 @@
 #include "index/own_locations.h"
 
+#include <algorithm>
+#include <bit>
 #include <mutex>
-
-#include "base/sometimes.h"
 
 namespace gannet::index {
 namespace {
 
-constexpr uint64_t kFirstBytes = 4096;
-constexpr int64_t kWrongCounts = 2;  // an entry that was wrong speaks against growth as much as so many for it
+constexpr uint64_t kLeastBytes = 4096;
+constexpr uint64_t kUsuallyFilled = 9;  // places of a set
+constexpr int64_t kWrongCounts = 2;     // an entry that was wrong speaks against growth as much as so many for it
 
 }  // namespace
 
@@ -22,12 +23,15 @@ OwnLocations::OwnLocations(uint16_t table, KeyKind kind, rdma::NodeId node, std:
       budget_(std::move(budget)) {}
 
 OwnLocations::~OwnLocations() {
-  delete sets_.load(std::memory_order_acquire);
+  for (const std::atomic<Sets*>& part : parts_) delete part.load(std::memory_order_acquire);
 }
 
 uint64_t OwnLocations::bytes() const {
-  const Sets* const sets = sets_.load(std::memory_order_acquire);
-  return sets == nullptr ? 0 : sets->bytes();
+  uint64_t bytes = 0;
+  for (const std::atomic<Sets*>& part : parts_) {
+    if (const Sets* const sets = part.load(std::memory_order_acquire)) bytes += sets->bytes();
+  }
+  return bytes;
 }
 
 bool OwnLocations::Sets::NoteReplaced(bool was_right) {
@@ -36,7 +40,21 @@ bool OwnLocations::Sets::NoteReplaced(bool was_right) {
     return false;
   }
   const int64_t lost = lost_.fetch_add(1, std::memory_order_relaxed) + 1;
-  return lost > static_cast<int64_t>(places() / 8) && filled_.load(std::memory_order_relaxed) >= places() / 8 * 7;
+  return lost > static_cast<int64_t>(places() / 8) && filled() >= places() / 8 * 7;
+}
+
+// Threads may lose counts here, or look twice.
+void OwnLocations::NoteSampled(bool held) {
+  constexpr int64_t kLookAfter = 64;
+  const int64_t followed = followed_.load(std::memory_order_relaxed) + 1;
+  followed_.store(followed, std::memory_order_relaxed);
+  if (followed <= 0) return;
+  if (held) held_.store(held_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (followed < kLookAfter) return;
+  const bool for_all = 2 * held_.load(std::memory_order_relaxed) >= followed;
+  if (for_all != for_all_.load(std::memory_order_relaxed)) for_all_.store(for_all, std::memory_order_relaxed);
+  followed_.store(0, std::memory_order_relaxed);
+  held_.store(0, std::memory_order_relaxed);
 }
 
 bool OwnLocations::IsRight(const Sets& sets, const Set& set, uint64_t tag, uint32_t number) const {
@@ -45,15 +63,17 @@ bool OwnLocations::IsRight(const Sets& sets, const Set& set, uint64_t tag, uint3
   if (!IsPresent(state & ~rdma::kLockBit) || LoadMeta(at).table != table_) return false;
   const OwnedKey key = LoadKey(at, kind_);
   const uint64_t hash = HashOf(key.view());
-  return LoadWord(at) == state && TagOf(hash) == tag && &sets.Of(hash) == &set;
+  return LoadWord(at) == state && TagOf(hash) == tag && PartOf(hash).load(std::memory_order_relaxed) == &sets &&
+         &sets.Of(hash) == &set;
 }
 
 void OwnLocations::Remember(uint64_t hash, rdma::GlobalAddress record, rdma::EpochManager::Participant& participant) {
-  if (record.offset() / kLineBytes > UINT32_MAX) return;
-  Sets* sets = sets_.load(std::memory_order_acquire);
+  if (!IsFor(hash) || record.offset() / kLineBytes > UINT32_MAX) return;
+  std::atomic<Sets*>& part = PartOf(hash);
+  Sets* sets = part.load(std::memory_order_acquire);
   if (sets == nullptr) {
-    Grow(nullptr, participant);
-    sets = sets_.load(std::memory_order_acquire);
+    Grow(&part, nullptr, participant);
+    sets = part.load(std::memory_order_acquire);
     if (sets == nullptr) return;
   }
   const auto number = static_cast<uint32_t>(record.offset() / kLineBytes);
@@ -88,20 +108,31 @@ void OwnLocations::Remember(uint64_t hash, rdma::GlobalAddress record, rdma::Epo
   set.records[static_cast<size_t>(place)].store(number, std::memory_order_relaxed);
   tags.compare_exchange_strong(seen, (seen & ~(uint64_t{0xff} << shift)) | tag << shift, std::memory_order_relaxed);
   if (grow) [[unlikely]]
-    Grow(sets, participant);
+    Grow(&part, sets, participant);
 }
 
-void OwnLocations::Grow(Sets* old, rdma::EpochManager::Participant& participant) {
+// All other keys get the room that the sample takes now, times kSampledOf.
+uint64_t OwnLocations::FirstBytesOf(const std::atomic<Sets*>& part) const {
+  const Sets* const sample = parts_[1].load(std::memory_order_acquire);
+  if (&part == &parts_[1] || sample == nullptr) return kLeastBytes;
+  const uint64_t sets = sample->filled() * kSampledOf / kUsuallyFilled + 1;
+  return std::max(kLeastBytes, std::bit_ceil(sets) * sizeof(Set));
+}
+
+void OwnLocations::Grow(std::atomic<Sets*>* part, Sets* old, rdma::EpochManager::Participant& participant) {
   const std::unique_lock lock(grow_mutex_, std::try_to_lock);
-  if (!lock.owns_lock() || sets_.load(std::memory_order_relaxed) != old) return;
-  const uint64_t bytes = old == nullptr ? kFirstBytes : 2 * old->bytes();
+  if (!lock.owns_lock() || part->load(std::memory_order_relaxed) != old) return;
+  const uint64_t bytes = old == nullptr ? FirstBytesOf(*part) : 2 * old->bytes();
   if (!budget_->Take(bytes)) {
-    Sometimes<"own locations: the budget is used up">();
     if (old != nullptr) old->NoteNoGrowth();
     return;
   }
-  Sometimes<"own locations: the cache grows">();
-  sets_.store(new Sets(bytes, budget_), std::memory_order_release);
+  auto* const sets = new Sets(bytes, budget_);
+  part->store(sets, std::memory_order_release);
+  if (part == &parts_[1] && old != nullptr) {
+    followed_.store(-static_cast<int64_t>(sets->places() / 2), std::memory_order_relaxed);
+    held_.store(0, std::memory_order_relaxed);
+  }
   if (old != nullptr) participant.RetireWith([old] { delete old; });
 }
 

@@ -18,8 +18,14 @@
 // epoch, so from then on it may use the record as if it had found it in the index. Memory that has become another
 // record's, or a part of one, has another key, or a first word that is no state of a present record (versioned.h).
 //
-// Size. The cache begins with one page at the first read, and doubles when it is nearly full and entries that are still
-// right have to leave. It is then empty, and reads fill it again. All caches of a node share a budget.
+// When it is used. Rows that are read once, such as the lines of an order when it is delivered, would only cost the
+// work to remember them. So the cache first remembers a sample of the keys, chosen by their hashes, apart from all
+// others. While at least half of the lookups of the sample find their record, the cache is used for all keys.
+//
+// Not for many lookups at once: those overlap their cache misses by the index (FindMany), which measured faster.
+//
+// Size. The sample tells how many keys there may be. Either part doubles when it is nearly full and entries that are
+// still right have to leave. It is then empty, and reads fill it again. All caches of a node share a budget.
 #pragma once
 
 #include <array>
@@ -33,7 +39,6 @@
 #include "base/bulk_memory.h"
 #include "base/cache_line.h"
 #include "base/keyed_hash.h"
-#include "base/sometimes.h"
 #include "base/thread.h"
 #include "index/key.h"
 #include "index/lock_word.h"
@@ -60,7 +65,7 @@ class LocationBudget {
   std::atomic<uint64_t> left_;
 };
 
-// Thread-safe, except for the destructor. Callers of Find, Guess, Holds and Remember are inside the epoch.
+// Thread-safe, except for the destructor. Callers of Find and Remember are inside the epoch.
 class OwnLocations {
  public:
   // `memory`: of node `node`; outlives this.
@@ -74,41 +79,23 @@ class OwnLocations {
     return key.kind() == KeyKind::kInteger ? hash_(key.integer()) : hash_(key.bytes());
   }
 
-  // Starts the cache miss of a Find or Guess that will come soon.
-  void PrefetchFor(uint64_t hash) const {
-    if (const Sets* const sets = sets_.load(std::memory_order_acquire)) Prefetch(&sets->Of(hash));
-  }
-  // A place where the record of a key with this hash may lie; null if none is known. It has not been looked at.
-  rdma::GlobalAddress Guess(uint64_t hash) const {
-    rdma::GlobalAddress guess;
-    ForMatches(hash, [&](uint32_t number) {
-      guess = AddressOf(number);
-      return false;
-    });
-    return guess;
-  }
-  // True if the record of `key` lies there, present and not locked.
-  bool Holds(rdma::GlobalAddress record, const Key& key) const {
-    const std::byte* const at = memory_ + record.offset();
-    const uint64_t state = LoadWord(at);
-    if (!IsPresent(state) || LoadMeta(at).table != table_ || !RecordHoldsKey(at, key)) return false;
-    return LoadWord(at) == state;
-  }
+  // True if the cache is used for keys with this hash now. If not, Find need not be called, and Remember does nothing.
+  bool IsFor(uint64_t hash) const { return for_all_.load(std::memory_order_relaxed) || IsSampled(hash); }
+
   // The record of `key`, whose hash this is; null if that is not known. Prefetches the first `lines` lines of what it
   // looks at.
-  rdma::GlobalAddress Find(uint64_t hash, const Key& key, size_t lines) const {
+  rdma::GlobalAddress Find(uint64_t hash, const Key& key, size_t lines) {
     rdma::GlobalAddress found;
     ForMatches(hash, [&](uint32_t number) {
       const rdma::GlobalAddress record = AddressOf(number);
       const std::byte* const at = memory_ + record.offset();
       for (size_t line = 1; line < lines; ++line) Prefetch(at + line * kLineBytes);
-      if (!Holds(record, key)) {
-        Sometimes<"own locations: the key's record is not where it was, or is locked">();
-        return true;
-      }
+      if (!Holds(at, key)) return true;
       found = record;
       return false;
     });
+    if (IsSampled(hash)) [[unlikely]]
+      NoteSampled(!found.is_null());
     return found;
   }
   // The index leads from a key with this hash to `record`, as the caller has just seen. `participant`: the caller's.
@@ -142,6 +129,7 @@ class OwnLocations {
     uint64_t bytes() const { return bytes_; }
     uint64_t places() const { return (last_ + 1) * kTags; }
 
+    uint64_t filled() const { return filled_.load(std::memory_order_relaxed); }
     void NoteFilled() { filled_.fetch_add(1, std::memory_order_relaxed); }
     // An entry had to make room; it was right, or not. True: there are too few places.
     bool NoteReplaced(bool was_right);
@@ -156,6 +144,12 @@ class OwnLocations {
     std::atomic<int64_t> lost_{0};
   };
 
+  // True if the record of `key` lies there, present and not locked.
+  bool Holds(const std::byte* record, const Key& key) const {
+    const uint64_t state = LoadWord(record);
+    if (!IsPresent(state) || LoadMeta(record).table != table_ || !RecordHoldsKey(record, key)) return false;
+    return LoadWord(record) == state;
+  }
   // Memory that was given back to the system reads as zeros; the versions of records begin at 1.
   static bool IsPresent(uint64_t state) { return !IsLocked(state) && !IsAbsent(state) && state != 0; }
   static uint64_t TagOf(uint64_t hash) {
@@ -171,6 +165,12 @@ class OwnLocations {
   }
   static constexpr uint64_t kUsedOfSecond = 0x80808080;  // of the second word of tags
 
+  static constexpr uint64_t kSampledOf = 32;
+  static bool IsSampled(uint64_t hash) { return hash >> 59 == 0; }  // one of kSampledOf
+  void NoteSampled(bool held);
+  std::atomic<Sets*>& PartOf(uint64_t hash) { return parts_[IsSampled(hash) ? 1 : 0]; }
+  const std::atomic<Sets*>& PartOf(uint64_t hash) const { return parts_[IsSampled(hash) ? 1 : 0]; }
+
   // Calls take(record) for those that the set of `hash` has with its tag, until it returns false.
   template <class Take>
   void ForMatches(uint64_t hash, const Take& take) const;
@@ -178,7 +178,8 @@ class OwnLocations {
   rdma::GlobalAddress AddressOf(uint32_t number) const { return {node_, uint64_t{number} * kLineBytes}; }
   // True if the entry would lead a lookup of its key to its record.
   bool IsRight(const Sets& sets, const Set& set, uint64_t tag, uint32_t number) const;
-  void Grow(Sets* old, rdma::EpochManager::Participant& participant);
+  uint64_t FirstBytesOf(const std::atomic<Sets*>& part) const;
+  void Grow(std::atomic<Sets*>* part, Sets* old, rdma::EpochManager::Participant& participant);
 
   const uint16_t table_;
   const KeyKind kind_;
@@ -186,13 +187,17 @@ class OwnLocations {
   std::byte* const memory_;
   const KeyedHash hash_;
   const std::shared_ptr<LocationBudget> budget_;
-  std::atomic<Sets*> sets_{nullptr};
+  std::array<std::atomic<Sets*>, 2> parts_{};  // all other keys; the sample
+  std::atomic<bool> for_all_{false};
   Mutex grow_mutex_;
+  // Of the sample, since for_all_ was looked at. Negative: lookups that do not count, while the cache is filled again.
+  alignas(kLineBytes) std::atomic<int64_t> followed_{0};
+  std::atomic<int64_t> held_{0};
 };
 
 template <class Take>
 void OwnLocations::ForMatches(uint64_t hash, const Take& take) const {
-  const Sets* const sets = sets_.load(std::memory_order_acquire);
+  const Sets* const sets = PartOf(hash).load(std::memory_order_acquire);
   if (sets == nullptr) return;
   const Set& set = sets->Of(hash);
   const uint64_t tag = TagOf(hash);

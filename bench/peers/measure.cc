@@ -292,7 +292,7 @@ class Session {
     GANNET_RETURN_IF_ERROR(engine_->Settle());
     // Reads every row by its key, which brings everything into memory. Several times: an engine may keep more for rows
     // that are read again.
-    constexpr int kReadings = 3;
+    constexpr int kReadings = 6;
     for (int reading = 0; reading < kReadings; ++reading) {
       const auto numbers = Numbers(table);  // not kept: its memory is not the engine's
       if (!numbers.ok()) return numbers.status();

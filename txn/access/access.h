@@ -339,9 +339,8 @@ class Access {
   std::vector<Key> keys_;
   std::vector<index::FindResult> found_;    // by request
   std::vector<index::FindResult> results_;  // by key of one group
-  std::vector<uint64_t> hashes_;            // of keys, by request; for tables with OwnLocations
-  std::vector<uint32_t> pending_;           // requests that an index must look up
-  std::vector<uint32_t> group_;             // own inserts in a range
+  std::vector<uint32_t> pending_;           // requests of ordered tables not looked up yet
+  std::vector<uint32_t> group_;             // requests of one table
   std::vector<IndexNote> index_notes_;
   std::string entry_key_;
   std::string entry_payload_;

@@ -132,7 +132,8 @@ Status Access::GetDirect(GetRequest* request) {
   uint64_t hash = 0;
   if (locations != nullptr) {
     hash = locations->HashOf(request->key);
-    const rdma::GlobalAddress record = locations->Find(hash, request->key, LinesToRead(*request));
+    const rdma::GlobalAddress record =
+        locations->IsFor(hash) ? locations->Find(hash, request->key, LinesToRead(*request)) : rdma::GlobalAddress();
     if (!record.is_null()) [[likely]] {
       const Look look = LookDirect(request, record);
       if (look == Look::kDone) [[likely]]
@@ -188,57 +189,52 @@ void PrefetchLines(const std::byte* record, const GetRequest& request) {
 }  // namespace
 
 // Puts the certain or probable addresses of all requests' records into found_, and prefetches their lines. Indexes that
-// predict records, and location caches, take two steps, such as the buckets and then the records, each for all requests
-// at once: a cache miss is waited for once per step.
+// predict records take two steps, such as the buckets and then the records, each for all requests at once: a cache miss
+// is waited for once per step.
 Status Access::LocateDirect(std::span<GetRequest> requests) {
   found_.resize(std::max(found_.size(), requests.size()));
-  hashes_.resize(found_.size());
   pending_.clear();
   for (uint32_t i = 0; i < requests.size(); ++i) {
     const GetRequest& request = requests[i];
     GANNET_RETURN_IF_ERROR(CheckKey(*request.table, request.key));
     if (request.table->index_traits().guesses_records) {
       request.table->local_index().PrefetchFor(request.key);
-    } else if (const index::OwnLocations* const locations = request.table->own_locations(); locations != nullptr) {
-      hashes_[i] = locations->HashOf(request.key);
-      locations->PrefetchFor(hashes_[i]);
-    }
-  }
-  const auto prefetch = [this](const GetRequest& request, rdma::GlobalAddress record) {
-    Prefetch(session_->Direct(record));
-    PrefetchLines(session_->Direct(record), request);
-  };
-  for (uint32_t i = 0; i < requests.size(); ++i) {
-    const GetRequest& request = requests[i];
-    found_[i] = {};
-    if (request.table->index_traits().guesses_records) {
-      found_[i].record = request.table->local_index().GuessRecord(request.key);
-    } else if (const index::OwnLocations* const locations = request.table->own_locations(); locations != nullptr) {
-      found_[i] = {.record = locations->Guess(hashes_[i]), .from_cache = true};
-    }
-    if (!found_[i].record.is_null()) {
-      prefetch(request, found_[i].record);
-    } else if (!request.table->index_traits().guesses_records) {
+    } else {
       pending_.push_back(i);
     }
   }
   FindOrdered(requests);
-  for (const uint32_t i : pending_) {
-    if (!found_[i].record.is_null()) prefetch(requests[i], found_[i].record);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const GetRequest& request = requests[i];
+    if (request.table->index_traits().guesses_records) {
+      found_[i] = {.record = request.table->local_index().GuessRecord(request.key)};
+    }
+    if (found_[i].record.is_null()) continue;
+    Prefetch(session_->Direct(found_[i].record));
+    PrefetchLines(session_->Direct(found_[i].record), request);
   }
   return absl::OkStatus();
 }
 
 // Looks up the requests in pending_, those of one table together; results go to found_.
 void Access::FindOrdered(std::span<const GetRequest> requests) {
-  for (auto begin = pending_.begin(); begin != pending_.end();) {
-    const Table* table = requests[*begin].table;
-    const auto end = std::partition(begin, pending_.end(), [&](uint32_t i) { return requests[i].table == table; });
+  while (!pending_.empty()) {
+    const Table* table = requests[pending_.front()].table;
     keys_.clear();
-    for (auto at = begin; at != end; ++at) keys_.push_back(requests[*at].key);
+    group_.clear();
+    size_t kept = 0;
+    for (const uint32_t i : pending_) {
+      if (requests[i].table == table) {
+        keys_.push_back(requests[i].key);
+        group_.push_back(i);
+      } else {
+        pending_[kept++] = i;
+      }
+    }
+    pending_.resize(kept);
     results_.resize(std::max(results_.size(), keys_.size()));
     table->local_index().FindMany(keys_, std::span(results_).first(keys_.size()));
-    for (size_t n = 0; n < keys_.size(); ++n) found_[*begin++] = results_[n];
+    for (size_t n = 0; n < group_.size(); ++n) found_[group_[n]] = results_[n];
   }
 }
 
@@ -254,11 +250,8 @@ Status Access::GetGroupDirect(std::span<GetRequest> requests) {
   for (size_t i = 0; i < requests.size(); ++i) {
     GetRequest& request = requests[i];
     FindResult found = found_[i];
-    index::OwnLocations* const locations = request.table->own_locations();
-    const bool is_guess = request.table->index_traits().guesses_records || found.from_cache;
-    if (is_guess && (found.record.is_null() ||
-                     !(found.from_cache ? locations->Holds(found.record, request.key)
-                                        : HoldsKey(session_->Direct(found.record), request.key)))) [[unlikely]] {
+    if (request.table->index_traits().guesses_records &&
+        (found.record.is_null() || !HoldsKey(session_->Direct(found.record), request.key))) [[unlikely]] {
       found = request.table->local_index().Find(request.key);
     }
     if (found.is_lost()) [[unlikely]]
@@ -270,9 +263,6 @@ Status Access::GetGroupDirect(std::span<GetRequest> requests) {
     }
     switch (LookDirect(&request, found.record)) {
       case Look::kDone:
-        if (locations != nullptr && !found.from_cache) {
-          locations->Remember(hashes_[i], found.record, *session_->participant);
-        }
         GANNET_RETURN_IF_ERROR(Served(&request));
         break;
       case Look::kConflict:
