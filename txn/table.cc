@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "index/own_locations.h"
+
 namespace gannet::txn {
 
 Table::Table(TableId id, TableOptions options, int data_nodes, rdma::NodeId self)
@@ -13,6 +15,8 @@ Table::Table(TableId id, TableOptions options, int data_nodes, rdma::NodeId self
   Derive();
   SetName(options_.name);
 }
+
+Table::~Table() = default;
 
 void Table::SetName(std::string name) {
   names_.push_back(std::make_unique<const std::string>(std::move(name)));

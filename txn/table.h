@@ -16,11 +16,14 @@
 #include "index/index.h"
 #include "index/index_rights.h"
 #include "index/key.h"
-#include "index/own_locations.h"
 #include "index/registry.h"
 #include "rdma/global_address.h"
 #include "txn/placement.h"
 #include "txn/secondary_index.h"
+
+namespace gannet::index {
+class OwnLocations;
+}
 
 namespace gannet::txn {
 
@@ -59,6 +62,10 @@ struct TableOptions {
 // Immutable once the database starts, except for its name and its life; thread-safe.
 class Table {
  public:
+  ~Table();
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
   TableId id() const { return id_; }
   // The present one (Database::RenameTable); the reference is valid as long as the table.
   const std::string& name() const { return *name_.load(std::memory_order_acquire); }

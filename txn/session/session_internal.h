@@ -8,6 +8,7 @@
 #include "base/coro/worker.h"
 #include "base/random.h"
 #include "base/thread.h"
+#include "index/own_locations.h"
 #include "index/service.h"
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
