@@ -3,9 +3,9 @@
 //
 // A lookup in an ordered index takes several dependent cache misses: the nodes of the tree, its leaf, and the record. A
 // location takes two: one line of this cache, which is small and so often in the CPU's own caches, and the record. What
-// the cache says is a guess. Whoever follows it must find there a record of the table, with the key, that is present
-// and not locked (Holds). There is one such record of a key at a time, and the index leads to it (see below). So nobody
-// has to tell the cache about changes of the index, and what is wrong in it costs time only.
+// the cache says is a guess. Find checks it at the record: it must be one of the table, with the key, present and not
+// locked (Holds). A key has one such record at a time, and the index leads to it (see below). So nobody has to tell the
+// cache about changes of the index, and a wrong entry costs only time.
 //
 //   set       | tag 0 .. tag 11 | - | record 0 .. record 11 |       one line
 //   tag       8 bits of the key's hash; 0: free
@@ -13,10 +13,11 @@
 //
 // Why a record that Holds is the one to which the index leads. A record becomes present and unlocked only after its
 // address has got into the index, and is locked before it leaves it. It stays locked until it is absent, or back in the
-// index. The check loads the state word, then the table and the key, then the state word again. If both words are equal
-// and present, the key belongs to this state, and the index led to the record at the second load. The caller is in the
-// epoch, so from then on it may use the record as if it had found it in the index. Memory that has become another
-// record's, or a part of one, has another key, or a first word that is no state of a present record (versioned.h).
+// index. (Bulk loads and WidenTable do it in another order, but nobody else uses the table meanwhile.) The check loads
+// the state word, then the table and the key, then the state word again. If both words are equal and present, the key
+// belongs to this state, and the index led to the record at the second load. The caller is in the epoch, so from then
+// on it may use the record as if it had found it in the index. Memory that has become another record's, or a part of
+// one, has another key, or a first word that is no state of a present record (versioned.h).
 //
 // When it is used. Rows that are read once, such as the lines of an order when it is delivered, would only cost the
 // work to remember them. So the cache first remembers a sample of the keys, chosen by their hashes, apart from all
@@ -190,7 +191,8 @@ class OwnLocations {
   std::array<std::atomic<Sets*>, 2> parts_{};  // all other keys; the sample
   std::atomic<bool> for_all_{false};
   Mutex grow_mutex_;
-  // Of the sample, since for_all_ was looked at. Negative: lookups that do not count, while the cache is filled again.
+  // Lookups of sampled keys since for_all_ was last set, and how many of them found the record. followed_ is negative
+  // after the sample has grown: so many lookups do not count, because they fill it again.
   alignas(kLineBytes) std::atomic<int64_t> followed_{0};
   std::atomic<int64_t> held_{0};
 };

@@ -134,7 +134,7 @@ class TornLeafTest : public testing::TestWithParam<std::tuple<IndexKind, KeyKind
     ASSERT_TRUE(inserted.ok()) << inserted.status();
     records_[n] = record;
   }
-  // Of an absent key.
+  // The leaf that covers key `n`, which is absent.
   rdma::GlobalAddress LeafOf(uint64_t n) { return index_->Find(KeyOf(n).view()).witness.word; }
   void FillSomeLeaves() {
     for (uint64_t n = kFirst; n < kFirst + 150; ++n) Insert(n);
@@ -214,7 +214,7 @@ TEST_P(TornLeafTest, KeysThatASplitMovesAreReplaced) {
   for (const auto& [n, record] : now) EXPECT_EQ(index_->Find(KeyOf(n).view()).record, record) << n;
 }
 
-// As a checkpoint walks.
+// A checkpoint finds the rows by such a walk.
 TEST_P(TornLeafTest, AWalkFindsTheKeysThatASplitMoves) {
   const auto walked = InTheMiddleOfASplit<std::vector<rdma::GlobalAddress>>([this](OwnerThread&) {
     std::vector<rdma::GlobalAddress> records;

@@ -227,7 +227,7 @@ TEST_P(OwnLocationsTest, StaysSmallWhileRowsComeAndGo) {
   EXPECT_LE(CacheBytes(), 64u << 10);
 }
 
-// Of rows that are read once, a sample is remembered, until rows are read again.
+// While rows are read only once, the cache remembers a sample of them. When they are read again, it remembers all.
 TEST_P(OwnLocationsTest, WaitsUntilRowsAreReadAgain) {
   constexpr uint64_t kRows = 5000;
   Open();
