@@ -84,8 +84,11 @@ class Worker {
   void Prepare(uint64_t version) {
     version_ = version;
     const uint64_t rows = RowsOfPass(*operation_, data_->size(operation_->table));
-    keys_.Draw(*data_, operation_->table, std::max<uint64_t>(rows / static_cast<uint64_t>(operation_->threads), 2),
-               random_);
+    // A scan of all rows has no keys, and drawing them would push its rows out of the cache.
+    if (operation_->action != Action::kScanAll) {
+      keys_.Draw(*data_, operation_->table, std::max<uint64_t>(rows / static_cast<uint64_t>(operation_->threads), 2),
+                 random_);
+    }
     digest_ = {};
   }
 
@@ -158,9 +161,7 @@ class Crew {
   Crew(std::span<const std::unique_ptr<Worker>> workers, ClockKind clock)
       : workers_(workers),
         clock_(clock),
-        statuses_(workers.size()),
-        done_(workers.size()),
-        cpu_nanos_(workers.size()),
+        results_(workers.size()),
         barrier_(static_cast<std::ptrdiff_t>(workers.size()) + 1) {
     for (size_t i = 0; i < workers.size(); ++i) threads_.emplace_back([this, i] { RunThread(i); });
   }
@@ -172,17 +173,23 @@ class Crew {
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
-  // Time of the pass: from the first start to the last end, or the processor time of the thread that took most.
+  // Time of the pass: from the first start to the last end, or the processor time of the thread that took most. The
+  // workers read the clock: while each processor has a worker, this thread can wake up long after they began.
   StatusOr<uint64_t> Pass(uint64_t version, uint64_t* units) {
     version_ = version;
     barrier_.arrive_and_wait();  // they draw their keys
     barrier_.arrive_and_wait();
-    const uint64_t begin = NowNanos();
     barrier_.arrive_and_wait();  // they work
-    const uint64_t nanos = NowNanos() - begin;
-    for (const Status& status : statuses_) GANNET_RETURN_IF_ERROR(status);
-    *units = std::accumulate(done_.begin(), done_.end(), uint64_t{0});
-    return clock_ == ClockKind::kWall ? nanos : *std::max_element(cpu_nanos_.begin(), cpu_nanos_.end());
+    Result all = results_.front();
+    *units = 0;
+    for (const Result& result : results_) {
+      GANNET_RETURN_IF_ERROR(result.status);
+      *units += result.done;
+      all.begin = std::min(all.begin, result.begin);
+      all.end = std::max(all.end, result.end);
+      all.cpu_nanos = std::max(all.cpu_nanos, result.cpu_nanos);
+    }
+    return clock_ == ClockKind::kWall ? all.end - all.begin : all.cpu_nanos;
   }
 
  private:
@@ -192,20 +199,31 @@ class Crew {
       if (ended_) return;
       workers_[i]->Prepare(version_);
       barrier_.arrive_and_wait();
-      const uint64_t begin = ThreadCpuNanos();
+      const uint64_t cpu_begin = ThreadCpuNanos();
+      const uint64_t begin = NowNanos();
       const StatusOr<uint64_t> done = workers_[i]->Work();
-      cpu_nanos_[i] = ThreadCpuNanos() - begin;
-      statuses_[i] = done.status();
-      done_[i] = done.ok() ? *done : 0;
+      const uint64_t end = NowNanos();
+      results_[i] = {.status = done.status(),
+                     .done = done.ok() ? *done : 0,
+                     .begin = begin,
+                     .end = end,
+                     .cpu_nanos = ThreadCpuNanos() - cpu_begin};
       barrier_.arrive_and_wait();
     }
   }
 
+  // Of one worker's pass. Times by NowNanos().
+  struct Result {
+    Status status;
+    uint64_t done = 0;
+    uint64_t begin = 0;
+    uint64_t end = 0;
+    uint64_t cpu_nanos = 0;
+  };
+
   std::span<const std::unique_ptr<Worker>> workers_;
   const ClockKind clock_;
-  std::vector<Status> statuses_;
-  std::vector<uint64_t> done_;
-  std::vector<uint64_t> cpu_nanos_;
+  std::vector<Result> results_;
   uint64_t version_ = 0;  // written between two passes only
   bool ended_ = false;
   std::barrier<> barrier_;
