@@ -623,6 +623,10 @@ StatusOr<std::unique_ptr<Session>> Database::MakeSession() {
   session->log = *std::move(log);
   session->log->AddTo(&session->worker, /*alone=*/!state_->local->calls());
   session->direct = state_->fabric->capabilities().cpu_coherent_atomics;
+  if (!state_->local->calls()) {
+    session->change_counter = state_->change_counters.Of(session->channel->index());
+    session->change_counters = &state_->change_counters;
+  }
   session->remote_indexes.resize(state_->tables.id_bound() * nodes);
   session->paths.Resize(state_->tables.id_bound(), nodes, state_->options.read_path);
   session->epochs = state_->epochs.get();

@@ -110,9 +110,16 @@ bool Commit::IsOwnLockOf(const ReadEntry& read, uint64_t word) const {
   return own >= 0 && writes_[own].locked;
 }
 
+// A transaction that writes, or has read for update, may have read records before it added them to its read set.
+std::span<const ReadEntry> Commit::RecordsInDoubt() const {
+  const std::span<const ReadEntry> all = reads_.records();
+  if (!writes_.entries().empty()) return all;
+  return all.first(reads_.calm().RecordsInDoubt(session_->change_counters, all.size()));
+}
+
 Status Commit::ValidateDirect() const {
   PreemptionPoint();
-  for (const ReadEntry& entry : reads_.records()) {
+  for (const ReadEntry& entry : RecordsInDoubt()) {
     const uint64_t word = LoadWord(session_->Direct(entry.word));
     if (GANNET_MUTANT(kSkipValidation)) continue;
     if (word != entry.seen && !IsOwnLockOf(entry, word)) {
@@ -266,6 +273,7 @@ Status Commit::RemakeInsert(WriteEntry& entry) {
 }
 
 Status Commit::CommitDirect() noexcept {
+  const ChangingRecords changing(writes_.entries().empty() ? nullptr : session_->change_counter);
   Status status = LockAndIndexDirect();
   RedoScope redo(this);
   redo.Enter();

@@ -132,6 +132,7 @@ class Commit {
   Status NoteExisting(const WriteEntry& insert, const ReadEntry& existing);
   // AlreadyExists for the insert that met a live record.
   Status Exists() const { return KeyExists(*writes_[exists_].table, writes_[exists_].key); }
+  std::span<const ReadEntry> RecordsInDoubt() const;
   Status ValidateDirect() const;
   void InstallDirect(WriteEntry& entry);
   Status LockAndIndexDirect();

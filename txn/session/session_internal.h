@@ -13,6 +13,7 @@
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
 #include "rdma/slab.h"
+#include "txn/access/calm.h"
 #include "txn/access/measured_access.h"
 #include "txn/access/offload_chooser.h"
 #include "txn/commit/debt_collector.h"
@@ -73,6 +74,7 @@ struct DatabaseState {
   std::unique_ptr<OwnerService> owner_service;
   std::unique_ptr<Repairer> repairer;  // null on a node that is alone
   std::unique_ptr<DebtCollector> debts;
+  ChangeCounters change_counters;
   SessionRegistry sessions;
   std::unique_ptr<RunSessions> run_sessions;
   bool start_was_called = false;
@@ -117,6 +119,9 @@ struct SessionState {
   // The owner's CPU may lock, read and write records while others use one-sided verbs. If not, own records take the
   // remote path.
   bool direct = true;
+  // On a node that is alone: its own counter, and those of all sessions (calm.h).
+  ChangeCounter* change_counter = nullptr;
+  const ChangeCounters* change_counters = nullptr;
 
   // remote_indexes[table * nodes + node], opened at first use.
   std::vector<std::unique_ptr<index::RemoteIndex>> remote_indexes;

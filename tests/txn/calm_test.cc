@@ -1,0 +1,292 @@
+// Calm (txn/access/calm.h): a transaction that reads many records need not validate each of them if no session changed
+// a record meanwhile, and still notices every change.
+#include "txn/access/calm.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/cache_line.h"
+#include "base/random.h"
+#include "gtest/gtest.h"
+#include "index/lock_word.h"
+#include "index/record_header.h"
+#include "txn/database.h"
+#include "txn/manual_transaction.h"
+#include "txn/session/session_internal.h"
+
+namespace gannet::txn {
+namespace {
+
+TEST(ChangeCountersTest, TellWhetherASessionIsInTheMiddleOfAChange) {
+  ChangeCounters counters;
+  uint64_t begun = 99;
+  EXPECT_TRUE(counters.BegunAndEnded(&begun));
+  EXPECT_EQ(begun, 0u);
+  ChangeCounter* const first = counters.Of(0);
+  ChangeCounter* const last = counters.Of(ChangeCounters::kMostSessions - 1);
+  { const ChangingRecords changing(first); }
+  {
+    const ChangingRecords changing(last);
+    EXPECT_FALSE(counters.BegunAndEnded(&begun));
+    EXPECT_EQ(counters.Begun(), 2u);
+  }
+  EXPECT_TRUE(counters.BegunAndEnded(&begun));
+  EXPECT_EQ(begun, 2u);
+  EXPECT_EQ(counters.Of(0), first);  // of the next session with this number
+}
+
+TEST(CalmTest, EndsWithTheNextChange) {
+  constexpr size_t kMany = Calm::kManyRecords;
+  ChangeCounters counters;
+  ChangeCounter* const writer = counters.Of(3);
+  Calm calm;
+  calm.Look(&counters, kMany - 1);
+  EXPECT_EQ(calm.RecordsInDoubt(&counters, kMany), kMany) << "nobody has looked";
+  calm.Look(&counters, kMany);
+  EXPECT_EQ(calm.RecordsInDoubt(&counters, 5 * kMany), kMany);
+  EXPECT_EQ(calm.RecordsInDoubt(&counters, 10), 10u) << "it has forgotten some";
+  calm.Look(&counters, 2 * kMany);
+  EXPECT_EQ(calm.RecordsInDoubt(&counters, 5 * kMany), kMany) << "the first look counts";
+  { const ChangingRecords changing(writer); }
+  EXPECT_EQ(calm.RecordsInDoubt(&counters, 5 * kMany), 5 * kMany);
+  calm.Clear();
+  EXPECT_EQ(calm.RecordsInDoubt(&counters, kMany), kMany);
+
+  // A change that is in progress at the first look, and at the end.
+  std::optional<ChangingRecords> changing;
+  changing.emplace(writer);
+  calm.Look(&counters, kMany);
+  EXPECT_EQ(calm.RecordsInDoubt(&counters, 5 * kMany), 5 * kMany);
+  changing.reset();
+  EXPECT_EQ(calm.RecordsInDoubt(&counters, 5 * kMany), 5 * kMany);
+  calm.Look(&counters, 2 * kMany);
+  EXPECT_EQ(calm.RecordsInDoubt(&counters, 5 * kMany), 2 * kMany);
+  changing.emplace(counters.Of(7));  // a session that was opened later
+  EXPECT_EQ(calm.RecordsInDoubt(&counters, 5 * kMany), 5 * kMany);
+
+  calm.Clear();
+  calm.Look(nullptr, kMany);  // on a node that counts no changes
+  EXPECT_EQ(calm.RecordsInDoubt(nullptr, kMany), kMany);
+}
+
+struct TableShape {
+  const char* name;
+  IndexKind index;
+  index::KeyKind keys;
+  size_t key_bytes;
+};
+
+constexpr uint64_t kRows = 3000;
+constexpr int64_t kBalance = 1000;
+
+// Rows with the same number each.
+class CalmTableTest : public testing::TestWithParam<TableShape> {
+ protected:
+  void SetUp() override {
+    auto database = Database::OpenInMemory({.memory_bytes = uint64_t{1} << 28});
+    ASSERT_TRUE(database.ok()) << database.status();
+    database_ = *std::move(database);
+    const auto table = database_->CreateTable({.name = "rows",
+                                               .key_kind = GetParam().keys,
+                                               .max_key_bytes = GetParam().key_bytes,
+                                               .index = GetParam().index,
+                                               .payload_bytes = sizeof(int64_t)});
+    ASSERT_TRUE(table.ok()) << table.status();
+    table_ = *table;
+    ASSERT_TRUE(database_->Start().ok());
+    const Status loaded = database_->Run([&](BlockingTransaction& t) -> Status {
+      for (uint64_t row = 0; row < kRows; ++row) {
+        GANNET_RETURN_IF_ERROR(t.Insert(*table_, KeyOf(2 * row).view(), kBalance));
+      }
+      return absl::OkStatus();
+    });
+    ASSERT_TRUE(loaded.ok()) << loaded;
+  }
+
+  static KeyCopy KeyOf(uint64_t number) {
+    if (GetParam().keys == index::KeyKind::kInteger) return KeyCopy(Key(number));
+    const std::string digits = std::to_string(number);
+    return KeyCopy(std::string(8 - digits.size(), '0') + digits);
+  }
+  ManualTransaction Begin() {
+    StatusOr<ManualTransaction> begun = database_->Begin();
+    EXPECT_TRUE(begun.ok()) << begun.status();
+    return *std::move(begun);
+  }
+  // The sum of `rows` rows from number `first` on. (The cursor reads some rows behind them, too.)
+  StatusOr<int64_t> Sum(BlockingTransaction& t, uint64_t first = 0, uint64_t rows = kRows) {
+    BlockingCursor cursor = t.Rows(*table_);
+    int64_t sum = 0;
+    uint64_t read = 0;
+    Status status = cursor.SeekForward(KeyOf(2 * first).view());
+    for (; status.ok() && cursor.valid() && read < rows; status = cursor.Next(), ++read) sum += cursor.As<int64_t>();
+    if (!status.ok()) return status;
+    return sum;
+  }
+  void Update(uint64_t row, int64_t number) {
+    const Status status =
+        database_->Run([&](BlockingTransaction& t) { return t.Update(*table_, KeyOf(2 * row).view(), number); });
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  std::byte* RecordOf(uint64_t row) {
+    return database_->state().node->memory().data() + table_->local_index().Find(KeyOf(2 * row).view()).record.offset();
+  }
+
+  std::unique_ptr<Database> database_;
+  const Table* table_ = nullptr;
+};
+
+// What no session does: a word changes without a counter. Only so can a test see which records are looked at twice.
+TEST_P(CalmTableTest, RecordsAreNotLookedAtTwice) {
+  const auto commits_after_change_of = [&](uint64_t row) {
+    ManualTransaction t = Begin();
+    const StatusOr<int64_t> sum = Sum(*t);
+    EXPECT_TRUE(sum.ok() && *sum == kBalance * static_cast<int64_t>(kRows)) << sum.status();
+    std::byte* const record = RecordOf(row);
+    const uint64_t state = LoadWord(record);
+    StoreWord(record, state + 1);
+    const Status committed = t.Commit();
+    StoreWord(record, state);
+    EXPECT_TRUE(committed.ok() || absl::IsAborted(committed)) << committed;
+    return committed.ok();
+  };
+  EXPECT_FALSE(commits_after_change_of(3)) << "it was read before the transaction had read many";
+  EXPECT_TRUE(commits_after_change_of(kRows - 3));
+}
+
+TEST_P(CalmTableTest, ChangesOfRowsThatWereReadAreConflicts) {
+  for (const uint64_t row : {uint64_t{3}, kRows / 2, kRows - 3}) {
+    ManualTransaction t = Begin();
+    ASSERT_TRUE(Sum(*t).ok());
+    Update(row, kBalance);
+    const Status committed = t.Commit();
+    EXPECT_TRUE(absl::IsAborted(committed)) << "row " << row << ": " << committed;
+  }
+}
+
+TEST_P(CalmTableTest, ChangesOfOtherRowsAreNoConflicts) {
+  ManualTransaction t = Begin();
+  const StatusOr<int64_t> first = Sum(*t, 0, kRows / 3);
+  ASSERT_TRUE(first.ok()) << first.status();
+  Update(kRows - 3, kBalance + 5);
+  const StatusOr<int64_t> second = Sum(*t, kRows / 2, kRows);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(*first + *second, kBalance * static_cast<int64_t>(kRows / 3 + kRows / 2) + 5);
+  const Status committed = t.Commit();
+  EXPECT_TRUE(committed.ok()) << committed;
+}
+
+// The transaction has read the old row and the new one.
+TEST_P(CalmTableTest, AChangeBetweenTwoReadsIsAConflict) {
+  ManualTransaction t = Begin();
+  ASSERT_TRUE(Sum(*t).ok());
+  Update(kRows - 3, kBalance + 5);
+  const StatusOr<int64_t> again = Sum(*t);
+  if (again.ok()) {
+    EXPECT_EQ(*again, kBalance * static_cast<int64_t>(kRows) + 5);
+  }
+  EXPECT_TRUE(absl::IsAborted(t.Commit()));
+}
+
+TEST_P(CalmTableTest, InsertsAndRemovalsAreConflicts) {
+  for (const bool insert : {true, false}) {
+    ManualTransaction t = Begin();
+    ASSERT_TRUE(Sum(*t).ok());
+    const Status changed = database_->Run([&](BlockingTransaction& other) {
+      if (insert) return other.Insert(*table_, KeyOf(2 * kRows - 5).view(), kBalance);
+      return other.Remove(*table_, KeyOf(2 * kRows - 5).view());
+    });
+    ASSERT_TRUE(changed.ok()) << changed;
+    EXPECT_TRUE(absl::IsAborted(t.Commit())) << insert;
+  }
+}
+
+// A row that was read for update comes into the read set at the commit or validation, long after it was read.
+TEST_P(CalmTableTest, ARowReadForUpdateBeforeIsValidated) {
+  for (const bool commit : {true, false}) {
+    ManualTransaction t = Begin();
+    int64_t number = 0;
+    const auto handle = t->GetForUpdate(*table_, KeyOf(2 * (kRows - 3)).view(), &number);
+    ASSERT_TRUE(handle.ok()) << handle.status();
+    Update(kRows - 3, kBalance + 5);
+    ASSERT_TRUE(Sum(*t, 0, kRows / 3).ok());
+    const Status status = commit ? t.Commit() : t->Validate();
+    EXPECT_TRUE(absl::IsAborted(status)) << commit << ": " << status;
+  }
+}
+
+TEST_P(CalmTableTest, AWriterValidatesAllThatItRead) {
+  for (const uint64_t row : {uint64_t{3}, kRows - 3}) {
+    ManualTransaction t = Begin();
+    ASSERT_TRUE(Sum(*t).ok());
+    ASSERT_TRUE(t->Insert(*table_, KeyOf(2 * kRows + 2 * row).view(), kBalance).ok());
+    Update(row, kBalance);
+    EXPECT_TRUE(absl::IsAborted(t.Commit())) << row;
+  }
+}
+
+// Transfers between the rows leave their sum as it is, in bursts with pauses in which a calm lasts.
+TEST_P(CalmTableTest, SumsAreRightWhileOthersWrite) {
+  constexpr int kWriters = 2;
+  constexpr auto kFor = std::chrono::milliseconds(700);
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> transfers{0};
+  std::vector<std::thread> threads;
+  for (int writer = 0; writer < kWriters; ++writer) {
+    threads.emplace_back([&, writer] {
+      Random random(static_cast<uint64_t>(writer) + 1);
+      while (!stop) {
+        for (uint64_t burst = random.Below(20); burst > 0; --burst) {
+          const uint64_t from = random.Below(kRows);
+          const uint64_t to = (from + 1 + random.Below(kRows - 1)) % kRows;
+          const Status moved = database_->Run([&](BlockingTransaction& t) -> Status {
+            int64_t of_from = 0;
+            int64_t of_to = 0;
+            GANNET_RETURN_IF_ERROR(t.Get(*table_, KeyOf(2 * from).view(), &of_from));
+            GANNET_RETURN_IF_ERROR(t.Get(*table_, KeyOf(2 * to).view(), &of_to));
+            GANNET_RETURN_IF_ERROR(t.Update(*table_, KeyOf(2 * from).view(), of_from - 7));
+            return t.Update(*table_, KeyOf(2 * to).view(), of_to + 7);
+          });
+          ASSERT_TRUE(moved.ok()) << moved;
+          ++transfers;
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(random.Below(3000)));
+      }
+    });
+  }
+  const auto end = std::chrono::steady_clock::now() + kFor;
+  uint64_t sums = 0;
+  while (std::chrono::steady_clock::now() < end) {
+    int64_t sum = 0;
+    const Status read = database_->Run([&](BlockingTransaction& t) -> Status {
+      const StatusOr<int64_t> found = Sum(t);
+      if (!found.ok()) return found.status();
+      sum = *found;
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(read.ok()) << read;
+    EXPECT_EQ(sum, kBalance * static_cast<int64_t>(kRows));
+    ++sums;
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(sums, 0u);
+  EXPECT_GT(transfers, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, CalmTableTest,
+                         testing::Values(TableShape{"XStore", IndexKind::kXStore, index::KeyKind::kInteger, 8},
+                                         TableShape{"XStoreShort", IndexKind::kXStore, index::KeyKind::kBytes, 16},
+                                         TableShape{"XStoreLong", IndexKind::kXStore, index::KeyKind::kBytes, 64},
+                                         TableShape{"Blink", IndexKind::kBlink, index::KeyKind::kBytes, 64},
+                                         TableShape{"Rolex", IndexKind::kRolex, index::KeyKind::kInteger, 8}),
+                         [](const auto& of) { return std::string(of.param.name); });
+
+}  // namespace
+}  // namespace gannet::txn
