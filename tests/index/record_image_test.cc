@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/random.h"
 #include "gtest/gtest.h"
 
 namespace gannet::index {
@@ -42,6 +44,30 @@ class RecordImageTest : public testing::Test {
   const std::array<Key, 3> keys_ = {Key(uint64_t{12}), Key(bytes_), Key(long_)};
   const std::array<Key, 3> other_keys_ = {Key(uint64_t{13}), Key(others_), Key(other_long_)};
 };
+
+// Keys of all lengths, in memory of exactly their size, and with anything behind them in the record.
+TEST(RecordHeaderTest, ARecordHoldsItsKeyAndNoOther) {
+  Random random(5);
+  for (size_t size = 0; size <= 80; ++size) {
+    std::vector<char> text(size);
+    for (char& byte : text) byte = static_cast<char>(random.Below(256));
+    const auto key = [&] { return Key(std::string_view(text.data(), text.size())); };
+    std::vector<std::byte> image = RecordOf(key(), 24);
+    EXPECT_TRUE(RecordHoldsKey(image.data(), key())) << size;
+    for (size_t at = size; at < PayloadDataOffset(size) - kKeyDataOffset + 24; ++at) {
+      image[rdma::PlaceOf(kKeyDataOffset + at)] = static_cast<std::byte>(random.Below(256));
+    }
+    EXPECT_TRUE(RecordHoldsKey(image.data(), key())) << size;
+    for (size_t bit = 0; bit < 8 * size; ++bit) {
+      text[bit / 8] = static_cast<char>(text[bit / 8] ^ 1 << bit % 8);
+      EXPECT_FALSE(RecordHoldsKey(image.data(), key())) << size << " bytes, bit " << bit;
+      text[bit / 8] = static_cast<char>(text[bit / 8] ^ 1 << bit % 8);
+    }
+    if (size == 0) continue;
+    EXPECT_FALSE(RecordHoldsKey(image.data(), Key(std::string_view(text.data(), size - 1)))) << size;
+    EXPECT_FALSE(RecordHoldsKey(RecordOf(Key(std::string_view(text.data(), size - 1)), 24).data(), key())) << size;
+  }
+}
 
 TEST_F(RecordImageTest, AWholeRecordIsTold) {
   for (const Key& key : keys_) {
