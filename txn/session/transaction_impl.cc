@@ -41,6 +41,9 @@ void TransactionImpl::End() {
 }
 
 coro::Async<Status> TransactionImpl::Commit() {
+  // It read at most one record, here: there is nothing to do (ReadSet::is_snapshot).
+  if (writes().entries().empty() && !access_.reads().uses_verbs() && access_.reads().is_snapshot()) [[likely]]
+    return absl::OkStatus();
   if (session_->local->tables.has_secondary_indexes() && access_.HasIndexedWrites()) [[unlikely]]
     return CommitWithIndexes();
   return commit_.emplace(session_, &access_, claim_, &scratch_).Run();
