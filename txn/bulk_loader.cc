@@ -57,6 +57,7 @@ struct BulkLoader::State {
 Status BulkLoader::State::Add(const Key& key, std::span<const std::byte> payload) {
   const TableOptions& options = table->options();
   GANNET_RETURN_IF_ERROR(CheckStopOfLoad(*session));
+  GANNET_RETURN_IF_ERROR(CheckOwnTable(*session->local, *table));
   GANNET_RETURN_IF_ERROR(CheckNoIndex(*table));
   GANNET_RETURN_IF_ERROR(CheckKey(*table, key));
   if (options.variable_length ? payload.size() > table->payload_bytes() : payload.size() != table->payload_bytes()) {

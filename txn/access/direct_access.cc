@@ -127,6 +127,7 @@ Access::Look Access::LookDirect(GetRequest* request, rdma::GlobalAddress address
 }
 
 Status Access::GetDirect(GetRequest* request) {
+  GANNET_RETURN_IF_ERROR(CheckOwnTable(*session_->local, *request->table));
   GANNET_RETURN_IF_ERROR(CheckKey(*request->table, request->key));
   index::OwnLocations* const locations = request->table->own_locations();
   uint64_t hash = 0;
@@ -196,6 +197,7 @@ Status Access::LocateDirect(std::span<GetRequest> requests) {
   pending_.clear();
   for (uint32_t i = 0; i < requests.size(); ++i) {
     const GetRequest& request = requests[i];
+    GANNET_RETURN_IF_ERROR(CheckOwnTable(*session_->local, *request.table));
     GANNET_RETURN_IF_ERROR(CheckKey(*request.table, request.key));
     if (request.table->index_traits().guesses_records) {
       request.table->local_index().PrefetchFor(request.key);

@@ -326,6 +326,7 @@ coro::Async<Status> Access::Scan(const Table& table, const index::ScanRange& ask
   range.from = writes_.arena().Keep(asked.from);
   range.to = writes_.arena().Keep(asked.to);
   rows->Clear();
+  if (Status s = CheckOwnTable(*session_->local, table); !s.ok()) return s;
   if (Status s = CheckOrdered(table); !s.ok()) return s;
   if (Status s = CheckKey(table, range.from); !s.ok()) return s;
   if (Status s = CheckKey(table, range.to); !s.ok()) return s;

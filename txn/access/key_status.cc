@@ -78,6 +78,13 @@ std::string NameOfRow(const Table& table, const index::Key& key) {
   return absl::StrCat(NameOf(table), ", key ", TextOf(table, key));
 }
 
+Status NotOwnTable(const Table& table) {
+  GANNET_RETURN_IF_ERROR(CheckLife(table));
+  return absl::InvalidArgumentError(absl::StrCat(NameOf(table),
+                                                 " is none of this transaction's database: use the one "
+                                                 "that FindTable of this database returns"));
+}
+
 Status CheckOrdered(const Table& table) {
   if (table.index_traits().ordered) [[likely]]
     return absl::OkStatus();

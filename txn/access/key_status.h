@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "index/key.h"
+#include "txn/session/local_node.h"
 #include "txn/table.h"
 
 namespace gannet::txn {
@@ -22,9 +23,17 @@ std::string NameOf(const Table& table);
 // there, and its length.
 std::string NameOfRow(const Table& table, const index::Key& key);
 
+[[gnu::cold]] Status NotOwnTable(const Table& table);
 // InvalidArgument if `key` is not of the table's kind, is longer than the table's keys may be, or is no rectangle of a
 // spatial table. FailedPrecondition: that of CheckUsable.
 Status CheckKey(const Table& table, const index::Key& key);
+// InvalidArgument: the table is none of this node's database. FailedPrecondition: that of CheckLife, for one that was
+// dropped. CheckKey does not ask.
+inline Status CheckOwnTable(const LocalNode& local, const Table& table) {
+  if (local.TableById(table.id()) == &table) [[likely]]
+    return absl::OkStatus();
+  return NotOwnTable(table);
+}
 // FailedPrecondition: the table's index has no order.
 Status CheckOrdered(const Table& table);
 // By Table::life. FailedPrecondition: the table has been dropped, or is being dropped, or is half widened. Aborted, so

@@ -44,6 +44,7 @@ index::ScanRange Access::RectanglesFor(const Rectangle& window) {
 }
 
 Status Access::CheckSpatial(const Table& table) const {
+  GANNET_RETURN_IF_ERROR(CheckOwnTable(*session_->local, table));
   if (table.index_traits().spatial) return CheckUsable(table);
   return absl::FailedPreconditionError(absl::StrCat(NameOf(table), " has no spatial index (",
                                                     index::EntryOf(table.options().index).name,
