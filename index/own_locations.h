@@ -44,6 +44,7 @@
 #include "index/key.h"
 #include "index/lock_word.h"
 #include "index/record_header.h"
+#include "index/record_key.h"
 #include "rdma/epoch.h"
 #include "rdma/global_address.h"
 
@@ -148,7 +149,8 @@ class OwnLocations {
   // True if the record of `key` lies there, present and not locked.
   bool Holds(const std::byte* record, const Key& key) const {
     const uint64_t state = LoadWord(record);
-    if (!IsPresent(state) || LoadMeta(record).table != table_ || !RecordHoldsKey(record, key)) return false;
+    const RecordMeta meta = LoadMeta(record);
+    if (!IsPresent(state) || meta.table != table_ || !RecordHoldsKey(record, meta, key)) return false;
     return LoadWord(record) == state;
   }
   // Memory that was given back to the system reads as zeros; the versions of records begin at 1.

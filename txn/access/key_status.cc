@@ -85,6 +85,11 @@ Status NotOwnTable(const Table& table) {
                                                  "that FindTable of this database returns"));
 }
 
+Status CheckUnusualRow(const LocalNode& local, const Table& table, const index::Key& key) {
+  GANNET_RETURN_IF_ERROR(CheckOwnTable(local, table));
+  return CheckKey(table, key);
+}
+
 Status CheckOrdered(const Table& table) {
   if (table.index_traits().ordered) [[likely]]
     return absl::OkStatus();

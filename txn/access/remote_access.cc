@@ -91,8 +91,7 @@ Access::Look Access::LookAtImage(GetRequest* request, const FindResult& found, c
 }
 
 coro::Task<Status> Access::GetRemote(GetRequest* request) {
-  GANNET_CO_RETURN_IF_ERROR(CheckOwnTable(*session_->local, *request->table));
-  GANNET_CO_RETURN_IF_ERROR(CheckKey(*request->table, request->key));
+  GANNET_CO_RETURN_IF_ERROR(CheckRow(*session_->local, *request->table, request->key));
   const rdma::NodeId owner = request->table->OwnerOf(request->key, session_->self);
   StatusOr<index::RemoteIndex*> remote = session_->RemoteIndexOf(*request->table, owner);
   if (!remote.ok()) co_return remote.status();

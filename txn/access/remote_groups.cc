@@ -74,8 +74,7 @@ Status Access::GroupByOwner(std::span<const GetRequest> requests, std::span<cons
       return owner_of(n) == group.owner && (session_->paths.adaptive() || path_of(n) == path_of(first));
     };
     for (; end < remote.size() && joins(end); ++end) {
-      GANNET_RETURN_IF_ERROR(CheckOwnTable(*session_->local, *requests[remote[end]].table));
-      GANNET_RETURN_IF_ERROR(CheckKey(*requests[remote[end]].table, requests[remote[end]].key));
+      GANNET_RETURN_IF_ERROR(CheckRow(*session_->local, *requests[remote[end]].table, requests[remote[end]].key));
     }
     group.which = remote.subspan(first, end - first);
     StatusOr<PathChoice> choice = ChooseForGroup(requests, group);

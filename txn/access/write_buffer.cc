@@ -203,8 +203,7 @@ Status WriteBuffer::Update(RecordHandle handle, std::span<const std::byte> data,
 
 Status WriteBuffer::Insert(const Table& table, Key key, std::span<const std::byte> payload) {
   ++changes_;
-  GANNET_RETURN_IF_ERROR(CheckOwnTable(*session_->local, table));
-  GANNET_RETURN_IF_ERROR(CheckKey(table, key));
+  GANNET_RETURN_IF_ERROR(CheckRow(*session_->local, table, key));
   const TableOptions& options = table.options();
   const bool checks_writes = table.checks_writes();
   if (checks_writes) [[unlikely]]
