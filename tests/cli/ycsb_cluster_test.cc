@@ -120,7 +120,8 @@ TEST_F(YcsbClusterTest, TheFileSaysWhichIndexAndHowUpdatesAreDone) {
   EXPECT_EQ(report.at("configuration").at("index"), "hash");
   EXPECT_EQ(report.at("configuration").at("updates"), "one-sided");
   EXPECT_GE(VerbsOf(report, "update", "cas"), 1);
-  EXPECT_EQ(VerbsOf(report, "update", "call"), 0);
+  // A lookup that meets a bucket in change again and again asks its owner.
+  EXPECT_LT(VerbsOf(report, "update", "call"), 0.01);
   EXPECT_FALSE(report.contains("model"));
   StopAll();
 }
