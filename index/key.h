@@ -43,8 +43,8 @@ class Key {
   constexpr Key(uint64_t integer) : integer_(integer), size_(kIntegerKeyBytes), kind_(KeyKind::kInteger) {}  // NOLINT
   // A negative number is no key: Signed makes one of it.
   template <std::integral Integer>
-  requires(!std::same_as<Integer, bool> && !std::same_as<Integer, char>) constexpr Key(Integer integer)
-      : Key(static_cast<uint64_t>(integer)) {  // NOLINT
+  requires(!std::same_as<Integer, bool> && !std::same_as<Integer, char>) constexpr Key(Integer integer)  // NOLINT
+      : Key(static_cast<uint64_t>(integer)) {
     if constexpr (std::signed_integral<Integer>) {
       if (integer < 0) [[unlikely]]
         *this = Key(KeyKind::kNone);

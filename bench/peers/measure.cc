@@ -2,10 +2,10 @@
 
 #include <malloc.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include <algorithm>
 #include <barrier>
+#include <ctime>
 #include <filesystem>
 #include <map>
 #include <memory>
