@@ -6,15 +6,14 @@
 //   if (OwnerLock::Visit visit(owner_lock); visit.entered())   // any other thread
 //
 // How. The owner stores that it is inside, then checks whether a visitor wants to enter. A visitor stores that it wants
-// to enter, then checks whether the owner is inside. Each must see the other's earlier store, so both need a full
-// barrier between their two steps. The visitor uses the kernel's barrier (membarrier), which makes all running threads
-// of the process execute one; then only the compiler must keep the owner's two steps in order. If the kernel does not
-// offer membarrier, the owner executes a barrier itself.
+// to enter, then checks whether the owner is inside. Each must see the other's earlier store, for which they use an
+// AsymmetricFence.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
+#include "base/asymmetric_fence.h"
 #include "base/cache_line.h"
 
 namespace gannet {
@@ -28,7 +27,7 @@ class OwnerLock {
   // Called by the owner. It must not call anything inside that waits for a visitor.
   void lock() {
     inside_.store(1, std::memory_order_relaxed);
-    OwnersBarrier();
+    AsymmetricFence::Often();
     if (wanted_.load(std::memory_order_acquire) != 0) [[unlikely]]
       WaitForVisitor();
   }
@@ -52,19 +51,8 @@ class OwnerLock {
   };
 
  private:
-  static void OwnersBarrier() {
-    if (kernel_has_barrier_) [[likely]] {
-      std::atomic_signal_fence(std::memory_order_seq_cst);
-    } else {
-      std::atomic_thread_fence(std::memory_order_seq_cst);
-    }
-  }
-  static bool VisitorsBarrier();
-  static bool Register();
   void WaitForVisitor();
   bool Enter();
-
-  static const bool kernel_has_barrier_;
 
   std::atomic<uint32_t> inside_ = 0;
   std::atomic<uint32_t> wanted_ = 0;

@@ -647,6 +647,8 @@ StatusOr<std::unique_ptr<Session>> Database::MakeSession() {
 
 Status Database::Run(const std::function<Status(BlockingTransaction&)>& body) {
   if (!state_->started) return absl::FailedPreconditionError("call Database::Start before Run");
+  if (RunSessions::Lease own = state_->run_sessions->BorrowOwn(); own.has_session()) [[likely]]
+    return own.session().RunOnThread(body);
   StatusOr<RunSessions::Lease> lease = state_->run_sessions->Borrow();
   if (!lease.ok()) return lease.status();
   return lease->session().RunOnThread(body);

@@ -1,13 +1,16 @@
 // Database::Run by many threads: the sessions that they share, and their limit.
 #include "txn/session/run_sessions.h"
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/cache_line.h"
 #include "base/clock.h"
+#include "base/random.h"
 #include "base/thread.h"
 #include "gtest/gtest.h"
 #include "rdma/shm/shm_fabric.h"
@@ -85,11 +88,11 @@ TEST_F(RunSessionsTest, AThreadGetsItsSessionAgain) {
   RunSessions& pool = *database_->state().run_sessions;
   std::optional<RunSessions::Lease> first = pool.Borrow().value();
   std::optional<RunSessions::Lease> second = pool.Borrow().value();
-  Session* const last = &second->session();
-  EXPECT_NE(&first->session(), last);
-  second.reset();
-  first.reset();  // finds the nest taken
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(&pool.Borrow().value().session(), last);
+  Session* const own = &first->session();  // that of Open, in its nest
+  EXPECT_NE(&second->session(), own);
+  first.reset();
+  second.reset();  // finds the nest taken
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(&pool.Borrow().value().session(), own);
   EXPECT_EQ(pool.open(), 2u);
   // Another thread takes it in place of opening a third.
   Thread("other", [&] {
@@ -117,6 +120,126 @@ TEST_F(RunSessionsTest, NoWaiterIsForgotten) {
   for (const auto& thread : threads) thread->join();
   EXPECT_EQ(counted(), uint64_t{kThreads} * kRuns);
   EXPECT_LE(database_->state().run_sessions->open(), 2u);
+}
+
+// A thread borrows from its nest all the time, while others take sessions out of it, and wait, and one closes sessions.
+TEST_F(RunSessionsTest, ASessionIsBorrowedOnceAtATime) {
+  constexpr int kBorrows = 30'000;
+  struct Load {
+    size_t threads;
+    int sessions;
+  };
+  for (const Load& load : {Load{2, 1}, Load{5, 3}, Load{5, 8}}) {
+    Open({.run_sessions = load.sessions, .durable_within = absl::Minutes(10)});
+    RunSessions& pool = *database_->state().run_sessions;
+    std::array<std::atomic<Session*>, 5> held{};
+    std::atomic<uint64_t> twice{0};
+    const auto borrow = [&](size_t self) {
+      StatusOr<RunSessions::Lease> lease = pool.Borrow();
+      ASSERT_TRUE(lease.ok()) << lease.status();
+      held[self].store(&lease->session());
+      for (size_t other = 0; other < held.size(); ++other) {
+        if (other != self && held[other].load() == &lease->session()) ++twice;
+      }
+      held[self].store(nullptr);
+    };
+    std::atomic<size_t> others{load.threads - 1};
+    std::vector<std::unique_ptr<Thread>> threads;
+    threads.push_back(std::make_unique<Thread>("run", [&] {
+      while (others.load(std::memory_order_relaxed) > 0) borrow(0);
+    }));
+    for (size_t i = 1; i < load.threads; ++i) {
+      threads.push_back(std::make_unique<Thread>("run", [&, i] {
+        Random random(i);
+        for (int n = 0; n < kBorrows; ++n) {
+          borrow(i);
+          for (uint64_t turns = random.Below(50); turns > 0; --turns) CpuRelax();
+        }
+        --others;
+      }));
+    }
+    while (others.load() > 0) {
+      pool.CloseIdle();
+      SleepForNanos(100'000);
+    }
+    for (const auto& thread : threads) thread->join();
+    EXPECT_EQ(twice.load(), 0u);
+    EXPECT_LE(pool.open(), static_cast<size_t>(load.sessions));
+    pool.Clear();
+    EXPECT_EQ(pool.open(), 0u);
+    database_ = nullptr;
+  }
+}
+
+// Those that find all numbers of threads taken have no nest.
+TEST_F(RunSessionsTest, MoreThreadsThanNests) {
+  constexpr int kThreads = 80;
+  constexpr int kRuns = 100;
+  static_assert(kThreads > RunSessions::kNests);
+  Open({.run_sessions = 70, .durable_within = absl::Minutes(10)});
+  Latch all_ran(kThreads);
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.push_back(std::make_unique<Thread>("run", [&] {
+      for (int run = 0; run < kRuns; ++run) {
+        if (run == 1) all_ran.arrive_and_wait();  // each has its number, if there is one for it
+        const Status status = database_->Run([&](BlockingTransaction& t) { return Count(t); });
+        EXPECT_TRUE(status.ok()) << status;
+      }
+    }));
+  }
+  for (const auto& thread : threads) thread->join();
+  EXPECT_EQ(counted(), uint64_t{kThreads} * kRuns);
+  EXPECT_LE(database_->state().run_sessions->open(), 70u);
+}
+
+TEST_F(RunSessionsTest, AThreadInheritsTheNestOfOneThatHasEnded) {
+  Open({.durable_within = absl::Minutes(10)});
+  RunSessions& pool = *database_->state().run_sessions;
+  pool.Clear();  // the session of this thread
+  for (size_t i = 0; i < 2 * RunSessions::kNests; ++i) {
+    Thread("run", [&] {
+      EXPECT_EQ(pool.BorrowOwn().has_session(), i > 0) << i;
+      EXPECT_TRUE(pool.Borrow().ok());
+      EXPECT_TRUE(pool.BorrowOwn().has_session());
+    }).join();
+  }
+  EXPECT_EQ(pool.open(), 1u);
+}
+
+TEST_F(RunSessionsTest, AnotherThreadTakesWhatIsNotBorrowed) {
+  Open({.durable_within = absl::Minutes(10)});
+  RunSessions& pool = *database_->state().run_sessions;
+  Session* const session = &pool.BorrowOwn().session();
+  Thread("other", [&] { EXPECT_EQ(&pool.Borrow().value().session(), session); }).join();
+  EXPECT_FALSE(pool.BorrowOwn().has_session());
+  EXPECT_EQ(&pool.Borrow().value().session(), session);
+  EXPECT_TRUE(pool.BorrowOwn().has_session());
+  EXPECT_EQ(pool.open(), 1u);
+  const RunSessions::Lease lease = pool.BorrowOwn();
+  EXPECT_FALSE(pool.CloseIdle());
+  EXPECT_EQ(pool.open(), 1u);
+}
+
+TEST_F(RunSessionsTest, AnotherThreadMayGiveBack) {
+  Open({.run_sessions = 2, .durable_within = absl::Minutes(10)});
+  RunSessions& pool = *database_->state().run_sessions;
+  std::optional<RunSessions::Lease> lease(pool.BorrowOwn());
+  Session* const session = &lease->session();
+  EXPECT_FALSE(pool.BorrowOwn().has_session());
+  EXPECT_NE(&pool.Borrow().value().session(), session);
+  Thread("other", [&] { const RunSessions::Lease taken = *std::move(lease); }).join();
+  EXPECT_EQ(&pool.BorrowOwn().session(), session);
+  // To one that waits, too.
+  lease.emplace(pool.BorrowOwn());
+  std::optional<RunSessions::Lease> second(pool.Borrow().value());
+  Thread waiter("waiter", [&] { EXPECT_EQ(&pool.Borrow().value().session(), session); });
+  Thread("other", [&] {
+    SleepForNanos(20'000'000);
+    const RunSessions::Lease taken = *std::move(lease);
+  }).join();
+  waiter.join();
+  EXPECT_EQ(pool.open(), 2u);
 }
 
 TEST_F(RunSessionsTest, ACallThatGetsNoSessionSaysSo) {

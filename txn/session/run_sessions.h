@@ -5,17 +5,25 @@
 // their places. One that was not borrowed for a second is closed by a later give-back: each thread looks for such
 // sessions once in kGiveBacksPerSweep times.
 //
-// Nests. A thread finds its last session in a nest of its own, so it takes no lock, and shares no cache line with other
-// threads, as long as nobody waits. More threads than nests share them. A session that finds its nest taken is kept in
-// a list, which the mutex guards. A thread whose nest is empty takes a session from the list or from any nest before it
-// opens one: threads that run one after the other need one session.
+// Nests. A thread has a number of its own while it lives, and the nest with this number. Its session stays in the nest,
+// also while it is borrowed, so it takes no lock and no atomic operation that locks the bus, and shares no cache line
+// with other threads, as long as nobody waits. Threads that find all numbers taken have no nest. A session without a
+// nest is kept in a list, which the mutex guards. A thread whose nest is empty takes a session from the list or from
+// any nest before it opens one: threads that run one after the other need one session.
 //
-//   borrow      takes the session out of the nest, if nobody waits
-//   give back   puts it into the nest, then looks if somebody waits; if so, takes it out again, for him
-//   wait        says that it waits, then looks into all nests
+//   borrow      says that the session in the nest is borrowed, then looks at the gate; if it is closed, says that the
+//               session is not borrowed, and goes by the mutex
+//   give back   says that the session is not borrowed, then looks at the gate; if it is closed, goes by the mutex
+//   take        closes the gate, then looks which sessions are not borrowed, and takes one of them out of its nest
 //
-// The two looks cannot miss each other: each comes after the write that the other looks for, and all four are
-// sequentially consistent.
+// Only the thread of a nest borrows what is in it, or puts a session there, but any thread may give back. To take is
+// for other threads, which hold the mutex: it opens the gate again unless threads wait. So the gate is closed as long
+// as a thread waits.
+//
+// The two looks cannot miss each other: each comes after the store that the other looks for, and between the two steps
+// of both there is an AsymmetricFence. So if the borrower finds the gate open, the thread that closes it finds the
+// session borrowed. A session that is found borrowed either is, and its give-back will find the gate closed; or its
+// thread goes by the mutex next, and then gives it to the first that waits.
 #pragma once
 
 #include <array>
@@ -23,9 +31,11 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "base/asymmetric_fence.h"
 #include "base/cache_line.h"
 #include "base/status.h"
 #include "base/thread.h"
@@ -38,7 +48,7 @@ namespace gannet::txn {
 class RunSessions {
  public:
   static constexpr uint64_t kIdleNanos = 1'000'000'000;
-  static constexpr uint32_t kGiveBacksPerSweep = 16;
+  static constexpr uint32_t kGiveBacksPerSweep = 64;
   static constexpr size_t kNests = 64;
 
   RunSessions(Database* database, size_t most, absl::Duration patience)
@@ -47,25 +57,45 @@ class RunSessions {
   RunSessions(const RunSessions&) = delete;
   RunSessions& operator=(const RunSessions&) = delete;
 
-  // Gives the session back when it is destroyed, also by an exception.
+  struct alignas(kLineBytes) Nest {
+    std::atomic<Session*> session{nullptr};  // owned
+    std::atomic<bool> borrowed{false};
+    std::atomic<uint32_t> give_backs{0};  // written by those that give back to the nest
+    uint32_t at_sweep = 0;                // give_backs at the last sweep; guarded by the mutex
+  };
+
+  // Gives the session back when it is destroyed, also by an exception. May be moved to another thread.
   class Lease {
    public:
-    Lease(RunSessions* from, std::unique_ptr<Session> session) : from_(from), session_(std::move(session)) {}
-    Lease(Lease&&) = default;
+    Lease() = default;  // of nothing
+    Lease(Lease&& other) noexcept
+        : from_(other.from_), session_(std::exchange(other.session_, nullptr)), nest_(other.nest_) {}
     Lease& operator=(Lease&&) = delete;
     ~Lease() {
-      if (session_ != nullptr) from_->GiveBack(std::move(session_));
+      if (session_ != nullptr) from_->GiveBack(session_, nest_);
     }
+    bool has_session() const { return session_ != nullptr; }
     Session& session() { return *session_; }
 
    private:
-    RunSessions* from_;
-    std::unique_ptr<Session> session_;
+    friend class RunSessions;
+    Lease(RunSessions* from, Session* session, Nest* nest) : from_(from), session_(session), nest_(nest) {}
+
+    RunSessions* from_ = nullptr;
+    Session* session_ = nullptr;
+    Nest* nest_ = nullptr;  // that owns the session; null: the lease owns it
   };
 
   // ResourceExhausted if no session becomes free within the patience.
-  StatusOr<Lease> Borrow();
-  // Closes a session that is not borrowed; false: there is none.
+  StatusOr<Lease> Borrow() {
+    Lease own = BorrowOwn();
+    if (own.has_session()) [[likely]]
+      return own;
+    return BorrowShared();
+  }
+  // The session of the caller's nest; of nothing if that cannot be had at once: then call Borrow.
+  Lease BorrowOwn();
+  // Closes a session that is not borrowed; false: there is none, or threads wait for one.
   bool CloseIdle();
   // Closes all sessions that are not borrowed.
   void Clear();
@@ -81,39 +111,44 @@ class RunSessions {
     std::unique_ptr<Session> session;
     uint64_t since;
   };
-  struct alignas(kLineBytes) Nest {
-    std::atomic<Session*> session{nullptr};  // owned
-    std::atomic<uint32_t> give_backs{0};     // several threads that share the nest may lose counts
-    uint32_t at_sweep = 0;                   // give_backs at the last sweep; guarded by the mutex
-  };
-
-  Nest& MyNest();
-  static std::unique_ptr<Session> TakeFrom(Nest& nest) {
-    return std::unique_ptr<Session>(nest.session.exchange(nullptr, std::memory_order_seq_cst));
-  }
-  void GiveBack(std::unique_ptr<Session> session);
+  // The nest of the calling thread; null: it has none.
+  Nest* MyNest();
+  void GiveBack(Session* session, Nest* nest);
+  void CountGiveBack(Nest* nest);
+  // Called by the thread that has given `nest` a session and has found the gate closed.
+  void GiveBackShared(Nest* nest);
+  // For a session without a nest.
+  void Keep(std::unique_ptr<Session> session);
   // Closes the sessions that have been idle for kIdleNanos or longer.
   void Sweep();
   StatusOr<Lease> BorrowShared();
+  Lease LeaseOf(std::unique_ptr<Session> session) { return Lease(this, session.release(), nullptr); }
   StatusOr<Lease> Open();
   StatusOr<Lease> Wait(std::unique_lock<Mutex>& lock);
   // The caller of these holds the mutex.
   void AddWaiter(Waiter* waiter);
   void RemoveWaiter(std::deque<Waiter*>::iterator waiter);
+  // To the first that waits; if nobody does, to the list.
+  void Hand(std::unique_ptr<Session> session);
+  void CloseGate();
+  void OpenGateIfNobodyWaits();
+  // The session in the nest, if it is not borrowed. The gate is closed, or the nest is the caller's.
+  static std::unique_ptr<Session> TakeFrom(Nest& nest);
   std::unique_ptr<Session> TakeIdle();
 
   Database* const database_;
   const size_t most_;
   const absl::Duration patience_;
 
-  alignas(kLineBytes) std::atomic<size_t> waiting_{0};  // size of waiters_
+  alignas(kLineBytes) std::atomic<bool> gate_closed_{false};  // written by those that hold the mutex
   std::array<Nest, kNests> nests_;
 
   alignas(kLineBytes) Mutex mutex_;  // guards the members below
-  std::deque<Idle> idle_;            // found their nests taken; the one given back last is at the end
+  std::deque<Idle> idle_;            // sessions without a nest; the one given back last is at the end
   std::deque<Waiter*> waiters_;
   size_t open_ = 0;  // idle, borrowed, or being opened
   uint64_t last_sweep_ = 0;
+  uint32_t kept_ = 0;  // give-backs of sessions without a nest
 };
 
 }  // namespace gannet::txn
