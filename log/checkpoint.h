@@ -24,6 +24,7 @@
 
 #include "base/status.h"
 #include "log/file/file_system.h"
+#include "log/identity.h"
 
 namespace gannet::log {
 
@@ -138,6 +139,10 @@ StatusOr<Manifest> ReadManifest(FileSystem& files, const std::string& directory)
 // InvalidArgument: a string is not UTF-8.
 Status WriteManifest(FileSystem& files, const std::string& directory, const Manifest& manifest);
 
+// The identity of the database of which `directory` is a part; not known: there is no manifest, or version 1 made it.
+// Errors other than NotFound as from ReadManifest.
+StatusOr<Identity> ReadIdentity(FileSystem& files, const std::string& directory);
+
 struct CheckpointRecord {
   uint16_t table = 0;
   uint64_t epoch = 0;  // of its last change; 0 if unknown
@@ -167,7 +172,8 @@ class CheckpointWriter {
  private:
   class Output;  // the file that is being written
 
-  CheckpointWriter(FileSystem* files, std::string directory, uint64_t id, uint64_t bytes_per_second);
+  CheckpointWriter(FileSystem* files, std::string directory, uint64_t id, const Identity& database,
+                   uint64_t bytes_per_second);
   Status BeginFile();
   Status EndFile();
   Status WriteBlock();
@@ -176,6 +182,7 @@ class CheckpointWriter {
   FileSystem* const files_;
   const std::string directory_;  // the data directory
   const uint64_t id_;
+  const Identity database_;
   const uint64_t bytes_per_second_;
   uint64_t start_nanos_;
   uint64_t written_bytes_ = 0;
@@ -189,8 +196,9 @@ class CheckpointWriter {
 using CheckpointVisitor = std::function<Status(std::span<const CheckpointRecord>)>;
 
 // Calls `visit`, which may be null, with the records of one file in the order written. Several threads may read several
-// files at once. DataLoss names file and offset; discard the records visited until then. If `damaged` is not null,
-// damaged blocks are left out, and it is called with them at the end.
+// files at once. DataLoss names file and offset; discard the records visited until then. A file of another database is
+// damaged at offset 0, and none of its records is visited. If `damaged` is not null, damaged blocks are left out, and
+// it is called with them at the end.
 Status ReadCheckpointFile(FileSystem& files, const std::string& directory, uint64_t id, const CheckpointFile& file,
                           const CheckpointVisitor& visit,
                           const std::function<void(uint64_t offset, const std::string& what)>& damaged);

@@ -12,6 +12,8 @@ namespace gannet::log {
 
 namespace {
 
+constexpr uint32_t kFirstVersionWithDatabase = 2;
+
 namespace header_at {
 constexpr size_t kMagic = 0;
 constexpr size_t kCrc = 8;
@@ -19,6 +21,8 @@ constexpr size_t kVersion = 12;
 constexpr size_t kCheckpoint = 16;
 constexpr size_t kTable = 24;
 constexpr size_t kEnd = 26;
+constexpr size_t kDatabase = 32;  // from version 2 on
+constexpr size_t kEndWithDatabase = 48;
 }  // namespace header_at
 
 namespace block_at {
@@ -61,6 +65,7 @@ void CheckpointHeader::Encode(std::span<std::byte, kCheckpointHeaderBytes> to) c
   StoreLittle(&to[at::kVersion], kCheckpointVersion);
   StoreLittle(&to[at::kCheckpoint], checkpoint);
   StoreLittle(&to[at::kTable], table);
+  StoreIdentity(&to[at::kDatabase], database);
   StoreLittle(&to[at::kCrc], Crc32c(to.subspan<at::kVersion>()));
 }
 
@@ -71,14 +76,17 @@ StatusOr<CheckpointHeader> CheckpointHeader::Decode(std::span<const std::byte, k
   if (LoadLittle<uint32_t>(&from[at::kCrc]) != Crc32c(from.subspan<at::kVersion>()))
     return absl::DataLossError("the checksum of the file header does not match");
   const auto version = LoadLittle<uint32_t>(&from[at::kVersion]);
-  if (version != kCheckpointVersion) {
+  if (version == 0 || version > kCheckpointVersion) {
     return absl::InvalidArgumentError(absl::StrCat("the checkpoint has format version ", version,
-                                                   ", this program knows version ", kCheckpointVersion,
-                                                   " only: use the version of Gannet that wrote it, or a newer one"));
+                                                   ", this program knows versions up to ", kCheckpointVersion,
+                                                   ": use the version of Gannet that wrote it, or a newer one"));
   }
-  if (!AllZero(from.subspan<at::kEnd>()))
-    return absl::DataLossError("the file header has bytes set that version 1 leaves zero");
+  const bool has_database = version >= kFirstVersionWithDatabase;
+  if (!AllZero(from.subspan(at::kEnd, at::kDatabase - at::kEnd)) ||
+      !AllZero(from.subspan(has_database ? at::kEndWithDatabase : at::kDatabase)))
+    return absl::DataLossError("the file header has bytes set that should be zero");
   CheckpointHeader header;
+  if (has_database) header.database = LoadIdentity(&from[at::kDatabase]);
   header.checkpoint = LoadLittle<uint64_t>(&from[at::kCheckpoint]);
   header.table = LoadLittle<uint16_t>(&from[at::kTable]);
   return header;

@@ -1,4 +1,4 @@
-// The files of a checkpoint, version 1. docs/log_format.md is the description for people.
+// The files of a checkpoint, versions 1 and 2. docs/log_format.md is the description for people.
 //
 //   file    | header 4096 | block | block | ... | last block |
 //   block   | crc32c 4 | magic 4 | bytes 4 | records 4 | record | record | ... | zeros to a multiple of 4096 |
@@ -14,13 +14,14 @@
 
 #include "base/status.h"
 #include "log/checkpoint.h"
+#include "log/identity.h"
 #include "log/transaction_format.h"
 
 namespace gannet::log {
 
 inline constexpr uint64_t kCheckpointMagic = 0x31504b43544e4e47;  // "GNNTCKP1"
 inline constexpr uint32_t kCheckpointBlockMagic = 0x31424347;     // "GCB1"
-inline constexpr uint32_t kCheckpointVersion = 1;
+inline constexpr uint32_t kCheckpointVersion = 2;
 inline constexpr size_t kCheckpointHeaderBytes = 4096;
 inline constexpr size_t kBlockHeaderBytes = 16;
 inline constexpr size_t kRecordHeaderBytes = 24;
@@ -29,6 +30,7 @@ inline constexpr size_t kLastBlockBytes = 16;
 struct CheckpointHeader {
   uint64_t checkpoint = 0;
   uint16_t table = 0;
+  Identity database{};  // from version 2 on
 
   void Encode(std::span<std::byte, kCheckpointHeaderBytes> to) const;
   // Errors as in SegmentHeader::Decode.

@@ -18,12 +18,18 @@ constexpr size_t kAtOnce = 64;
 
 class FileReader {
  public:
-  FileReader(uint64_t checkpoint, const CheckpointFile* expected, File* file, uint64_t size, DamageList* damages,
-             const CheckpointVisitor* visit)
-      : checkpoint_(checkpoint), expected_(expected), damages_(damages), visit_(visit), input_(file, size, damages) {}
+  FileReader(uint64_t checkpoint, const Identity& database, const CheckpointFile* expected, File* file, uint64_t size,
+             DamageList* damages, const CheckpointVisitor* visit)
+      : checkpoint_(checkpoint),
+        database_(database),
+        expected_(expected),
+        damages_(damages),
+        visit_(visit),
+        input_(file, size, damages) {}
 
   Status Read() {
     GANNET_RETURN_IF_ERROR(CheckHeader());
+    if (is_foreign_) return absl::OkStatus();
     offset_ = kCheckpointHeaderBytes;
     while (!ended_ && offset_ < input_.size()) GANNET_RETURN_IF_ERROR(ReadBlock());
     if (!ended_) return Damaged("the file ends before its last block");
@@ -44,6 +50,10 @@ class FileReader {
     if (absl::IsInvalidArgument(header.status()))
       return absl::InvalidArgumentError(absl::StrCat(input_.path(), ": ", header.status().message()));
     if (!header.ok()) return Damaged(std::string(header.status().message()));
+    if (const std::string other = OtherDatabase(header->database, database_); !other.empty()) {
+      is_foreign_ = true;
+      return Damaged(other);
+    }
     if (header->checkpoint == checkpoint_ && header->table == expected_->table) return absl::OkStatus();
     return Damaged(absl::StrCat("the file is of checkpoint ", header->checkpoint, ", table ", header->table));
   }
@@ -98,6 +108,7 @@ class FileReader {
   }
 
   const uint64_t checkpoint_;
+  const Identity database_;
   const CheckpointFile* const expected_;
   DamageList* const damages_;
   const CheckpointVisitor* const visit_;
@@ -107,6 +118,7 @@ class FileReader {
   uint64_t records_ = 0;
   uint32_t crc_ = 0;
   bool ended_ = false;
+  bool is_foreign_ = false;  // reported, and not read
 };
 
 }  // namespace
@@ -116,6 +128,8 @@ Status ReadCheckpointFile(FileSystem& files, const std::string& directory, uint6
                           const std::function<void(uint64_t offset, const std::string& what)>& damaged) {
   DamageList damages(damaged != nullptr);
   const std::string path = CheckpointDirectory(directory, id) + "/" + file.name;
+  const StatusOr<Identity> database = ReadIdentity(files, directory);
+  if (!database.ok()) return database.status();
   StatusOr<std::unique_ptr<File>> opened = files.Open(path, OpenMode::kRead);
   if (absl::IsNotFound(opened.status())) {
     GANNET_RETURN_IF_ERROR(damages.Found(path, 0, "the file is missing"));
@@ -125,7 +139,7 @@ Status ReadCheckpointFile(FileSystem& files, const std::string& directory, uint6
   if (!opened.ok()) return opened.status();
   const StatusOr<uint64_t> size = (*opened)->Size();
   if (!size.ok()) return size.status();
-  FileReader reader(id, &file, opened->get(), *size, &damages, &visit);
+  FileReader reader(id, *database, &file, opened->get(), *size, &damages, &visit);
   Status read = reader.Read();
   for (const Damage& damage : damages.TakeSorted()) damaged(damage.offset, damage.what);
   return read;

@@ -30,8 +30,8 @@ class CheckpointWriter::Output {
     ++records_;
   }
 
-  Status WriteHeader(uint64_t checkpoint) {
-    CheckpointHeader{checkpoint, description_.table}.Encode(buffer_.span().first<kCheckpointHeaderBytes>());
+  Status WriteHeader(uint64_t checkpoint, const Identity& database) {
+    CheckpointHeader{checkpoint, description_.table, database}.Encode(buffer_.span().first<kCheckpointHeaderBytes>());
     return Write(kCheckpointHeaderBytes);
   }
 
@@ -84,13 +84,17 @@ StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(FileSystem*
                                                                      uint64_t id, uint64_t bytes_per_second) {
   GANNET_RETURN_IF_ERROR(RemoveCheckpoint(*files, directory, id));
   GANNET_RETURN_IF_ERROR(files->MakeDirectory(CheckpointDirectory(directory, id)));
-  return std::unique_ptr<CheckpointWriter>(new CheckpointWriter(files, directory, id, bytes_per_second));
+  const StatusOr<Identity> database = ReadIdentity(*files, directory);
+  if (!database.ok()) return database.status();
+  return std::unique_ptr<CheckpointWriter>(new CheckpointWriter(files, directory, id, *database, bytes_per_second));
 }
 
-CheckpointWriter::CheckpointWriter(FileSystem* files, std::string directory, uint64_t id, uint64_t bytes_per_second)
+CheckpointWriter::CheckpointWriter(FileSystem* files, std::string directory, uint64_t id, const Identity& database,
+                                   uint64_t bytes_per_second)
     : files_(files),
       directory_(std::move(directory)),
       id_(id),
+      database_(database),
       bytes_per_second_(bytes_per_second),
       start_nanos_(NowNanos()) {}
 
@@ -123,7 +127,7 @@ Status CheckpointWriter::BeginFile() {
   auto file = files_->Open(CheckpointDirectory(directory_, id_) + "/" + description.name, OpenMode::kCreate);
   if (!file.ok()) return file.status();
   output_ = std::make_unique<Output>(*std::move(file), description);
-  return output_->WriteHeader(id_);
+  return output_->WriteHeader(id_, database_);
 }
 
 Status CheckpointWriter::WriteBlock() {

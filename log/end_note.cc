@@ -15,7 +15,8 @@ namespace gannet::log {
 namespace {
 
 constexpr uint64_t kMagic = 0x31444e45544e4e47;  // "GNNTEND1"
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
+constexpr uint32_t kFirstVersionWithDatabase = 2;
 constexpr size_t kSlots = 2;
 constexpr int kReadAttempts = 5;
 
@@ -33,6 +34,8 @@ constexpr size_t kClosedEpoch = 56;
 constexpr size_t kNode = 64;
 constexpr size_t kNumNodes = 66;
 constexpr size_t kEnd = 68;
+constexpr size_t kDatabase = 72;  // from version 2 on
+constexpr size_t kEndWithDatabase = 88;
 }  // namespace at
 
 std::string PathOf(const std::string& directory) {
@@ -91,6 +94,7 @@ void EndNote::Encode(uint64_t sequence, std::span<std::byte, kEndNoteBytes> to) 
   StoreLittle(&to[at::kClosedEpoch], closed_epoch);
   StoreLittle(&to[at::kNode], node);
   StoreLittle(&to[at::kNumNodes], num_nodes);
+  StoreIdentity(&to[at::kDatabase], database);
   StoreLittle(&to[at::kCrc], Crc32c(to.subspan<at::kVersionWord>()));
 }
 
@@ -100,12 +104,15 @@ StatusOr<EndNote> EndNote::Decode(std::span<const std::byte, kEndNoteBytes> from
   if (LoadLittle<uint32_t>(&from[at::kCrc]) != Crc32c(from.subspan<at::kVersionWord>()))
     return absl::DataLossError("the checksum does not match");
   const auto version = LoadLittle<uint32_t>(&from[at::kVersionWord]);
-  if (version != kVersion) {
+  if (version == 0 || version > kVersion) {
     return absl::InvalidArgumentError(absl::StrCat("the note of the log's end has version ", version,
-                                                   ", this program knows version ", kVersion,
-                                                   " only: use the version of Gannet that wrote it, or a newer one"));
+                                                   ", this program knows versions up to ", kVersion,
+                                                   ": use the version of Gannet that wrote it, or a newer one"));
   }
-  if (!AllZero(from.subspan<at::kEnd>())) return absl::DataLossError("it has bytes set that should be zero");
+  const bool has_database = version >= kFirstVersionWithDatabase;
+  if (!AllZero(from.subspan(at::kEnd, at::kDatabase - at::kEnd)) ||
+      !AllZero(from.subspan(has_database ? at::kEndWithDatabase : at::kDatabase)))
+    return absl::DataLossError("it has bytes set that should be zero");
   *sequence = LoadLittle<uint64_t>(&from[at::kSequence]);
   return EndNote{.segment = LoadLittle<uint64_t>(&from[at::kSegment]),
                  .offset = LoadLittle<uint64_t>(&from[at::kOffset]),
@@ -113,7 +120,8 @@ StatusOr<EndNote> EndNote::Decode(std::span<const std::byte, kEndNoteBytes> from
                  .run = LoadLittle<uint64_t>(&from[at::kRun]),
                  .closed_epoch = LoadLittle<uint64_t>(&from[at::kClosedEpoch]),
                  .node = LoadLittle<uint16_t>(&from[at::kNode]),
-                 .num_nodes = LoadLittle<uint16_t>(&from[at::kNumNodes])};
+                 .num_nodes = LoadLittle<uint16_t>(&from[at::kNumNodes]),
+                 .database = has_database ? LoadIdentity(&from[at::kDatabase]) : Identity{}};
 }
 
 StatusOr<EndNote> ReadEndNote(FileSystem& files, const std::string& directory) {

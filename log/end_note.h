@@ -21,6 +21,7 @@
 
 #include "base/status.h"
 #include "log/file/file_system.h"
+#include "log/identity.h"
 
 namespace gannet::log {
 
@@ -35,6 +36,7 @@ struct EndNote {
   uint64_t closed_epoch = 0;  // the log closed this epoch in that run
   uint16_t node = 0;
   uint16_t num_nodes = 1;
+  Identity database{};  // from version 2 on
   bool operator==(const EndNote&) const = default;
 
   // `sequence`: ascends from note to note; the note with the greater one counts.

@@ -30,11 +30,16 @@ constexpr size_t kNumNodes = 74;
 constexpr size_t kFlags = 76;
 constexpr size_t kEndMark = 80;
 constexpr size_t kEnd = 88;
+// From version 4 on.
+constexpr size_t kDatabase = 88;
+constexpr size_t kSecondEndMark = 104;
+constexpr size_t kEndWithDatabase = 112;
 }  // namespace segment_at
 
 // Earlier versions have no flags: version 2 itself means that the file is reused, version 1 that it is not.
 constexpr uint32_t kFirstVersionWithFlags = 3;
 constexpr uint32_t kReusedFlag = 1;
+constexpr uint32_t kFirstVersionWithDatabase = 4;
 
 namespace batch_at {
 constexpr size_t kCrc = 0;
@@ -66,6 +71,10 @@ void SegmentHeader::Encode(std::span<std::byte, kSegmentHeaderBytes> to) const {
   StoreLittle(&to[at::kRecoveredEpoch], recovered_epoch);
   StoreLittle(&to[at::kClosedEpoch], closed_epoch);
   StoreLittle(&to[at::kEndMark], kSegmentEndMark);
+  if (version >= kFirstVersionWithDatabase) {
+    StoreIdentity(&to[at::kDatabase], database);
+    StoreLittle(&to[at::kSecondEndMark], kSegmentEndMark);
+  }
   StoreLittle(&to[at::kCrc], Crc32c(to.subspan<at::kVersion>()));
 }
 
@@ -90,7 +99,11 @@ StatusOr<SegmentHeader> SegmentHeader::Decode(std::span<const std::byte, kSegmen
   header.previous_end = LoadLittle<uint64_t>(&from[at::kPreviousEnd]);
   header.recovered_epoch = LoadLittle<uint64_t>(&from[at::kRecoveredEpoch]);
   header.closed_epoch = LoadLittle<uint64_t>(&from[at::kClosedEpoch]);
-  if (LoadLittle<uint64_t>(&from[at::kEndMark]) != kSegmentEndMark || !AllZero(from.subspan<at::kEnd>()))
+  const bool has_database = header.version >= kFirstVersionWithDatabase;
+  if (has_database) header.database = LoadIdentity(&from[at::kDatabase]);
+  const bool ends = LoadLittle<uint64_t>(&from[at::kEndMark]) == kSegmentEndMark &&
+                    (!has_database || LoadLittle<uint64_t>(&from[at::kSecondEndMark]) == kSegmentEndMark);
+  if (!ends || !AllZero(from.subspan(has_database ? at::kEndWithDatabase : at::kEnd)))
     return absl::DataLossError("the segment header has bytes set that should be zero");
   const auto flags = LoadLittle<uint32_t>(&from[at::kFlags]);
   if ((flags & ~(header.version >= kFirstVersionWithFlags ? kReusedFlag : 0)) != 0)
@@ -105,7 +118,9 @@ bool SegmentHeader::HasMagic(std::span<const std::byte, kSegmentHeaderBytes> fro
 
 bool SegmentHeader::Torn(std::span<const std::byte, kSegmentHeaderBytes> from) {
   namespace at = segment_at;
-  return LoadLittle<uint64_t>(&from[at::kMagic]) == 0 || LoadLittle<uint64_t>(&from[at::kEndMark]) == 0;
+  const auto is_zero = [&](size_t place) { return LoadLittle<uint64_t>(&from[place]) == 0; };
+  if (is_zero(at::kMagic) || is_zero(at::kEndMark)) return true;
+  return LoadLittle<uint32_t>(&from[at::kVersion]) == kFirstVersionWithDatabase && is_zero(at::kSecondEndMark);
 }
 
 void BatchHeader::Encode(std::span<std::byte, kBatchHeaderBytes> to) const {

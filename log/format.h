@@ -1,4 +1,4 @@
-// The log's format, versions 1 to 3: segments and batches. docs/log_format.md describes it for readers.
+// The log's format, versions 1 to 4: segments and batches. docs/log_format.md describes it for readers.
 //
 // A log is a directory of segments, log-<16 hex digits>, each preallocated and written from front to back. The
 // unwritten part is zeros, or old content if the file was a segment before (version 2; from version 3 on a flag says
@@ -37,13 +37,14 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "log/identity.h"
 
 namespace gannet::log {
 
 inline constexpr uint64_t kSegmentMagic = 0x31474f4c544e4e47;    // "GNNTLOG1"
 inline constexpr uint64_t kSegmentEndMark = 0x444e454f4c544e47;  // "GNTLOEND"
 inline constexpr uint32_t kBatchMagic = 0x31544247;              // "GBT1"
-inline constexpr uint32_t kFormatVersion = 3;                    // the newest known version, which is written
+inline constexpr uint32_t kFormatVersion = 4;                    // the newest known version, which is written
 inline constexpr size_t kSegmentHeaderBytes = 4096;
 inline constexpr size_t kBatchHeaderBytes = 64;
 
@@ -63,6 +64,7 @@ struct SegmentHeader {
   uint64_t recovered_epoch = 0;
   // Epoch that the segments before this one have closed, so that they can be removed. At least recovered_epoch.
   uint64_t closed_epoch = 0;
+  Identity database{};  // from version 4 on
 
   void Encode(std::span<std::byte, kSegmentHeaderBytes> to) const;
   // InvalidArgument: no segment of Gannet, or a version that this program does not know (the message says which).
@@ -70,7 +72,7 @@ struct SegmentHeader {
   static StatusOr<SegmentHeader> Decode(std::span<const std::byte, kSegmentHeaderBytes> from);
   static bool HasMagic(std::span<const std::byte, kSegmentHeaderBytes> from);
   // True if a crash while the header was being written explains why it is invalid: its first or its last word (the
-  // magics) is still zero. The header lies in one sector, and persistent memory is written from front to back.
+  // marks) is still zero. The header lies in one sector, and persistent memory is written from front to back.
   static bool Torn(std::span<const std::byte, kSegmentHeaderBytes> from);
 };
 

@@ -40,6 +40,7 @@
 #include "base/status.h"
 #include "log/file/file_system.h"
 #include "log/format.h"
+#include "log/identity.h"
 #include "log/log_shared.h"
 #include "log/log_statistics.h"
 #include "log/log_writer.h"
@@ -66,6 +67,7 @@ struct LogOptions {
   absl::Duration retry_every = absl::Milliseconds(100);
   uint16_t node = 0;
   uint16_t num_nodes = 1;
+  Identity database{};  // of the manifest; not known: the log's files say no database
   // Called when health() has changed, by the log's thread, which waits for it. May be empty.
   std::function<void(const Status& health)> on_health = {};
 };

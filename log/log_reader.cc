@@ -42,10 +42,17 @@ StatusOr<LogFacts> FindFacts(FileSystem& files, const std::string& directory, Da
   LogFacts facts;
   const StatusOr<Manifest> manifest = ReadManifest(files, directory);
   if (!manifest.ok() && !absl::IsNotFound(manifest.status())) return manifest.status();
-  if (manifest.ok()) facts.owner = LogFacts::Owner{.node = manifest->node, .num_nodes = manifest->num_nodes};
+  if (manifest.ok()) {
+    facts.owner = LogFacts::Owner{.node = manifest->node, .num_nodes = manifest->num_nodes};
+    facts.database = Identity::FromText(manifest->database);
+  }
   const StatusOr<EndNote> note = ReadEndNote(files, directory);
   const std::string path = absl::StrCat(directory, "/", kEndNoteName);
   if (note.ok()) {
+    if (const std::string other = OtherDatabase(note->database, facts.database); !other.empty()) {
+      GANNET_RETURN_IF_ERROR(damages->Found(path, 0, other));
+      return facts;
+    }
     facts.note = *note;
     // A log that has not begun yet may have a note without an owner.
     const bool foreign = facts.owner.has_value() && note->segment != 0 &&

@@ -15,7 +15,8 @@ namespace {
 
 struct Entry {
   SegmentPlan plan;
-  bool torn = false;  // a crash interrupted its creation: it lacks a whole header or its whole length
+  bool torn = false;     // a crash interrupted its creation: it lacks a whole header or its whole length
+  bool foreign = false;  // of another database: reported, and as good as missing
 };
 
 StatusOr<std::vector<uint64_t>> ListSegments(FileSystem& files, const std::string& directory) {
@@ -94,6 +95,10 @@ void GuessHeader(SegmentPlan* plan, const SegmentPlan* previous, const SegmentPl
 
 // Why `next` cannot follow `previous`, if both have valid headers; empty: it can.
 std::string Contradiction(const SegmentHeader& previous, const SegmentHeader& next) {
+  // A database that has an identity keeps it, and writes it into all later segments.
+  if (previous.database.is_known() && next.database != previous.database)
+    return absl::StrCat("it is of ", next.database.is_known() ? next.database.ToText() : "an unknown database",
+                        ", and the segment before is of the database ", previous.database.ToText());
   if (next.node != previous.node || next.num_nodes != previous.num_nodes)
     return absl::StrCat("it is of node ", next.node, " of ", next.num_nodes, ", the segment before of node ",
                         previous.node, " of ", previous.num_nodes);
@@ -138,12 +143,18 @@ Status Link(const std::string& directory, std::vector<Entry>* entries, DamageLis
       before = nullptr;
     }
     if ((*entries)[i].torn) continue;
+    if ((*entries)[i].foreign) {
+      if (previous != nullptr) previous->next_missing = true;
+      previous = nullptr;
+      continue;
+    }
     if (!plan.header_valid) {
       if (previous != nullptr) previous->next_missing = true;
       previous = &plan;
       continue;
     }
-    if (before != nullptr) GANNET_RETURN_IF_ERROR(CheckTakeover(before->plan, before->torn, plan, damages));
+    if (before != nullptr && !before->foreign)
+      GANNET_RETURN_IF_ERROR(CheckTakeover(before->plan, before->torn, plan, damages));
     if (previous != nullptr) {
       previous->end_batch = plan.header.first_batch;
       if (&before->plan == previous) previous->end_offset = plan.header.previous_end;
@@ -204,11 +215,25 @@ Status CheckLastBegun(const std::string& directory, const EndNote& note, const S
                                      header.node, " of ", header.num_nodes));
 }
 
+// Reports all segments of other databases: they were copied, or put into the wrong directory. Salvage leaves them out.
+Status CheckDatabase(const Identity& database, std::vector<Entry>* entries, DamageList* damages) {
+  for (Entry& entry : *entries) {
+    if (!entry.plan.header_valid) continue;
+    const std::string what = OtherDatabase(entry.plan.header.database, database);
+    if (what.empty()) continue;
+    entry.foreign = true;
+    entry.torn = false;
+    GANNET_RETURN_IF_ERROR(damages->Found(entry.plan.path, 0, what));
+  }
+  return absl::OkStatus();
+}
+
 // Reports the first segment of another node: it was copied, or put into the wrong directory.
 Status CheckOwner(const LogFacts::Owner& owner, const std::vector<Entry>& entries, DamageList* damages) {
   for (const Entry& entry : entries) {
     const SegmentHeader& header = entry.plan.header;
-    if (!entry.plan.header_valid || (header.node == owner.node && header.num_nodes == owner.num_nodes)) continue;
+    if (entry.foreign || !entry.plan.header_valid || (header.node == owner.node && header.num_nodes == owner.num_nodes))
+      continue;
     return damages->Found(entry.plan.path, 0,
                           absl::StrCat("this segment is of node ", header.node, " of ", header.num_nodes,
                                        ", and the directory of node ", owner.node, " of ", owner.num_nodes));
@@ -251,6 +276,7 @@ StatusOr<SegmentChain> ReadSegmentChain(FileSystem& files, const std::string& di
     if (!entry.ok()) return entry.status();
     entries.push_back(*std::move(entry));
   }
+  GANNET_RETURN_IF_ERROR(CheckDatabase(facts.database, &entries, damages));
   if (facts.owner.has_value()) GANNET_RETURN_IF_ERROR(CheckOwner(*facts.owner, entries, damages));
   GANNET_RETURN_IF_ERROR(Link(directory, &entries, damages));
   GANNET_RETURN_IF_ERROR(CheckEmptyTail(files, entries, damages));
@@ -262,7 +288,7 @@ StatusOr<SegmentChain> ReadSegmentChain(FileSystem& files, const std::string& di
     chain.last_segment = entries.back().plan.segment;
   }
   for (Entry& entry : entries) {
-    if (!entry.torn) chain.plans.push_back(std::move(entry.plan));
+    if (!entry.torn && !entry.foreign) chain.plans.push_back(std::move(entry.plan));
   }
   for (size_t i = 0; i < chain.plans.size(); ++i) {
     if (chain.plans[i].header_valid) continue;
@@ -280,7 +306,8 @@ StatusOr<SegmentChain> ReadSegmentChain(FileSystem& files, const std::string& di
     GANNET_RETURN_IF_ERROR(
         damages->Found(entries.front().plan.path, 0, "no segment has a header, but a checkpoint needs them"));
   }
-  if (note != nullptr) GANNET_RETURN_IF_ERROR(CheckLastBegun(directory, *note, chain, damages));
+  const bool ends_foreign = !entries.empty() && entries.back().foreign;  // and that has been reported
+  if (note != nullptr && !ends_foreign) GANNET_RETURN_IF_ERROR(CheckLastBegun(directory, *note, chain, damages));
   LimitEpochs(&chain.plans);
   return chain;
 }

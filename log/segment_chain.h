@@ -12,6 +12,7 @@
 #include "log/end_note.h"
 #include "log/file/file_system.h"
 #include "log/format.h"
+#include "log/identity.h"
 #include "log/log_reader.h"
 
 namespace gannet::log {
@@ -52,6 +53,7 @@ struct LogFacts {
   };
   std::optional<EndNote> note;  // how far the log reaches; empty: no file says it
   std::optional<Owner> owner;   // empty: there is no manifest
+  Identity database{};          // of the manifest; not known: files are compared with each other only
 };
 
 // Reads all headers and checks that they fit together and agree with `facts`. NotFound: there is no segment.

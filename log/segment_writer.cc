@@ -37,6 +37,7 @@ SegmentWriter::SegmentWriter(FileSystem* files, std::string directory, const Log
   header_.node = options.node;
   header_.num_nodes = options.num_nodes;
   header_.recovered_epoch = end.recovered_epoch;
+  header_.database = options.database;
 }
 
 SegmentWriter::~SegmentWriter() {
@@ -201,7 +202,8 @@ Status SegmentWriter::NoteBegin() {
                .run = begin_.run,
                .closed_epoch = begin_.recovered_epoch,
                .node = header_.node,
-               .num_nodes = header_.num_nodes};
+               .num_nodes = header_.num_nodes,
+               .database = header_.database};
   if (!begin_.has_header && note.segment != 0) {
     --note.segment;
     note.offset = kSegmentHeaderBytes;
@@ -217,7 +219,8 @@ Status SegmentWriter::NoteEnd() {
                      .run = header_.run,
                      .closed_epoch = closed_epoch_,
                      .node = header_.node,
-                     .num_nodes = header_.num_nodes};
+                     .num_nodes = header_.num_nodes,
+                     .database = header_.database};
   const Status noted = note_.Write(note);
   noted_segment_ = noted.ok() ? segment_ : 0;
   return Explained(noted, absl::StrCat("noting the end of the log in ", kEndNoteName));

@@ -1,6 +1,8 @@
 // Checkpoint files: written, read back, damaged, interrupted.
 #include "log/checkpoint.h"
 
+#include <array>
+#include <cstring>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -241,6 +243,45 @@ TEST_F(CheckpointTest, SalvageLosesOnlyTheDamagedBlock) {
   EXPECT_EQ(damaged.front(), kCheckpointHeaderBytes);
 }
 
+TEST_F(CheckpointTest, AFileOfAnotherDatabaseIsRefusedBeforeItsRecords) {
+  Manifest manifest{.database = "0123456789abcdef0123456789abcdef"};
+  const auto unknown = Write(6, SomeRecords());
+  ASSERT_TRUE(WriteManifest(disk_, kDirectory, manifest).ok());
+  const auto mine = Write(7, SomeRecords());
+  ASSERT_TRUE(unknown.ok() && mine.ok());
+  EXPECT_EQ(*Read(*mine), SomeRecords());
+  EXPECT_EQ(*Read(*unknown), SomeRecords()) << "written before there was an identity";
+  manifest.database.back() = '0';
+  ASSERT_TRUE(WriteManifest(disk_, kDirectory, manifest).ok());
+  EXPECT_EQ(*Read(*unknown), SomeRecords());
+  const Status refused = Read(*mine).status();
+  EXPECT_TRUE(absl::IsDataLoss(refused)) << refused;
+  for (const std::string& says : {CheckpointDirectory(kDirectory, 7) + "/" + mine->files[0].name,
+                                  std::string("of another database (0123456789abcdef0123456789abcdef)")})
+    EXPECT_NE(refused.message().find(says), std::string::npos) << refused;
+  std::vector<uint64_t> damaged;
+  const auto salvaged = Read(disk_, 7, mine->files[0], &damaged);
+  ASSERT_TRUE(salvaged.ok()) << salvaged.status();
+  EXPECT_EQ(*salvaged, std::vector<TestRecord>());
+  EXPECT_EQ(damaged, std::vector<uint64_t>{0});
+}
+
+TEST_F(CheckpointTest, VersionOneHasNoIdentity) {
+  std::array<std::byte, kCheckpointHeaderBytes> block{};
+  CheckpointHeader header{.checkpoint = 7, .table = 3};
+  const auto decode = [&](uint8_t version) {
+    header.Encode(block);
+    block[12] = std::byte{version};
+    const uint32_t crc = Crc32c(std::span(block).subspan(12));
+    std::memcpy(block.data() + 8, &crc, sizeof crc);
+    return CheckpointHeader::Decode(block);
+  };
+  EXPECT_TRUE(decode(1).ok());
+  header.database = Identity::FromText("0123456789abcdef0123456789abcdef");
+  EXPECT_TRUE(absl::IsDataLoss(decode(1).status()));
+  EXPECT_EQ(decode(2)->database, header.database);
+}
+
 TEST_F(CheckpointTest, NewerVersionIsRefusedBySayingSo) {
   const auto description = Write(7, {{1, 2, 3, "a", "b"}});
   ASSERT_TRUE(description.ok());
@@ -248,7 +289,7 @@ TEST_F(CheckpointTest, NewerVersionIsRefusedBySayingSo) {
   const std::string path = CheckpointDirectory(kDirectory, 7) + "/" + description->files[0].name;
   CopyOut(disk_, path, &images);
   Image& image = images.files[path];
-  image[12] = std::byte{2};
+  image[12] = std::byte{kCheckpointVersion + 1};
   const uint32_t crc = Crc32c(std::span(image).subspan(12, kCheckpointHeaderBytes - 12));
   std::memcpy(image.data() + 8, &crc, sizeof crc);
   EXPECT_TRUE(absl::IsInvalidArgument(Read(images, 7, description->files[0]).status()));

@@ -185,12 +185,49 @@ TEST_F(EndNoteTest, ANoteOfANewerVersionIsRefusedAsThat) {
   const std::string path = PathOf(kEndNoteName);
   AlignedBuffer block(kEndNoteBytes);
   EndNote{}.Encode(1000, block.span().first<kEndNoteBytes>());
-  block.data()[12] = std::byte{2};
+  block.data()[12] = std::byte{3};
   const uint32_t crc = Crc32c(std::span<const std::byte>(block.span()).subspan(12));
   StoreLittle(&block.data()[8], crc);
   ASSERT_TRUE(disk_.Open(path, OpenMode::kReuse).value()->WriteDurably(0, block.span()).ok());
   EXPECT_TRUE(absl::IsInvalidArgument(ReadAs(disk_)));
   EXPECT_TRUE(absl::IsInvalidArgument(ReadAs(disk_, /*salvage=*/true)));
+}
+
+// A note of version 1 ended where the identity is now.
+TEST_F(EndNoteTest, ANoteOfTheFirstVersionIsRead) {
+  Close();
+  EndNote note = ReadEndNote(disk_, kLogDirectory).value();
+  AlignedBuffer block(kEndNoteBytes);
+  note.Encode(1000, block.span().first<kEndNoteBytes>());
+  block.data()[12] = std::byte{1};
+  StoreLittle(&block.data()[8], Crc32c(std::span<const std::byte>(block.span()).subspan(12)));
+  uint64_t sequence = 0;
+  const auto bytes = std::span<const std::byte>(block.span()).first<kEndNoteBytes>();
+  EXPECT_EQ(EndNote::Decode(bytes, &sequence).value(), note);
+  note.database = Identity::FromText("0123456789abcdef0123456789abcdef");
+  note.Encode(1000, block.span().first<kEndNoteBytes>());
+  EXPECT_EQ(EndNote::Decode(bytes, &sequence).value(), note);
+  block.data()[12] = std::byte{1};
+  StoreLittle(&block.data()[8], Crc32c(std::span<const std::byte>(block.span()).subspan(12)));
+  EXPECT_TRUE(absl::IsDataLoss(EndNote::Decode(bytes, &sequence).status())) << "it has no identity in version 1";
+}
+
+TEST_F(EndNoteTest, TheNoteOfAnotherDatabaseIsRefused) {
+  Close();
+  EndNote note = ReadEndNote(disk_, kLogDirectory).value();
+  Manifest manifest{.database = "0123456789abcdef0123456789abcdef"};
+  ASSERT_TRUE(WriteManifest(disk_, kLogDirectory, manifest).ok());
+  EXPECT_TRUE(ReadAs(disk_).ok()) << "this log says no database";
+  note.database = Identity::FromText(manifest.database);
+  ASSERT_TRUE(EndNoteFile(&disk_, kLogDirectory).Write(note).ok());
+  EXPECT_TRUE(ReadAs(disk_).ok());
+  note.database.bytes[15] ^= 1;
+  ASSERT_TRUE(EndNoteFile(&disk_, kLogDirectory).Write(note).ok());
+  ExpectRefused(kEndNoteName);
+  EXPECT_THAT(std::string(ReadAs(disk_).message()),
+              HasSubstr("of another database (0123456789abcdef0123456789abcdee)"));
+  ASSERT_TRUE(disk_.Remove(PathOf("MANIFEST")).ok());
+  EXPECT_TRUE(ReadAs(disk_).ok()) << "without a manifest it is unknown which is meant";
 }
 
 // Salvage continues from what is left, and so do all later runs.

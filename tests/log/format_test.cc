@@ -52,7 +52,8 @@ const SegmentHeader kHeader{.segment = 7,
                             .first_batch = 99,
                             .previous_end = 8192,
                             .recovered_epoch = 1234567890123,
-                            .closed_epoch = 1234567890124};
+                            .closed_epoch = 1234567890124,
+                            .database = Identity::FromText("0123456789abcdef0123456789ABCDEF")};
 
 TEST(SegmentHeader, RoundTrip) {
   std::array<std::byte, kSegmentHeaderBytes> block;
@@ -69,6 +70,34 @@ TEST(SegmentHeader, RoundTrip) {
   EXPECT_EQ(header->previous_end, kHeader.previous_end);
   EXPECT_EQ(header->recovered_epoch, kHeader.recovered_epoch);
   EXPECT_EQ(header->closed_epoch, kHeader.closed_epoch);
+  EXPECT_EQ(header->database, kHeader.database);
+  EXPECT_EQ(header->database.ToText(), "0123456789abcdef0123456789abcdef");
+  EXPECT_EQ(block[88], std::byte{0x01});
+}
+
+TEST(SegmentHeader, NoVersionBeforeFourHasAnIdentity) {
+  for (uint32_t version = 1; version <= kFormatVersion; ++version) {
+    SegmentHeader header = kHeader;
+    header.version = version;
+    std::array<std::byte, kSegmentHeaderBytes> block;
+    header.Encode(block);
+    EXPECT_EQ(SegmentHeader::Decode(block)->database.is_known(), version >= 4) << version;
+    EXPECT_EQ(AllZero(std::span(block).subspan(88)), version < 4) << version;
+  }
+}
+
+TEST(IdentityTest, OnlyThirtyTwoHexDigitsAreOne) {
+  for (const char* text : {"", "0123456789abcdef0123456789abcde", "0123456789abcdef0123456789abcdeg",
+                           "0123456789abcdef0123456789abcdef0", "00000000000000000000000000000000"}) {
+    EXPECT_FALSE(Identity::FromText(text).is_known()) << text;
+  }
+  const Identity known = kHeader.database;
+  Identity other = known;
+  other.bytes[0] ^= 1;
+  EXPECT_EQ(OtherDatabase(known, known), "");
+  EXPECT_EQ(OtherDatabase({}, known), "");
+  EXPECT_EQ(OtherDatabase(known, {}), "");
+  EXPECT_NE(OtherDatabase(other, known), "");
 }
 
 TEST(SegmentHeader, EachVersionSaysInItsWayThatTheFileIsReused) {

@@ -1,9 +1,13 @@
 // Logs damaged at every place: the reader returns a correct prefix or refuses, and never returns what was not written.
 #include <algorithm>
+#include <array>
 
+#include "absl/strings/str_format.h"
 #include "gtest/gtest.h"
+#include "log/crc32c.h"
 #include "log/file/faulty_file_system.h"
 #include "log/log_reader.h"
+#include "log/manifest_json.h"
 #include "tests/log/log_builder.h"
 
 namespace gannet::log {
@@ -143,6 +147,63 @@ TEST(DamagedLog, HeaderThatDoesNotFitItsPlace) {
   const Status newer = ReadWith([](SegmentHeader* header) { header->version = kFormatVersion + 1; });
   EXPECT_TRUE(absl::IsInvalidArgument(newer)) << newer;
   EXPECT_NE(newer.message().find(PathOf(2)), std::string::npos) << newer;
+}
+
+constexpr char kMine[] = "0123456789abcdef0123456789abcdef";
+constexpr char kOther[] = "0123456789abcdef0123456789abcdee";
+
+// Three segments with one transaction each, equal but for the databases that their headers name. With kMine in the
+// manifest, unless it is empty.
+ImageFileSystem LogOf(const std::array<const char*, 3>& databases, const std::string& manifest) {
+  ImageFileSystem files;
+  SegmentHeader header = FirstHeader(1);
+  for (uint64_t i = 0; i < 3; ++i) {
+    if (*databases[i] == 0) header.version = 3;
+    if (*databases[i] != 0) header.version = kFormatVersion;
+    header.database = Identity::FromText(databases[i]);
+    SegmentBuilder segment(header);
+    segment.Add(i + 1, {Simple(i + 1, std::string(1, static_cast<char>('a' + i)))});
+    Put(&files, &segment);
+    header = HeaderAfter(segment);
+  }
+  if (manifest.empty()) return files;
+  const std::string text = ManifestToJson({.database = manifest});
+  const std::string whole = absl::StrFormat("%s\ngannet-crc32c %08x %d\n", text, Crc32c(BytesOf(text)), text.size());
+  const auto bytes = BytesOf(whole);
+  files.files[std::string(kLogDirectory) + "/MANIFEST"] = Image(bytes.begin(), bytes.end());
+  return files;
+}
+
+TEST(DamagedLog, ASegmentOfAnotherDatabase) {
+  for (const std::array<const char*, 3>& good : {std::array{kMine, kMine, kMine}, {"", "", kMine}, {"", "", ""}}) {
+    ImageFileSystem files = LogOf(good, kMine);
+    EXPECT_EQ(ReadAll(files).transactions.size(), 3u) << ReadAll(files).summary.status();
+  }
+  for (size_t foreign = 0; foreign < 3; ++foreign) {
+    std::array<const char*, 3> databases = {kMine, kMine, kMine};
+    databases[foreign] = kOther;
+    ImageFileSystem files = LogOf(databases, kMine);
+    const Status refused = ReadAll(files).summary.status();
+    EXPECT_TRUE(absl::IsDataLoss(refused)) << refused;
+    for (const std::string& says : {PathOf(foreign + 1), std::string("is of another database (") + kOther})
+      EXPECT_NE(refused.message().find(says), std::string::npos) << refused;
+
+    const ReadResult salvaged = ReadAll(files, {.salvage = true});
+    ASSERT_TRUE(salvaged.summary.ok()) << salvaged.summary.status();
+    EXPECT_EQ(salvaged.transactions.size(), 2u) << "nothing of the other database";
+    for (const TestTransaction& transaction : salvaged.transactions) EXPECT_NE(transaction.epoch, foreign + 1);
+    ASSERT_FALSE(salvaged.summary->damages.empty());
+    bool named = false;
+    for (const Damage& damage : salvaged.summary->damages) named = named || damage.file == PathOf(foreign + 1);
+    EXPECT_TRUE(named);
+    EXPECT_EQ(salvaged.summary->end.segment, 3u) << "its number is not given to another file";
+
+    ImageFileSystem alone = LogOf(databases, "");
+    EXPECT_TRUE(absl::IsDataLoss(ReadAll(alone).summary.status())) << "two databases, whichever is meant";
+  }
+  // All later segments of a database with an identity have it.
+  ImageFileSystem back = LogOf({kMine, "", kMine}, kMine);
+  EXPECT_TRUE(absl::IsDataLoss(ReadAll(back).summary.status()));
 }
 
 TEST(Salvage, GivesAllButTheDamagedTransaction) {

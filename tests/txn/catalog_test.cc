@@ -9,6 +9,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -20,6 +21,8 @@
 #include "gtest/gtest.h"
 #include "index/catfish/catfish.h"
 #include "log/checkpoint.h"
+#include "log/end_note.h"
+#include "log/identity.h"
 #include "tests/txn/catalog_helpers.h"
 #include "tests/txn/disk_image.h"
 #include "tests/txn/durable_cluster.h"
@@ -492,6 +495,55 @@ TEST(KeptDirectoryTest, OfOneNode) {
         EXPECT_EQ(number, i);
       }
       EXPECT_EQ(log::ReadManifest(*disk, "/data")->next_table, 3u);
+    }
+  }
+}
+
+// A directory that was written before files had an identity gets files that have it, wherever the first run of this
+// version ends. `version`: of its manifest; that of version 1 has no identity, either.
+TEST(KeptDirectoryTest, ItsNewFilesHaveItsIdentity) {
+  for (const uint32_t version : {1u, 2u}) {
+    const Disk kept = DiskOf(KeptDirectory("v2/nodes-1"));
+    ChangeManifest(*kept, "/data", [&](log::Manifest& manifest) { manifest.version = version; });
+    const DiskImage image = ImageOf(*kept);
+    bool done = false;
+    for (uint64_t at = 1; !done; at += 3) {
+      SCOPED_TRACE(absl::StrCat("version ", version, ", power cut at operation ", at));
+      const auto disk = DiskOf(image);
+      std::atomic<uint64_t> operations{0};
+      disk->SetOptions({.before = [&](log::DiskOperation, const std::string&) {
+        if (operations.fetch_add(1) + 1 == at) disk->PowerOff();
+      }});
+      bool put = false;
+      {
+        auto cluster = DurableCluster::Open(disk, {}, {.database = {.durable_within = absl::Milliseconds(20)}});
+        put = cluster.ok() && Put(**cluster, "counters", 1000, 7).ok();
+      }
+      disk->SetOptions({});
+      done = operations.load() < at;
+      disk->Heal();
+      const Disk left = disk->CrashedCopy(at);
+      {
+        auto cluster = Open(left, {});
+        ASSERT_TRUE(cluster.ok()) << cluster.status();
+        for (uint64_t i = 0; i < 20; ++i) EXPECT_EQ(Get(**cluster, "counters", i).value(), i + 100);
+        if (put) {
+          EXPECT_EQ(Get(**cluster, "counters", 1000).value(), 7u);
+        }
+        ASSERT_TRUE((*cluster)->Close().ok());
+      }
+      const auto verified = VerifyDataDirectory(*left, "/data", 1);
+      ASSERT_TRUE(verified.ok()) << verified.status();
+      for (const Problem& problem : verified->problems) ADD_FAILURE() << ToText(problem);
+      const std::string identity = log::ReadManifest(*left, "/data")->database;
+      EXPECT_EQ(identity.size(), 32u);
+      EXPECT_EQ(log::ReadEndNote(*left, "/data")->database.ToText(), identity);
+      const DiskImage now = ImageOf(*left);
+      std::string last;
+      for (const auto& [path, content] : now) {
+        if (path.starts_with("/data/log-")) last = path;
+      }
+      EXPECT_EQ(log::LoadIdentity(std::as_bytes(std::span(*now.at(last))).data() + 88).ToText(), identity) << last;
     }
   }
 }

@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -11,8 +13,12 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "log/checkpoint.h"
+#include "log/crc32c.h"
+#include "log/end_note.h"
+#include "log/identity.h"
 #include "tests/txn/disk_image.h"
 #include "tests/txn/durable_cluster.h"
+#include "txn/durable/verify.h"
 
 namespace gannet::txn {
 namespace {
@@ -188,6 +194,105 @@ TEST(DataDirectoryTest, TheLogOfAnotherNodeIsNamed) {
   }
 }
 
+// The place of the identity in a file of this name; 0: it has none.
+size_t IdentityPlace(const std::string& path) {
+  if (path.find("/log-") != std::string::npos) return 88;
+  if (path.ends_with("/LOG-END")) return 72;
+  return path.find("/table-") != std::string::npos ? 32 : 0;
+}
+
+// The same bytes, as if another database had written them: nothing but the identity tells them apart.
+std::string OfAnotherDatabase(std::string content, size_t identity) {
+  for (size_t at = 0; at < content.size() && (at == 0 || identity == 72); at += 4096) {  // LOG-END has two such blocks
+    if (content[at] == 0) continue;
+    content[at + identity] = static_cast<char>(content[at + identity] ^ 1);
+    const auto rest = std::as_bytes(std::span(content)).subspan(at + 12, 4096 - 12);
+    const uint32_t crc = log::Crc32c(rest);
+    std::memcpy(&content[at + 8], &crc, sizeof crc);
+  }
+  return content;
+}
+
+std::vector<std::string> ProblemsOf(const DiskImage& image) {
+  const auto verified = VerifyDataDirectory(*DiskOf(image), "/data", 1);
+  EXPECT_TRUE(verified.ok()) << verified.status();
+  std::vector<std::string> problems;
+  if (verified.ok()) {
+    for (const Problem& problem : verified->problems) problems.push_back(ToText(problem));
+  }
+  return problems;
+}
+
+TEST(DataDirectoryTest, EachFileOfAnotherDatabaseIsRefusedAndNamed) {
+  for (const int nodes : {1, 2}) {
+    const DiskImage mine = Used(nodes, /*checkpoint=*/true, /*close=*/true);
+    EXPECT_THAT(ProblemsOf(mine), testing::IsEmpty());
+    int files = 0;
+    for (const auto& [path, content] : mine) {
+      const size_t identity = IdentityPlace(path);
+      if (identity == 0 || !content.has_value()) continue;
+      SCOPED_TRACE(path);
+      ++files;
+      const std::string bytes = log::ReadManifest(*DiskOf(mine), NodeDirectory("/data", 0, nodes))->database;
+      EXPECT_EQ(log::LoadIdentity(std::as_bytes(std::span(*content)).data() + identity).ToText(), bytes);
+      DiskImage mixed = mine;
+      mixed[path] = OfAnotherDatabase(*content, identity);
+      const Disk disk = DiskOf(mixed);
+      const Status opened = Open(disk, nodes, /*create=*/true).status();
+      EXPECT_TRUE(absl::IsDataLoss(opened)) << opened;
+      EXPECT_THAT(std::string(opened.message()), HasSubstr(path));
+      EXPECT_THAT(std::string(opened.message()), HasSubstr("the file is of another database"));
+      EXPECT_EQ(ImageOf(*disk), mixed);
+      EXPECT_THAT(ProblemsOf(mixed),
+                  testing::Contains(testing::AllOf(HasSubstr(path), HasSubstr("the file is of another database"))));
+    }
+    EXPECT_GE(files, 3 * nodes) << "the log, its end, and a checkpoint";
+  }
+}
+
+TEST(DataDirectoryTest, ARealLogOfAnotherDatabaseIsRefused) {
+  const DiskImage mine = Used(1, /*checkpoint=*/false, /*close=*/true, 1);
+  const DiskImage other = Used(1, /*checkpoint=*/false, /*close=*/true, 2);
+  DiskImage mixed = mine;
+  for (const auto& [path, content] : other) {
+    if (IdentityPlace(path) != 0) mixed[path] = content;
+  }
+  const Status opened = Open(DiskOf(mixed), 1, /*create=*/false).status();
+  EXPECT_TRUE(absl::IsDataLoss(opened)) << opened;
+  EXPECT_THAT(std::string(opened.message()), HasSubstr("the file is of another database"));
+  EXPECT_THAT(ProblemsOf(mixed), testing::Contains(HasSubstr("/data/log-")));
+}
+
+// Salvage reads nothing of the other database, does not write over its file, and what follows is a sound database.
+TEST(DataDirectoryTest, SalvageLeavesFilesOfAnotherDatabaseOut) {
+  for (const bool checkpoint : {false, true}) {
+    DiskImage mixed = Used(1, checkpoint, /*close=*/true);
+    for (auto& [path, content] : mixed) {
+      const size_t identity = IdentityPlace(path);
+      if (identity == (checkpoint ? size_t{32} : size_t{88})) content = OfAnotherDatabase(*content, identity);
+    }
+    const Disk disk = DiskOf(mixed);
+    {
+      auto cluster = DurableCluster::Open(disk, Tables(), {.create = false, .database = {.salvage = true}});
+      ASSERT_TRUE(cluster.ok()) << cluster.status();
+      EXPECT_EQ(CountRows(**cluster), 0u) << "all rows were in the other database's files";
+      EXPECT_FALSE((*cluster)->database().recovery().damages.empty());
+      for (const auto& [path, content] : mixed) {
+        if (path.find("/log-") != std::string::npos) {
+          EXPECT_EQ(ImageOf(*disk)[path], content) << path;
+        }
+      }
+      ASSERT_TRUE(InsertRow(**cluster, 1).ok());
+      for (int i = 0; i < 2; ++i) ASSERT_TRUE((*cluster)->database().Checkpoint().ok());
+      ASSERT_TRUE((*cluster)->Close().ok());
+    }
+    EXPECT_THAT(ProblemsOf(ImageOf(*disk)), testing::IsEmpty());
+    auto again = Open(disk, 1, /*create=*/false);
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(CountRows(**again), 1u);
+  }
+}
+
 // The copy is undamaged, and the whole cluster would go back to it.
 TEST(DataDirectoryTest, AnOldCopyOfOneNodeIsRefused) {
   for (const bool checkpoint : {false, true}) {
@@ -246,7 +351,8 @@ TEST(DataDirectoryTest, ADatabaseOfTheFirstVersionGetsAnIdentity) {
       ASSERT_EQ(manifest.database, "");
       ASSERT_TRUE(manifest.started);
     }
-    std::string identity;
+    // Only the manifest was of the first version here: the files beside it have an identity, which must stay theirs.
+    std::string identity = log::ReadEndNote(*disk, NodeDirectory("/data", 0, nodes))->database.ToText();
     for (int again = 0; again < 2; ++again) {
       auto cluster = Open(disk, nodes, /*create=*/false);
       ASSERT_TRUE(cluster.ok()) << cluster.status();

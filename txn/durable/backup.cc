@@ -12,6 +12,7 @@
 #include "log/checkpoint.h"
 #include "log/end_note.h"
 #include "log/format.h"
+#include "log/identity.h"
 #include "txn/durable/catalog.h"
 #include "txn/durable/data_directory.h"
 #include "txn/durable/file_copy.h"
@@ -85,7 +86,8 @@ Status NoteEnds(log::FileSystem& files, std::vector<NodeData>* nodes, const Veri
                                        .run = end.run,
                                        .closed_epoch = end.recovered_epoch,
                                        .node = manifest.node,
-                                       .num_nodes = manifest.num_nodes}));
+                                       .num_nodes = manifest.num_nodes,
+                                       .database = log::Identity::FromText(manifest.database)}));
     if (manifest.log_end) continue;
     manifest.log_end = true;
     GANNET_RETURN_IF_ERROR(log::WriteManifest(files, target, manifest));

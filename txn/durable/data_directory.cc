@@ -249,6 +249,13 @@ std::string IdentityOf(const std::vector<Part>& parts) {
   return "";
 }
 
+// The identity that the log in `path` says; empty: none. An early manifest that was put back has none, although the
+// files beside it have one, and these must stay readable.
+std::string IdentityOfLog(log::FileSystem& files, const std::string& path) {
+  const StatusOr<log::EndNote> note = log::ReadEndNote(files, path);
+  return note.ok() && note->database.is_known() ? note->database.ToText() : "";
+}
+
 // The caller holds the lock of the directory, which exists.
 Status Create(log::FileSystem& files, const std::vector<Part>& parts, const std::string& application) {
   std::string identity = IdentityOf(parts);
@@ -345,7 +352,11 @@ Status WriteIdentified(log::FileSystem& files, const std::string& directory, log
     const StatusOr<Verdict> verdict = JudgeDirectory(files, directory, manifest.num_nodes);
     if (!verdict.ok()) return verdict.status();
     manifest.database = IdentityOf(verdict->parts);
+    for (const Part& part : verdict->parts) {
+      if (manifest.database.empty()) manifest.database = IdentityOfLog(files, part.path);
+    }
   }
+  if (manifest.database.empty()) manifest.database = IdentityOfLog(files, path);
   if (manifest.database.empty()) manifest.database = NewIdentity();
   manifest.version = log::kManifestVersion;
   return log::WriteManifest(files, path, manifest);

@@ -9,6 +9,7 @@
 #include "log/end_note.h"
 #include "log/file/pmem_file_system.h"
 #include "log/file/posix_file_system.h"
+#include "log/identity.h"
 #include "txn/durable/backup.h"
 #include "txn/durable/data_directory.h"
 #include "txn/durable/event.h"
@@ -209,6 +210,9 @@ void Durability::TellOfRecovery() const {
 
 Status Durability::StartLog(const log::LogEnd& end) {
   const DatabaseOptions& options = local_->options;
+  // A full disk may have had no room for the identity of a database of version 1. Then the log has none, either.
+  const StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
+  if (!manifest.ok()) return manifest.status();
   StatusOr<std::unique_ptr<log::Log>> log =
       log::Log::Create(files_.get(), directory_, end,
                        {.group_commit = options.group_commit,
@@ -219,6 +223,7 @@ Status Durability::StartLog(const log::LogEnd& end) {
                         .keep_preallocated = options.log_keep_preallocated,
                         .node = local_->id(),
                         .num_nodes = static_cast<uint16_t>(local_->fabric.num_nodes()),
+                        .database = log::Identity::FromText(manifest->database),
                         .on_health = [this](const Status& health) { TellOfHealth(health); }});
   if (!log.ok()) return log.status();
   log_ = *std::move(log);

@@ -42,6 +42,7 @@ void RepairSegment(Bytes segment) {
   StoreLittle(&segment[16], uint64_t{1});
   StoreLittle(&segment[24], uint64_t{segment.size()});
   StoreLittle(&segment[80], kSegmentEndMark);
+  if (LoadLittle<uint32_t>(&segment[12]) == kFormatVersion) StoreLittle(&segment[104], kSegmentEndMark);
   StoreLittle(&segment[8], Crc32c(segment.subspan(12, kSegmentHeaderBytes - 12)));
   for (size_t at = kSegmentHeaderBytes; at + kDiskBlockBytes <= segment.size(); at += kDiskBlockBytes) {
     const Bytes header = segment.subspan(at, kBatchHeaderBytes);

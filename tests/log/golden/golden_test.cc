@@ -27,7 +27,7 @@ ImageFileSystem GoldenFiles(const std::string& version) {
 
 class GoldenTest : public testing::TestWithParam<std::string> {
  protected:
-  bool has_long_keys() const { return GetParam() == "v3-long-keys"; }
+  bool has_long_keys() const { return GetParam() >= "v3-long-keys"; }
   size_t longest() const { return has_long_keys() ? kMaxKeyBytes : kShortKeyBytes; }
 };
 
@@ -98,16 +98,30 @@ TEST_P(GoldenTest, ManifestAndCheckpoint) {
   EXPECT_EQ(records, GoldenRecords(longest()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Versions, GoldenTest, testing::Values("v1", "v2", "v3", "v3-log-end", "v3-long-keys"),
+INSTANTIATE_TEST_SUITE_P(Versions, GoldenTest, testing::Values("v1", "v2", "v3", "v3-log-end", "v3-long-keys", "v4"),
                          [](const auto& version) {
                            return absl::StrReplaceAll(version.param, {{"-", "_"}});
                          });
+
+// Of a copy of v4, only files of the database that its manifest names are read.
+TEST(GoldenIdentityTest, IsInEveryFile) {
+  ImageFileSystem files = GoldenFiles("v4");
+  EXPECT_EQ(ReadEndNote(files, kLogDirectory).value(), GoldenNote(4, kGoldenDatabase));
+  Manifest manifest = ReadManifest(files, kLogDirectory).value();
+  EXPECT_EQ(manifest.database, kGoldenDatabase);
+  const auto said = [&](const std::string& path, size_t at) {
+    return LoadIdentity(&files.files[std::string(kLogDirectory) + "/" + path][at]).ToText();
+  };
+  for (const uint64_t segment : {1, 3, 4}) EXPECT_EQ(said(SegmentName(segment), 88), kGoldenDatabase);
+  for (const CheckpointFile& file : manifest.checkpoints[0].files)
+    EXPECT_EQ(said("checkpoint-0000000000000008/" + file.name, 32), kGoldenDatabase);
+}
 
 TEST(GoldenNoteTest, IsReadAndNeeded) {
   ImageFileSystem files = GoldenFiles("v3-log-end");
   const StatusOr<EndNote> note = ReadEndNote(files, kLogDirectory);
   ASSERT_TRUE(note.ok()) << note.status();
-  EXPECT_EQ(*note, GoldenNote(4));
+  EXPECT_EQ(*note, GoldenNote(4, ""));
   EXPECT_EQ(files.files[std::string(kLogDirectory) + "/" + kEndNoteName].size(), 2 * kEndNoteBytes);
   EXPECT_TRUE(ReadManifest(files, kLogDirectory)->log_end);
   files.files.erase(PathOf(4));

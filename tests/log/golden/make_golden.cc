@@ -1,5 +1,5 @@
 // Makes the golden files of the current format version in an empty directory:
-//   ninja -C build make_golden && build/tests/log/golden/make_golden tests/log/golden/v3-long-keys
+//   ninja -C build make_golden && build/tests/log/golden/make_golden tests/log/golden/v4
 // Run once per format version. The files of older versions stay.
 #include <algorithm>
 #include <filesystem>
@@ -33,6 +33,7 @@ void MakeLog(ImageFileSystem* files) {
   const auto batches = GoldenBatches(kMaxKeyBytes);
   SegmentHeader header = FirstHeader(4);
   header.num_nodes = 2;
+  header.database = Identity::FromText(kGoldenDatabase);
   SegmentBuilder first(header);
   first.Add(2, batches[0]);
   std::vector<TestTransaction> second = batches[1];
@@ -66,6 +67,10 @@ void MakeLog(ImageFileSystem* files) {
 
 Status MakeCheckpoint(FaultyFileSystem* disk) {
   GANNET_RETURN_IF_ERROR(disk->MakeDirectory(kLogDirectory));
+  Manifest manifest = GoldenManifest(kMaxKeyBytes);
+  manifest.database = kGoldenDatabase;
+  manifest.log_end = true;
+  GANNET_RETURN_IF_ERROR(WriteManifest(*disk, kLogDirectory, manifest));  // checkpoints have its identity
   auto writer = CheckpointWriter::Create(disk, kLogDirectory, kGoldenCheckpoint, 0);
   if (!writer.ok()) return writer.status();
   uint16_t table = 0;
@@ -75,8 +80,6 @@ Status MakeCheckpoint(FaultyFileSystem* disk) {
     GANNET_RETURN_IF_ERROR(
         (*writer)->Add({record.table, record.epoch, record.version, BytesOf(record.key), BytesOf(record.payload)}));
   }
-  Manifest manifest = GoldenManifest(kMaxKeyBytes);
-  manifest.log_end = true;
   CheckpointDescription& checkpoint = manifest.checkpoints.emplace_back();
   GANNET_RETURN_IF_ERROR((*writer)->Finish(&checkpoint));
   checkpoint.begin_epoch = 3;
@@ -84,8 +87,8 @@ Status MakeCheckpoint(FaultyFileSystem* disk) {
   checkpoint.first_segment = 1;
   checkpoint.wall_nanos = 1'700'000'000'000'000'000;
   EndNoteFile note(disk, kLogDirectory);
-  GANNET_RETURN_IF_ERROR(note.Write(GoldenNote(3)));
-  GANNET_RETURN_IF_ERROR(note.Write(GoldenNote(4)));
+  GANNET_RETURN_IF_ERROR(note.Write(GoldenNote(3, kGoldenDatabase)));
+  GANNET_RETURN_IF_ERROR(note.Write(GoldenNote(4, kGoldenDatabase)));
   return WriteManifest(*disk, kLogDirectory, manifest);
 }
 
