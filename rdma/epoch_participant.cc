@@ -161,6 +161,8 @@ size_t EpochManager::Participant::Collect() {
 }
 
 void EpochManager::Participant::State::CollectShare() {
+  // After a transaction that retired nothing there is usually nothing to do.
+  if (blocks == 0 && functions == 0 && !backlog.IsDue(manager->freed_round.load(std::memory_order_relaxed))) return;
   bytes_since_round += block_bytes;
   if (bytes_since_round >= kBytesPerRound) [[unlikely]] {
     bytes_since_round = 0;

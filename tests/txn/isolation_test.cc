@@ -100,6 +100,17 @@ TEST_P(IsolationTest, UnrepeatableReadAborts) {
   EXPECT_TRUE(absl::IsAborted(a.Commit()));
 }
 
+// It takes the place before the write, in which it has read everything.
+TEST_P(IsolationTest, OneReadAloneIsASnapshot) {
+  Step a(one), b(two);
+  EXPECT_EQ(Get(a, points1(), 0), 100);
+  Put(b, points2(), 0, 7);
+  EXPECT_TRUE(b.Commit().ok());
+  EXPECT_TRUE(a.Commit().ok());
+  Step c(one);
+  EXPECT_EQ(Get(c, points1(), 0), 7);
+}
+
 // Fekete, O'Neil and O'Neil: a read-only transaction sees a state that no order of the other two explains.
 TEST_P(IsolationTest, ReadOnlyAnomaly) {
   Step withdraw(one);

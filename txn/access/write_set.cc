@@ -138,6 +138,7 @@ size_t WriteSet::RemovalsIn(const Table& table, const index::ScanRange& range) c
 }
 
 void WriteSet::Clear() {
+  if (entries_.empty()) return;
   entries_.clear();
   addresses_.clear();
   filter_.fill(0);
