@@ -25,8 +25,9 @@ class NodeLocks {
   NodeLocks(const NodeLocks&) = delete;
   NodeLocks& operator=(const NodeLocks&) = delete;
 
-  // Takes all locks, or none. FailedPrecondition: a node is closed. Unavailable: one has died. While it waits for one
-  // lock it holds no other: a node that closes keeps its lock, and waits for the others to close.
+  // Takes all locks, or none. FailedPrecondition: a node is closed, or has other tables. Unavailable: one has died.
+  // While it waits for one lock it holds no other: a node that closes keeps its lock, and waits for the others to
+  // close.
   Status Take() {
     constexpr uint64_t kPauseNanos = 100'000;
     for (;; SleepForNanos(kPauseNanos)) {
@@ -38,10 +39,21 @@ class NodeLocks {
       while (taken > 0) nodes_[--taken]->state().create_mutex.unlock();
     }
     for (Database* const node : nodes_) GANNET_RETURN_IF_ERROR(Check(node->state()));
-    return absl::OkStatus();
+    return CompareTables();
   }
 
  private:
+  // A node that started first compares its tables with those of the others later, when it opens a session. It must not
+  // do so in the middle of a change, when they differ.
+  Status CompareTables() const {
+    if (nodes_.size() == 1) return absl::OkStatus();
+    for (Database* const node : nodes_) {
+      if (!node->state().started) continue;
+      const Status same = node->state().table_digests->Compare();
+      if (!same.ok()) return OfNode(*node, same);
+    }
+    return absl::OkStatus();
+  }
   Status Check(DatabaseState& state) const {
     GANNET_RETURN_IF_ERROR(state.sessions.CheckOpen());
     if (nodes_.size() == 1 || state.fabric->Alive(state.node->id())) return absl::OkStatus();

@@ -26,6 +26,7 @@
 #include "txn/all_nodes.h"
 #include "txn/durable/data_directory.h"
 #include "txn/session.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 namespace {
@@ -69,6 +70,35 @@ TEST(CatalogNodesTest, ATableIsRenamed) {
   ASSERT_TRUE(cluster.ok()) << cluster.status();
   EXPECT_THAT(NamesOnAll(**cluster), ElementsAre("z", "a", "new"));
   ExpectRows(**cluster, "z", 200);
+}
+
+// The node that starts first compares its tables with those of the other one later: when it opens a session, or before
+// the first change. While a change publishes its tables, node by node, sessions are opened.
+TEST(CatalogNodesTest, FirstSessionsAreOpenedWhileTablesChange) {
+  for (int round = 0; round < 30; ++round) {
+    auto fabric = rdma::ShmFabric::InProcess({.num_nodes = 2, .bytes_per_node = uint64_t{1} << 24});
+    std::vector<std::unique_ptr<Database>> databases;
+    std::vector<Database*> nodes;
+    for (rdma::NodeId node = 0; node < 2; ++node) {
+      auto database = Database::Open(fabric->get(), node, {});
+      ASSERT_TRUE(database.ok()) << database.status();
+      ASSERT_TRUE((*database)->CreateTable(Spread("a")).ok());
+      nodes.push_back(database->get());
+      databases.push_back(*std::move(database));
+    }
+    const Status started = OnAllNodes(nodes, [](Database& node) { return node.Start(); });
+    ASSERT_TRUE(started.ok()) << started;
+    const Status created = CreateTableOnAllNodes(nodes, Spread("b"));
+    ASSERT_TRUE(created.ok()) << created;
+    const TableSet none;
+    for (size_t other = 0; other < 2; ++other) {
+      TableDigests& digests = *nodes[other]->state().table_digests;
+      digests.PublishAgain(none);
+      const auto session = nodes[1 - other]->OpenSession();
+      EXPECT_TRUE(session.ok()) << session.status();
+      digests.PublishAgain(nodes[other]->state().tables);
+    }
+  }
 }
 
 TEST(CatalogNodesTest, WithoutADirectory) {

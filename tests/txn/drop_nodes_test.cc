@@ -499,7 +499,7 @@ TEST(DropNodesTest, TransactionsRunMeanwhile) {
           Database& database = (*cluster)->database(i);
           const Table& stays = *database.FindTable("stays");
           auto session = database.OpenSession();
-          ASSERT_TRUE(session.ok());
+          ASSERT_TRUE(session.ok()) << session.status();
           const std::array<std::byte, kPayload> payload{};
           std::array<std::byte, kPayload> read;
           while (!stop.load()) {
