@@ -375,8 +375,8 @@ Status Database::IndexBuild::KeepAndAdd(absl::Duration wait) {
   return absl::OkStatus();
 }
 
-// After an error of the disk nobody knows what the manifests say. While they may call the index complete, it is kept, so
-// that the next start finds it right. Nobody else builds or drops it before this function returns.
+// After an error of the disk nobody knows what the manifests say. While they may call the index complete, it is kept,
+// so that the next start finds it right. Nobody else builds or drops it before this function returns.
 void Database::IndexBuild::GiveUp(absl::Duration wait) {
   if (NoteIncomplete() && SetKeptOnAll(false).ok()) {
     // What is left in memory is removed now, as far as that is possible, and otherwise before the next build.
