@@ -127,7 +127,7 @@ class NodesWithClient {
 
 // The same on all nodes.
 inline std::vector<std::string> NamesOnAll(DurableCluster& cluster) {
-  const std::vector<std::string> names = Names(cluster.database(0));
+  std::vector<std::string> names = Names(cluster.database(0));
   for (int node = 1; node < kNodes; ++node) EXPECT_EQ(Names(cluster.database(node)), names) << node;
   return names;
 }

@@ -17,8 +17,9 @@ namespace gannet::txn {
 // The n-th key of a table. Some have the greatest length.
 inline index::OwnedKey KeyOf(const TableOptions& options, uint64_t n) {
   if (options.index == IndexKind::kCatfish) {
+    const uint64_t row = n / 100;
     const auto x = static_cast<double>(n % 100);
-    const auto y = static_cast<double>(n / 100);
+    const auto y = static_cast<double>(row);
     return index::OwnedKey(index::EncodeRectangleKey({x, y, x + 1, y + 1}, n)->view());
   }
   if (options.key_kind == index::KeyKind::kInteger) return index::OwnedKey(index::Key(n * 7));

@@ -147,7 +147,7 @@ void RunSessions::AddWaiter(Waiter* waiter) {
   CloseGate();
 }
 
-void RunSessions::RemoveWaiter(std::deque<Waiter*>::iterator waiter) {
+void RunSessions::RemoveWaiter(const std::deque<Waiter*>::iterator& waiter) {
   waiters_.erase(waiter);
   OpenGateIfNobodyWaits();
 }

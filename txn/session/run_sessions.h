@@ -127,7 +127,7 @@ class RunSessions {
   StatusOr<Lease> Wait(std::unique_lock<Mutex>& lock);
   // The caller of these holds the mutex.
   void AddWaiter(Waiter* waiter);
-  void RemoveWaiter(std::deque<Waiter*>::iterator waiter);
+  void RemoveWaiter(const std::deque<Waiter*>::iterator& waiter);
   // To the first that waits; if nobody does, to the list.
   void Hand(std::unique_ptr<Session> session);
   void CloseGate();
