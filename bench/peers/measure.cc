@@ -212,7 +212,7 @@ class Crew {
     }
   }
 
-  // Of one worker's pass. Times by NowNanos().
+  // What one worker did in a pass, and when (NowNanos()).
   struct Result {
     Status status;
     uint64_t done = 0;

@@ -33,13 +33,13 @@
 
 namespace gannet::txn {
 
-// Of one session. Its thread alone writes.
+// How often one session has begun and ended to change records. Only the thread of the session writes it.
 struct alignas(kLineBytes) ChangeCounter {
   std::atomic<uint64_t> begun{0};
   std::atomic<uint64_t> ended{0};
 };
 
-// Of all sessions of a node.
+// The counters of all sessions of a node. Thread-safe.
 class ChangeCounters {
  public:
   static constexpr size_t kMostSessions = 128;  // that are open at a time
@@ -62,7 +62,7 @@ class ChangeCounters {
     }
     return begun;
   }
-  // The same, or false if one is in progress.
+  // The same. Returns false if one of them is in progress; *begun means nothing then.
   bool BegunAndEnded(uint64_t* begun) const {
     *begun = 0;
     const size_t used = used_.load(std::memory_order_acquire);
@@ -134,8 +134,8 @@ class Calm {
 
   int looks_ = 0;
   bool begun_known_ = false;
-  uint64_t begun_ = 0;      // at its beginning
-  size_t read_before_ = 0;  // records
+  uint64_t begun_ = 0;      // ChangeCounters::Begun() when the calm began
+  size_t read_before_ = 0;  // number of records that were read before that
 };
 
 }  // namespace gannet::txn

@@ -103,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(Versions, GoldenTest, testing::Values("v1", "v2", "v3",
                            return absl::StrReplaceAll(version.param, {{"-", "_"}});
                          });
 
-// Of a copy of v4, only files of the database that its manifest names are read.
+// Every file of v4 has the identity that its manifest has.
 TEST(GoldenIdentityTest, IsInEveryFile) {
   ImageFileSystem files = GoldenFiles("v4");
   EXPECT_EQ(ReadEndNote(files, kLogDirectory).value(), GoldenNote(4, kGoldenDatabase));
