@@ -185,9 +185,9 @@ coro::Async<Status> Transaction::Remove(const Table& table, Key key) {
   return impl_->access().Remove(table, key);
 }
 
-ScanRows::Item& ScanRows::Add(const Key& key) {
+ScanRows::Item& ScanRows::Add(const Key& key, size_t payload_bytes) {
   const size_t stored = index::StoredKeyBytes(key.size());
-  const size_t place = bytes_.Append(stored);
+  const size_t place = bytes_.Append(stored + payload_bytes);
   std::byte* const to = bytes_.At(place, stored).data();
   if (key.kind() == index::KeyKind::kInteger) {
     const uint64_t integer = key.integer();
@@ -196,13 +196,20 @@ ScanRows::Item& ScanRows::Add(const Key& key) {
     std::memset(to + stored - kWordBytes, 0, kWordBytes);
     std::memcpy(to, key.bytes().data(), key.size());
   }
+  key_kind_ = key.kind();
   rows_.push_back({.key_place = place,
-                   .place = place + stored,
-                   .size = 0,
-                   .handle = {},
-                   .key_bytes = static_cast<uint16_t>(key.size()),
-                   .key_kind = key.kind()});
+                   .key_bytes = static_cast<uint32_t>(key.size()),
+                   .payload_bytes = static_cast<uint32_t>(payload_bytes),
+                   .handle = {}});
   return rows_.back();
+}
+
+void ScanRows::Enlarge(Item* item, size_t payload_bytes) {
+  const size_t stored = index::StoredKeyBytes(item->key_bytes);
+  const size_t place = bytes_.Append(stored + payload_bytes);
+  std::ranges::copy(bytes_.At(item->key_place, stored), bytes_.At(place, stored).begin());
+  item->key_place = place;
+  item->payload_bytes = static_cast<uint32_t>(payload_bytes);
 }
 
 coro::Async<Status> Transaction::Scan(const Table& table, const index::ScanRange& range, ScanRows* rows,

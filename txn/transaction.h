@@ -98,7 +98,7 @@ class ScanRows {
   bool empty() const { return rows_.empty(); }
   // Views, valid until this object changes.
   Key key(size_t i) const { return KeyOf(rows_[i]); }
-  std::span<const std::byte> payload(size_t i) const { return bytes_.At(rows_[i].place, rows_[i].size); }
+  std::span<const std::byte> payload(size_t i) const { return PayloadOf(rows_[i]); }
   // The payload as a packed row type; its size must be the payload's.
   template <PayloadType Row>
   Row As(size_t i) const {
@@ -111,39 +111,42 @@ class ScanRows {
 
  private:
   friend class Access;
-  // The places are those in bytes_. A key lies there as in a record: an integer as 8 bytes, others filled up with zeros
-  // to whole words.
+  // A key lies in bytes_ as in a record: an integer as 8 bytes, others filled up with zeros to whole words. The payload
+  // follows it.
   struct Item {
     size_t key_place;
-    size_t place;  // of the payload
-    uint32_t size;
+    uint32_t key_bytes : 12;
+    uint32_t payload_bytes : 20;
     RecordHandle handle;
-    uint16_t key_bytes;
-    index::KeyKind key_kind;
   };
+  static_assert(sizeof(Item) == 16, "a scan writes one for each row");
 
   Key KeyOf(const Item& item) const {
     const std::byte* const at = bytes_.At(item.key_place, item.key_bytes).data();
-    if (item.key_kind == index::KeyKind::kInteger) {
+    if (key_kind_ == index::KeyKind::kInteger) {
       uint64_t integer;
       std::memcpy(&integer, at, sizeof integer);
       return Key(integer);
     }
     return Key(std::string_view(reinterpret_cast<const char*>(at), item.key_bytes));
   }
-  // Appends a row with a copy of `key`, which must not lie in this object, and without a payload.
-  Item& Add(const Key& key);
-  // Gives `item` a payload of `size` undefined bytes.
-  std::span<std::byte> MakePayload(Item* item, size_t size) {
-    item->place = bytes_.Append(size);
-    item->size = static_cast<uint32_t>(size);
-    return bytes_.At(item->place, size);
+  std::span<const std::byte> PayloadOf(const Item& item) const {
+    return bytes_.At(item.key_place + RoundUp(item.key_bytes, kWordBytes), item.payload_bytes);
   }
+  std::span<std::byte> PayloadOf(const Item& item) {
+    return bytes_.At(item.key_place + RoundUp(item.key_bytes, kWordBytes), item.payload_bytes);
+  }
+  // Appends a row with a copy of `key`, which must not lie in this object, and a payload of undefined bytes. All keys
+  // are of one kind.
+  Item& Add(const Key& key, size_t payload_bytes);
+  // Gives a row a longer payload, of undefined bytes.
+  void Enlarge(Item* item, size_t payload_bytes);
   void Clear() {
     rows_.clear();
     bytes_.Clear();
   }
 
+  index::KeyKind key_kind_ = index::KeyKind::kInteger;  // of all rows
   PlainVector<Item> rows_;
   RowBytes bytes_;
 };

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "base/cache_line.h"
 #include "base/random.h"
 #include "gtest/gtest.h"
+#include "rdma/shm/shm_fabric.h"
 #include "txn/database.h"
 #include "txn/session/session_internal.h"
 
@@ -28,27 +30,41 @@ std::string TextOf(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-class ScanRowsTest : public testing::TestWithParam<size_t> {  // max_key_bytes: keys in leaves, or in records
+struct Shape {
+  size_t key_bytes;  // the most: keys are in leaves, or in records
+  int nodes;         // 1, or another one, which may write into records
+};
+
+class ScanRowsTest : public testing::TestWithParam<Shape> {
  protected:
   static constexpr size_t kMostPayload = 300;
 
-  ScanRowsTest() {
-    auto database = Database::OpenInMemory({.memory_bytes = uint64_t{256} << 20});
-    EXPECT_TRUE(database.ok()) << database.status();
-    database_ = *std::move(database);
-    auto table = database_->CreateTable({.name = "rows",
-                                         .key_kind = index::KeyKind::kBytes,
-                                         .max_key_bytes = GetParam(),
-                                         .index = IndexKind::kXStore,
-                                         .payload_bytes = kMostPayload,
-                                         .variable_length = true});
-    EXPECT_TRUE(table.ok()) << table.status();
-    table_ = *table;
+  void SetUp() override {
+    fabric_ = *rdma::ShmFabric::InProcess({.num_nodes = GetParam().nodes, .bytes_per_node = uint64_t{256} << 20});
+    for (rdma::NodeId node = 0; node < GetParam().nodes; ++node) {
+      auto database = Database::Open(fabric_.get(), node, {.data_nodes = 1});
+      ASSERT_TRUE(database.ok()) << database.status();
+      const auto table = (*database)->CreateTable({.name = "rows",
+                                                   .key_kind = index::KeyKind::kBytes,
+                                                   .max_key_bytes = GetParam().key_bytes,
+                                                   .index = IndexKind::kXStore,
+                                                   .payload_bytes = kMostPayload,
+                                                   .variable_length = true});
+      ASSERT_TRUE(table.ok()) << table.status();
+      if (node == 0) table_ = *table;
+      databases_.push_back(*std::move(database));
+    }
+    database_ = databases_.front().get();
+    std::vector<std::thread> others;
+    for (size_t node = 1; node < databases_.size(); ++node) {
+      others.emplace_back([&, node] { EXPECT_TRUE(databases_[node]->Start().ok()); });
+    }
     EXPECT_TRUE(database_->Start().ok());
+    for (std::thread& other : others) other.join();
   }
 
   std::string AnyKey() {
-    std::string key(random_.Below(GetParam() + 1), '\0');
+    std::string key(random_.Below(GetParam().key_bytes + 1), '\0');
     for (char& byte : key) byte = static_cast<char>(random_.OneIn(3) ? 0 : 'a' + random_.Below(3));
     return key;
   }
@@ -68,7 +84,7 @@ class ScanRowsTest : public testing::TestWithParam<size_t> {  // max_key_bytes: 
       std::string from = AnyKey();
       std::string to = AnyKey();
       if (to < from) std::swap(from, to);
-      if (round == 0) from = "", to = std::string(GetParam(), '\xff');
+      if (round == 0) from = "", to = std::string(GetParam().key_bytes, '\xff');
       index::ScanRange range{.from = Key(from), .to = Key(to), .reverse = round % 2 == 1};
       if (round % 3 == 2) range.limit = random_.Below(40);
       const bool keys_only = round % 5 == 4;
@@ -90,13 +106,15 @@ class ScanRowsTest : public testing::TestWithParam<size_t> {  // max_key_bytes: 
   }
 
   Random random_{7};
-  std::unique_ptr<Database> database_;
+  std::unique_ptr<rdma::ShmFabric> fabric_;
+  std::vector<std::unique_ptr<Database>> databases_;
+  Database* database_ = nullptr;  // has the rows
   const Table* table_ = nullptr;
   Rows rows_;
 };
 
 TEST_P(ScanRowsTest, BringTheRowsAndOwnWrites) {
-  Load(GetParam() < 8 ? 40 : 3000);
+  Load(GetParam().key_bytes < 8 ? 40 : 3000);
   const Status read = database_->Run([&](BlockingTransaction& t) -> Status {
     ExpectScans(t, rows_, false);
     return absl::OkStatus();
@@ -131,7 +149,8 @@ TEST_P(ScanRowsTest, BringTheRowsAndOwnWrites) {
 // A client that breaks the rules writes anything behind the state words of records. Scans bring rows, or an error that
 // says so; they end, and touch no other memory.
 TEST_P(ScanRowsTest, MeetRecordsThatWereOverwritten) {
-  if (GetParam() < 8) GTEST_SKIP() << "has too few keys";
+  if (GetParam().nodes == 1) GTEST_SKIP() << "has no clients";
+  if (GetParam().key_bytes < 8) GTEST_SKIP() << "has too few keys";
   Load(2000);
   std::vector<std::string> keys;
   for (const auto& [key, payload] : rows_) keys.push_back(key);
@@ -146,7 +165,7 @@ TEST_P(ScanRowsTest, MeetRecordsThatWereOverwritten) {
     const Status status = database_->Run([&](BlockingTransaction& t) -> Status {
       ScanRows found;
       std::string first;
-      std::string last(GetParam(), '\xff');
+      std::string last(GetParam().key_bytes, '\xff');
       if (round % 4 >= 2) std::tie(first, last) = std::minmax({AnyKey(), AnyKey()});
       const Status scanned = t.Scan(*table_, {.from = Key(first), .to = Key(last), .reverse = round % 2 == 1}, &found);
       if (!scanned.ok()) return scanned;
@@ -214,8 +233,17 @@ TEST(ScanIntegerRowsTest, AreInOrderFromTheLeastKeyToTheGreatest) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(LongestKeys, ScanRowsTest, testing::Values(3, 20, 39, 64, 200, 1024),
-                         [](const auto& bytes) { return "Bytes" + std::to_string(bytes.param); });
+std::vector<Shape> Shapes() {
+  std::vector<Shape> shapes;
+  for (const size_t key_bytes : {3, 20, 39, 64, 200, 1024}) {
+    for (const int nodes : {1, 2}) shapes.push_back({key_bytes, nodes});
+  }
+  return shapes;
+}
+
+INSTANTIATE_TEST_SUITE_P(LongestKeys, ScanRowsTest, testing::ValuesIn(Shapes()), [](const auto& of) {
+  return "Bytes" + std::to_string(of.param.key_bytes) + "Nodes" + std::to_string(of.param.nodes);
+});
 
 }  // namespace
 }  // namespace gannet::txn

@@ -43,9 +43,8 @@ bool Access::AppendRow(const Table& table, const index::Entry& entry, ScanRows* 
            : table.options().variable_length ? index::LoadMeta(session_->Direct(entry.record)).payload_bytes
                                              : static_cast<uint32_t>(table.accepted_payload_bytes());
   }
-  ScanRows::Item& row = rows->Add(key);
-  GetRequest request{
-      .table = &table, .key = key, .out = rows->MakePayload(&row, size), .for_update = options.for_update};
+  ScanRows::Item& row = rows->Add(key, size);
+  GetRequest request{.table = &table, .key = key, .out = rows->PayloadOf(row), .for_update = options.for_update};
   *look = LookDirect(&request, entry.record);
   if (*look == Look::kDone && request.status.ok() && (options.keys_only || size == request.payload_bytes)) {
     row.handle = request.handle;
@@ -70,33 +69,53 @@ Status Access::ScanDirect(const Table& table, const index::ScanRange& range, Sca
   return AppendFound(table, find, rows, options);
 }
 
-// The short way for records that are neither locked nor absent, and that the transaction neither writes nor reads for
-// update. Appends their rows up to the first record that is locked, absent, changes meanwhile, or cannot be one of the
-// table, and returns their number. *order has the start of the key of the last row, and is brought up to date; a row
-// whose own does not come after it may be out of order. Then it is the last one that is appended, and *in_doubt.
-// Prefetches one of *coming for each row: a core has only some cache misses in flight.
-//
-// Arguments by value, and local variables: the bytes that are copied may alias anything else.
-template <index::KeyKind kKind>
-size_t Access::AppendUnlocked(const RowShape shape, std::span<const rdma::GlobalAddress> records,
-                              std::span<const rdma::GlobalAddress>* coming, ScanRows* rows, KeyStart* order,
-                              bool* in_doubt) {
-  const bool simulated = Runtime::Current() != nullptr;
-  const std::byte* const memory = session_->memory;
-  const rdma::GlobalAddress* ahead = coming->data();
-  const rdma::GlobalAddress* const ahead_end = ahead + coming->size();
-  ScanRows::Item* const items = rows->rows_.Room(records.size());
-  ReadEntry* const reads = reads_.RoomForRecords(records.size());
-  RowBytes& bytes = rows->bytes_;
-  size_t place = bytes.size();
-  std::byte* to = bytes.Room(0);
-  const std::byte* end = bytes.end_of_room();
-  KeyStart last = *order;
+// A run of copies: where it is, and where it ends at the latest. CopyRows has it in local variables, and calls nothing:
+// so most of it stays in registers.
+struct Access::CopyRun {
+  const rdma::GlobalAddress* from;
+  const rdma::GlobalAddress* from_end;
+  // Are prefetched, one for each row: a core has only some cache misses in flight.
+  const rdma::GlobalAddress* ahead;
+  const rdma::GlobalAddress* ahead_end;
+  ScanRows::Item* item;
+  ReadEntry* read;
+  KeyStart last;               // of the last row's key, unless Copying::kAlone
+  std::byte* bytes = nullptr;  // place 0 of the rows' bytes
+  std::byte* to = nullptr;
+  const std::byte* to_end = nullptr;
+  size_t lacks = 0;  // so many bytes were wanted, and there was no room for them
+  bool in_doubt = false;
+
+  void MakeRoom(size_t size, RowBytes* rows) {
+    to = rows->Room(size);
+    bytes = to - rows->size();
+    to_end = rows->end_of_room();
+    lacks = 0;
+  }
+};
+
+// Copies rows up to the first whose record is locked or absent, changes meanwhile, or cannot be one of the table, or
+// for which there is no room. Unless kAlone, up to one whose key does not begin with more than that of the row before:
+// that one is copied, and in doubt, because it may be out of order.
+template <index::KeyKind kKind, Access::Copying kCopying>
+[[gnu::noinline]] void Access::CopyRows(const RowShape& shape, const std::byte* memory, CopyRun* run) {
+  const CopyRun begin = *run;
+  const rdma::GlobalAddress* from = begin.from;
+  const rdma::GlobalAddress* ahead = begin.ahead;
+  ScanRows::Item* item = begin.item;
+  ReadEntry* read = begin.read;
+  std::byte* to = begin.to;
+  const bool second_line = shape.second_line;
+  const uint32_t copied_bytes = shape.copied_bytes;
+  KeyStart last = begin.last;
   bool follows = true;
-  size_t done = 0;
-  while (done < records.size() && follows) {
-    const rdma::GlobalAddress address = records[done];
-    if (ahead != ahead_end) shape.PrefetchRow(memory + (ahead++)->offset());
+  for (; from != begin.from_end && follows; ++from) {
+    const rdma::GlobalAddress address = *from;
+    if (ahead != begin.ahead_end) {
+      const std::byte* const next = memory + (ahead++)->offset();
+      Prefetch(next);
+      if (second_line) Prefetch(next + kLineBytes);
+    }
     const std::byte* const record = memory + address.offset();
     const uint64_t state = LoadWord(record);
     if ((state & (rdma::kLockBit | index::kAbsentBit)) != 0) [[unlikely]]
@@ -105,38 +124,74 @@ size_t Access::AppendUnlocked(const RowShape shape, std::span<const rdma::Global
     if (!shape.MayBeCopied<kKind>(meta)) [[unlikely]]
       break;
     const size_t key_room = kKind == index::KeyKind::kInteger ? kWordBytes : index::StoredKeyBytes(meta.key_bytes);
-    const uint32_t size = meta.payload_bytes & shape.copied_bytes;
+    const uint32_t size = meta.payload_bytes & copied_bytes;
     const size_t room = RoundUp(key_room + size, kWordBytes);
-    if (static_cast<size_t>(end - to) < room) [[unlikely]] {
-      bytes.Cut(place);
-      to = bytes.Room(room);
-      end = bytes.end_of_room();
+    if (static_cast<size_t>(begin.to_end - to) < room) [[unlikely]] {
+      run->lacks = room;
+      break;
     }
     CopyFromKey(record, room, to);
-    const KeyStart next = shape.StartOf<kKind>(to, meta.key_bytes);
-    if (simulated) [[unlikely]]
-      PreemptionPoint();
+    if constexpr (kCopying == Copying::kSimulated) PreemptionPoint();
     if (LoadWord(record) != state) [[unlikely]]
       break;
-    items[done] = {.key_place = place,
-                   .place = place + key_room,
-                   .size = size,
-                   .handle = {},
-                   .key_bytes = meta.key_bytes,
-                   .key_kind = kKind};
-    reads[done] = {address, state};
-    ++done;
-    place += room;
+    *item++ = {.key_place = static_cast<size_t>(to - begin.bytes),
+               .key_bytes = meta.key_bytes,
+               .payload_bytes = size,
+               .handle = {}};
+    *read++ = {address, state};
+    if constexpr (kCopying != Copying::kAlone) {
+      const KeyStart next = shape.StartOf<kKind>(to, meta.key_bytes);
+      follows = last < next;
+      last = next;
+    }
     to += room;
-    follows = last < next;
-    last = next;
   }
-  bytes.Cut(place);
+  run->from = from;
+  run->ahead = ahead;
+  run->item = item;
+  run->read = read;
+  run->last = last;
+  run->to = to;
+  run->in_doubt = !follows;
+}
+
+auto Access::CopyRowsOf(const RowShape& shape) -> void (*)(const RowShape&, const std::byte*, CopyRun*) {
+  const auto of_kind = [&]<index::KeyKind kKind>() {
+    if (Runtime::Current() != nullptr) return CopyRows<kKind, Copying::kSimulated>;
+    return shape.others_write ? CopyRows<kKind, Copying::kWatched> : CopyRows<kKind, Copying::kAlone>;
+  };
+  return shape.key_kind == index::KeyKind::kInteger ? of_kind.operator()<index::KeyKind::kInteger>()
+                                                    : of_kind.operator()<index::KeyKind::kBytes>();
+}
+
+// The short way for records that the transaction neither writes nor reads for update: appends the rows of as many as
+// CopyRows copies, and returns their number. *order is CopyRun::last. Prefetches one of *coming for each row.
+size_t Access::AppendUnlocked(const RowShape& shape, std::span<const rdma::GlobalAddress> records,
+                              std::span<const rdma::GlobalAddress>* coming, ScanRows* rows, KeyStart* order,
+                              bool* in_doubt) {
+  constexpr size_t kMostLeaves = 2048;  // bytes that the rows of most leaves take
+  const auto copy_rows = CopyRowsOf(shape);
+  CopyRun run{.from = records.data(),
+              .from_end = records.data() + records.size(),
+              .ahead = coming->data(),
+              .ahead_end = coming->data() + coming->size(),
+              .item = rows->rows_.Room(records.size()),
+              .read = reads_.RoomForRecords(records.size()),
+              .last = *order};
+  run.MakeRoom(kMostLeaves, &rows->bytes_);
+  while (true) {
+    copy_rows(shape, session_->memory, &run);
+    rows->bytes_.Cut(static_cast<size_t>(run.to - run.bytes));
+    if (run.lacks == 0) break;
+    run.MakeRoom(run.lacks, &rows->bytes_);
+  }
+  const auto done = static_cast<size_t>(run.from - records.data());
+  rows->key_kind_ = shape.key_kind;
   rows->rows_.Resize(rows->rows_.size() + done);
   reads_.AddWritten(done);
-  *coming = {ahead, ahead_end};
-  *order = last;
-  *in_doubt = !follows;
+  *coming = {run.ahead, run.ahead_end};
+  *order = run.last;
+  *in_doubt = run.in_doubt;
   return done;
 }
 
@@ -146,7 +201,7 @@ bool Access::EndsInOrder(const ScanRows& rows, bool reverse) {
   const ScanRows::Item* a = &rows.rows_[rows.rows_.size() - 2];
   const ScanRows::Item* b = &rows.rows_.back();
   if (reverse) std::swap(a, b);
-  if (a->key_kind == index::KeyKind::kInteger) return rows.KeyOf(*a) < rows.KeyOf(*b);
+  if (rows.key_kind_ == index::KeyKind::kInteger) return rows.KeyOf(*a) < rows.KeyOf(*b);
   // By words, which are filled up with zeros, and then by length.
   const size_t shorter = std::min(a->key_bytes, b->key_bytes);
   for (size_t at = 0; at < shorter; at += kWordBytes) {
@@ -159,10 +214,10 @@ bool Access::EndsInOrder(const ScanRows& rows, bool reverse) {
   return a->key_bytes < b->key_bytes;
 }
 
-// Copies the rows of one leaf while the records of the next one are on their way. Order and sizes are checked, because
-// clients can write into records; the places come from leaves, where they cannot.
+// Copies the rows of one leaf while the records of the next one are on their way. Sizes are checked, and the order if
+// there are other nodes, because clients can write into records; the places come from leaves, where they cannot.
 Status Access::AppendScanned(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options) {
-  const RowShape shape(table, range.reverse, options);
+  const RowShape shape(table, range.reverse, options, session_->change_counters == nullptr);
   const size_t first_row = rows->rows_.size();
   const size_t first_byte = rows->bytes_.size();
   const bool may_be_own = options.for_update || !writes_.entries().empty();
@@ -205,10 +260,7 @@ Status Access::AppendScanned(const Table& table, const index::ScanRange& range, 
         }
         bool in_doubt = false;
         const std::span<const rdma::GlobalAddress> some = may_be_own ? left.first(1) : left;
-        const size_t done =
-            shape.key_kind == index::KeyKind::kInteger
-                ? AppendUnlocked<index::KeyKind::kInteger>(shape, some, &coming, rows, &order, &in_doubt)
-                : AppendUnlocked<index::KeyKind::kBytes>(shape, some, &coming, rows, &order, &in_doubt);
+        const size_t done = AppendUnlocked(shape, some, &coming, rows, &order, &in_doubt);
         if (in_doubt) {
           if (!is_in_order(rows->rows_.size() - 1)) return false;
         } else if (done == 0) {
@@ -299,9 +351,9 @@ Status Access::AppendFound(const Table& table, absl::FunctionRef<Status(index::S
 void Access::AppendOwnRow(uint32_t number, ScanRows* rows, ScanOptions options) {
   const WriteEntry& entry = writes_[number];
   const uint32_t size = options.keys_only ? 0 : entry.payload_bytes;
-  ScanRows::Item& row = rows->Add(entry.key);
+  ScanRows::Item& row = rows->Add(entry.key, size);
   row.handle = RecordHandle{number};
-  writes_.CopyPayload(entry, 0, rows->MakePayload(&row, size));
+  writes_.CopyPayload(entry, 0, rows->PayloadOf(row));
 }
 
 // Adds this transaction's inserts, which are not in the index yet, at their places.

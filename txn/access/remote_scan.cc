@@ -24,8 +24,8 @@ Status Access::AppendImage(const GetRequest& request, rdma::GlobalAddress record
   if (absl::IsNotFound(request.status)) return absl::OkStatus();  // removed by this transaction
   if (!request.status.ok() && !absl::IsOutOfRange(request.status)) return Conflict();
   const uint32_t size = options.keys_only ? 0 : request.payload_bytes;
-  ScanRows::Item& row = rows->Add(request.key);
-  const std::span<std::byte> out = rows->MakePayload(&row, size);
+  ScanRows::Item& row = rows->Add(request.key, size);
+  const std::span<std::byte> out = rows->PayloadOf(row);
   if (const int own = writes_.FindRecord(record); own >= 0) {
     writes_.CopyPayload(writes_[own], 0, out);
   } else {

@@ -62,7 +62,7 @@ inline void CopyFromKey(const std::byte* record, size_t size, std::byte* to) {
 
 // What the rows of a table may look like, and what a scan wants of them.
 struct RowShape {
-  RowShape(const Table& table, bool in_reverse, ScanOptions options)
+  RowShape(const Table& table, bool in_reverse, ScanOptions options, bool other_nodes)
       : payload_bytes(table.accepted_payload_bytes()),
         key_kind(table.options().key_kind),
         max_key_bytes(key_kind == index::KeyKind::kInteger ? index::kIntegerKeyBytes : table.options().max_key_bytes),
@@ -71,6 +71,7 @@ struct RowShape {
         payload_span(payload_bytes - least_payload_bytes),
         copied_bytes(options.keys_only ? 0 : ~uint32_t{0}),
         second_line(MayTakeSecondLine(table, options)),
+        others_write(other_nodes),
         reversed(in_reverse ? ~uint64_t{0} : 0) {}
 
   void PrefetchRow(const std::byte* record) const {
@@ -106,6 +107,7 @@ struct RowShape {
   size_t payload_span;    // from the least to the most
   uint32_t copied_bytes;  // mask of a payload's size: all bits, or none for a scan of keys
   bool second_line;
+  bool others_write;  // other nodes, into records
   uint64_t reversed;  // all bits, or none
 };
 

@@ -297,10 +297,8 @@ coro::Task<Status> Access::RowsOfEntries(const SecondaryIndex& index, const Scan
   for (size_t i = span.from; i < span.to; ++i) {
     const StatusOr<Key> row = index.PrimaryKeyOf(entries.key(i).bytes(), entries.payload(i));
     if (!row.ok()) co_return row.status();
-    rows->Add(*row);
+    rows->Add(*row, room);
   }
-  // All keys lie before all payloads, which GetMany writes while it uses the keys.
-  for (ScanRows::Item& item : rows->rows_) rows->MakePayload(&item, room);
   if (options.keys_only && !options.for_update) co_return absl::OkStatus();
   std::vector<GetRequest> requests;
   std::vector<size_t> numbers;
@@ -312,7 +310,7 @@ coro::Task<Status> Access::RowsOfEntries(const SecondaryIndex& index, const Scan
       GetRequest& request = requests.emplace_back();
       request.table = &index.table();
       request.key = rows->KeyOf(item);
-      request.out = rows->bytes_.At(item.place, item.size);
+      request.out = rows->PayloadOf(item);
       request.for_update = options.for_update;
       request.up_to_end = true;
     }
@@ -328,11 +326,11 @@ coro::Task<Status> Access::RowsOfEntries(const SecondaryIndex& index, const Scan
       ScanRows::Item& item = rows->rows_[numbers[i]];
       item.handle = requests[i].handle;
       if (options.keys_only) continue;
-      if (requests[i].payload_bytes > item.size) {
-        rows->MakePayload(&item, requests[i].payload_bytes);
+      if (requests[i].payload_bytes > item.payload_bytes) {
+        rows->Enlarge(&item, requests[i].payload_bytes);
         longer.push_back(numbers[i]);
       }
-      item.size = requests[i].payload_bytes;
+      item.payload_bytes = requests[i].payload_bytes;
     }
     numbers = std::move(longer);
   }

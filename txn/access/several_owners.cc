@@ -160,9 +160,9 @@ void Access::MergeParts(const index::ScanRange& range, bool in_order, std::span<
   }
   if (all.size() > range.limit) all.resize(range.limit);
   for (const auto& [part, row] : all) {
-    ScanRows::Item& merged = rows->Add(part->rows.KeyOf(*row));
+    ScanRows::Item& merged = rows->Add(part->rows.KeyOf(*row), row->payload_bytes);
     merged.handle = row->handle;
-    std::ranges::copy(part->rows.bytes_.At(row->place, row->size), rows->MakePayload(&merged, row->size).begin());
+    std::ranges::copy(part->rows.PayloadOf(*row), rows->PayloadOf(merged).begin());
   }
   for (const std::unique_ptr<OwnerPart>& part : parts) {
     if (part->rows.bytes_.size() > kMostKeptBytes) part->rows = {};
