@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,12 +47,12 @@ TEST(CalmTest, EndsWithTheNextChange) {
   ChangeCounters counters;
   ChangeCounter* const writer = counters.Of(3);
   Calm calm;
-  calm.Look(&counters, kMany - 1);
+  calm.Look(&counters, Calm::kLeastRecords - 1, 0);
   EXPECT_EQ(calm.RecordsInDoubt(&counters, kMany), kMany) << "nobody has looked";
-  calm.Look(&counters, kMany);
+  calm.Look(&counters, kMany, 0);
   EXPECT_EQ(calm.RecordsInDoubt(&counters, 5 * kMany), kMany);
   EXPECT_EQ(calm.RecordsInDoubt(&counters, 10), 10u) << "it has forgotten some";
-  calm.Look(&counters, 2 * kMany);
+  calm.Look(&counters, 2 * kMany, 0);
   EXPECT_EQ(calm.RecordsInDoubt(&counters, 5 * kMany), kMany) << "the first look counts";
   { const ChangingRecords changing(writer); }
   EXPECT_EQ(calm.RecordsInDoubt(&counters, 5 * kMany), 5 * kMany);
@@ -61,18 +62,55 @@ TEST(CalmTest, EndsWithTheNextChange) {
   // A change that is in progress at the first look, and at the end.
   std::optional<ChangingRecords> changing;
   changing.emplace(writer);
-  calm.Look(&counters, kMany);
+  calm.Look(&counters, kMany, 0);
   EXPECT_EQ(calm.RecordsInDoubt(&counters, 5 * kMany), 5 * kMany);
   changing.reset();
   EXPECT_EQ(calm.RecordsInDoubt(&counters, 5 * kMany), 5 * kMany);
-  calm.Look(&counters, 2 * kMany);
+  calm.Look(&counters, 2 * kMany, 0);
   EXPECT_EQ(calm.RecordsInDoubt(&counters, 5 * kMany), 2 * kMany);
   changing.emplace(counters.Of(7));  // a session that was opened later
   EXPECT_EQ(calm.RecordsInDoubt(&counters, 5 * kMany), 5 * kMany);
 
   calm.Clear();
-  calm.Look(nullptr, kMany);  // on a node that counts no changes
+  calm.Look(nullptr, kMany, 0);  // on a node that counts no changes
   EXPECT_EQ(calm.RecordsInDoubt(nullptr, kMany), kMany);
+}
+
+TEST(CalmTest, IsLookedForOnlyWhereItIsWorthIt) {
+  constexpr size_t kLeast = Calm::kLeastRecords;
+  ChangeCounters counters;
+  ChangeCounter* const writer = counters.Of(0);
+  Calm calm;
+  calm.Look(&counters, 0, kLeast - 1);
+  EXPECT_EQ(calm.RecordsInDoubt(&counters, kLeast), kLeast) << "too few records";
+  calm.Look(&counters, 0, kLeast);
+  EXPECT_EQ(calm.RecordsInDoubt(&counters, kLeast), 0u) << "none was read before the look";
+
+  // It ended too early: the next ones with few records do not look.
+  { const ChangingRecords changing(writer); }
+  EXPECT_EQ(calm.RecordsInDoubt(&counters, kLeast), kLeast);
+  for (int i = 0; i < Calm::kPause; ++i) {
+    calm.Clear();
+    calm.Look(&counters, 0, kLeast);
+    calm.Look(&counters, 10, kLeast);
+    EXPECT_EQ(calm.RecordsInDoubt(&counters, kLeast), kLeast) << i;
+  }
+  calm.Clear();
+  calm.Look(&counters, 0, kLeast);
+  EXPECT_EQ(calm.RecordsInDoubt(&counters, kLeast), 0u) << "the pause is over";
+  { const ChangingRecords changing(writer); }
+  EXPECT_EQ(calm.RecordsInDoubt(&counters, kLeast), kLeast);
+  calm.Clear();
+  calm.Look(&counters, 0, Calm::kManyRecords);
+  EXPECT_EQ(calm.RecordsInDoubt(&counters, Calm::kManyRecords), 0u) << "with many records, each looks";
+
+  // Many sessions, whose counters take long to look at.
+  counters.Of(2 * Calm::kManyRecords / Calm::kRecordsForSession - 1);
+  calm.Clear();
+  calm.Look(&counters, 0, 2 * Calm::kManyRecords - 1);
+  EXPECT_EQ(calm.RecordsInDoubt(&counters, 2 * Calm::kManyRecords), 2 * Calm::kManyRecords);
+  calm.Look(&counters, 100, 2 * Calm::kManyRecords - 100);
+  EXPECT_EQ(calm.RecordsInDoubt(&counters, 2 * Calm::kManyRecords), 100u);
 }
 
 struct TableShape {
@@ -83,6 +121,8 @@ struct TableShape {
 };
 
 constexpr uint64_t kRows = 3000;
+constexpr uint64_t kBlock = 100;
+static_assert(kRows % kBlock == 0 && kBlock >= Calm::kLeastRecords && kBlock < Calm::kManyRecords);
 constexpr int64_t kBalance = 1000;
 
 // Rows with the same number each.
@@ -118,6 +158,16 @@ class CalmTableTest : public testing::TestWithParam<TableShape> {
     StatusOr<ManualTransaction> begun = database_->Begin();
     EXPECT_TRUE(begun.ok()) << begun.status();
     return *std::move(begun);
+  }
+  // The sum of the rows of a block, by a scan that tells how many there are.
+  StatusOr<int64_t> SumOfBlock(BlockingTransaction& t, uint64_t block) {
+    ScanRows rows;
+    const KeyCopy from = KeyOf(2 * block * kBlock);
+    const KeyCopy to = KeyOf(2 * kRows);
+    GANNET_RETURN_IF_ERROR(t.Scan(*table_, {.from = from.view(), .to = to.view(), .limit = kBlock}, &rows));
+    int64_t sum = 0;
+    for (size_t i = 0; i < rows.size(); ++i) sum += rows.As<int64_t>(i);
+    return sum;
   }
   // The sum of `rows` rows from number `first` on. (The cursor reads some rows behind them, too.)
   StatusOr<int64_t> Sum(BlockingTransaction& t, uint64_t first = 0, uint64_t rows = kRows) {
@@ -158,6 +208,29 @@ TEST_P(CalmTableTest, RecordsAreNotLookedAtTwice) {
   };
   EXPECT_FALSE(commits_after_change_of(3)) << "it was read before the transaction had read many";
   EXPECT_TRUE(commits_after_change_of(kRows - 3));
+}
+
+// A scan that says how many rows it wants looks before the first.
+TEST_P(CalmTableTest, RecordsOfAShortScanAreNotLookedAtTwice) {
+  if (!table_->index_traits().scans_records) GTEST_SKIP() << "the keys are found before the records are read";
+  ManualTransaction t = Begin();
+  ASSERT_TRUE(SumOfBlock(*t, 1).ok());
+  std::byte* const record = RecordOf(kBlock + 3);
+  const uint64_t state = LoadWord(record);
+  StoreWord(record, state + 1);
+  const Status committed = t.Commit();
+  StoreWord(record, state);
+  EXPECT_TRUE(committed.ok()) << committed;
+}
+
+TEST_P(CalmTableTest, ChangesOfRowsOfAShortScanAreConflicts) {
+  for (const uint64_t row : {kBlock, kBlock + kBlock / 2, 2 * kBlock - 1}) {
+    ManualTransaction t = Begin();
+    ASSERT_TRUE(SumOfBlock(*t, 1).ok());
+    Update(row, kBalance);
+    const Status committed = t.Commit();
+    EXPECT_TRUE(absl::IsAborted(committed)) << "row " << row << ": " << committed;
+  }
 }
 
 TEST_P(CalmTableTest, ChangesOfRowsThatWereReadAreConflicts) {
@@ -231,7 +304,7 @@ TEST_P(CalmTableTest, AWriterValidatesAllThatItRead) {
   }
 }
 
-// Transfers between the rows leave their sum as it is, in bursts with pauses in which a calm lasts.
+// Transfers between the rows of a block leave its sum as it is, in bursts with pauses in which a calm lasts.
 TEST_P(CalmTableTest, SumsAreRightWhileOthersWrite) {
   constexpr int kWriters = 2;
   constexpr auto kFor = std::chrono::milliseconds(700);
@@ -243,8 +316,10 @@ TEST_P(CalmTableTest, SumsAreRightWhileOthersWrite) {
       Random random(static_cast<uint64_t>(writer) + 1);
       while (!stop) {
         for (uint64_t burst = random.Below(20); burst > 0; --burst) {
-          const uint64_t from = random.Below(kRows);
-          const uint64_t to = (from + 1 + random.Below(kRows - 1)) % kRows;
+          const uint64_t block = random.Below(kRows / kBlock) * kBlock;
+          const uint64_t place = random.Below(kBlock);
+          const uint64_t from = block + place;
+          const uint64_t to = block + (place + 1 + random.Below(kBlock - 1)) % kBlock;
           const Status moved = database_->Run([&](BlockingTransaction& t) -> Status {
             int64_t of_from = 0;
             int64_t of_to = 0;
@@ -262,17 +337,23 @@ TEST_P(CalmTableTest, SumsAreRightWhileOthersWrite) {
   }
   const auto end = std::chrono::steady_clock::now() + kFor;
   uint64_t sums = 0;
-  while (std::chrono::steady_clock::now() < end) {
+  const auto expect_sum = [&](uint64_t rows, const std::function<StatusOr<int64_t>(BlockingTransaction&)>& sum_of) {
     int64_t sum = 0;
     const Status read = database_->Run([&](BlockingTransaction& t) -> Status {
-      const StatusOr<int64_t> found = Sum(t);
+      const StatusOr<int64_t> found = sum_of(t);
       if (!found.ok()) return found.status();
       sum = *found;
       return absl::OkStatus();
     });
     EXPECT_TRUE(read.ok()) << read;
-    EXPECT_EQ(sum, kBalance * static_cast<int64_t>(kRows));
+    EXPECT_EQ(sum, kBalance * static_cast<int64_t>(rows));
     ++sums;
+  };
+  while (std::chrono::steady_clock::now() < end) {
+    expect_sum(kRows, [&](BlockingTransaction& t) { return Sum(t); });
+    for (uint64_t block = 0; block < kRows / kBlock; ++block) {
+      expect_sum(kBlock, [&](BlockingTransaction& t) { return SumOfBlock(t, block); });
+    }
   }
   stop = true;
   for (std::thread& thread : threads) thread.join();

@@ -18,8 +18,8 @@
 // it has not seen.
 //
 // It is about the records of a node that is alone, which only the CPU of the node changes. Records are also changed
-// where no transaction reads the table: bulk loads, WidenTable, DropTable and recovery do not count. Indexes are no
-// part of it: witnesses are validated as always.
+// where no transaction reads the table: bulk loads, WidenTable, ArrangeTable, DropTable and recovery do not count.
+// Indexes are no part of it: witnesses are validated as always.
 #pragma once
 
 #include <algorithm>
@@ -53,6 +53,8 @@ class ChangeCounters {
     return &counters_[number];
   }
 
+  // The most sessions that have been open at a time.
+  size_t sessions() const { return used_.load(std::memory_order_relaxed); }
   // Number of changes that all sessions have begun.
   uint64_t Begun() const {
     uint64_t begun = 0;
@@ -102,19 +104,27 @@ class ChangingRecords {
 // What one transaction knows of a calm.
 class Calm {
  public:
-  // A transaction with fewer records validates them in less time than it takes to look at all sessions' counters.
+  // Counters of sessions are looked at twice, and those of sessions that write are in other caches. So a transaction
+  // that reads fewer records, or less than kRecordsForSession for each session, validates them in less time.
+  static constexpr size_t kLeastRecords = 48;
+  static constexpr size_t kRecordsForSession = 16;
+  // After a calm that ended too early, so many transactions with fewer records than kManyRecords do not look for one.
   static constexpr size_t kManyRecords = 256;
+  static constexpr int kPause = 16;
 
-  // The transaction has read `records` records, and reads more. `counters`: null if nobody counts changes.
-  void Look(const ChangeCounters* counters, size_t records) {
-    if (records >= kManyRecords && looks_ < kMostLooks && counters != nullptr) [[unlikely]]
-      LookNow(*counters, records);
+  // The transaction has read `records` records, and will read `more`, if it is known: else 0. `counters`: null if
+  // nobody counts changes.
+  void Look(const ChangeCounters* counters, size_t records, size_t more) {
+    if (records + more >= kLeastRecords && looks_ < kMostLooks && counters != nullptr) [[unlikely]]
+      LookNow(*counters, records, more);
   }
   // The transaction has read all that it reads, `records` records, and writes nothing. The number of those, from the
   // first on, that have to be validated.
-  size_t RecordsInDoubt(const ChangeCounters* counters, size_t records) const {
+  size_t RecordsInDoubt(const ChangeCounters* counters, size_t records) {
     if (!begun_known_) return records;
-    return counters->Begun() == begun_ ? std::min(read_before_, records) : records;
+    if (counters->Begun() == begun_) return std::min(read_before_, records);
+    pause_ = kPause;
+    return records;
   }
   void Clear() {
     looks_ = 0;
@@ -124,8 +134,15 @@ class Calm {
  private:
   static constexpr int kMostLooks = 4;
 
-  void LookNow(const ChangeCounters& counters, size_t records) {
+  void LookNow(const ChangeCounters& counters, size_t records, size_t more) {
+    const size_t all = records + more;
+    if (all < kRecordsForSession * counters.sessions()) return;
     ++looks_;
+    if (all < kManyRecords && pause_ > 0) {
+      --pause_;
+      looks_ = kMostLooks;
+      return;
+    }
     if (!counters.BegunAndEnded(&begun_)) return;
     begun_known_ = true;
     read_before_ = records;
@@ -134,6 +151,7 @@ class Calm {
 
   int looks_ = 0;
   bool begun_known_ = false;
+  int pause_ = 0;           // transactions that do not look for a calm
   uint64_t begun_ = 0;      // ChangeCounters::Begun() when the calm began
   size_t read_before_ = 0;  // number of records that were read before that
 };

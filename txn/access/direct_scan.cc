@@ -273,7 +273,9 @@ Status Access::AppendScanned(const Table& table, const index::ScanRange& range, 
       return true;
     };
     const auto take = [&](std::span<const rdma::GlobalAddress> records, const index::Witness& witness) {
-      reads_.calm().Look(session_->change_counters, reads_.records().size());
+      // A scan of at most so many rows mostly finds them.
+      const size_t left = range.limit == SIZE_MAX ? 0 : range.limit - std::min(range.limit, rows->size() - first_row);
+      reads_.calm().Look(session_->change_counters, reads_.records().size(), left);
       if (!copy(records)) return false;
       scan_.witnesses.push_back(witness);
       ahead_.assign(records.begin(), records.end());
@@ -309,7 +311,7 @@ Status Access::AppendFound(const Table& table, absl::FunctionRef<Status(index::S
   // A scan of thousands of rows would push the first out of the nearest cache again if it asked for all at once.
   constexpr size_t kRowsAhead = 32;
   const bool second_line = MayTakeSecondLine(table, options);
-  reads_.calm().Look(session_->change_counters, reads_.records().size());
+  reads_.calm().Look(session_->change_counters, reads_.records().size(), 0);
   const size_t first_row = rows->rows_.size();
   const size_t first_byte = rows->bytes_.size();
   for (int looks = 0; looks < kLookAgain; ++looks) {
