@@ -105,6 +105,12 @@ template <index::KeyKind kKind, Access::Copying kCopying>
   ScanRows::Item* item = begin.item;
   ReadEntry* read = begin.read;
   std::byte* to = begin.to;
+  // All records are this node's, so their addresses differ from places in memory by the same number.
+  const auto memory_of_zero = reinterpret_cast<uintptr_t>(memory) -
+                              (begin.from != begin.from_end ? begin.from->bits() - begin.from->offset() : 0);
+  const auto at = [memory_of_zero](rdma::GlobalAddress address) {
+    return reinterpret_cast<const std::byte*>(memory_of_zero + address.bits());
+  };
   const bool second_line = shape.second_line;
   const uint32_t copied_bytes = shape.copied_bytes;
   KeyStart last = begin.last;
@@ -112,16 +118,16 @@ template <index::KeyKind kKind, Access::Copying kCopying>
   for (; from != begin.from_end && follows; ++from) {
     const rdma::GlobalAddress address = *from;
     if (ahead != begin.ahead_end) {
-      const std::byte* const next = memory + (ahead++)->offset();
+      const std::byte* const next = at(*ahead++);
       Prefetch(next);
       if (second_line) Prefetch(next + kLineBytes);
     }
-    const std::byte* const record = memory + address.offset();
+    const std::byte* const record = at(address);
     const uint64_t state = LoadWord(record);
     if ((state & (rdma::kLockBit | index::kAbsentBit)) != 0) [[unlikely]]
       break;
     const index::RecordMeta meta = index::LoadMeta(record);
-    if (!shape.MayBeCopied<kKind>(meta)) [[unlikely]]
+    if (kCopying != Copying::kAlone && !shape.MayBeCopied<kKind>(meta)) [[unlikely]]
       break;
     const size_t key_room = kKind == index::KeyKind::kInteger ? kWordBytes : index::StoredKeyBytes(meta.key_bytes);
     const uint32_t size = meta.payload_bytes & copied_bytes;
