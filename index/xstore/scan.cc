@@ -81,10 +81,22 @@ void Tree<W>::ScanRecords(const Words& from, const Words& to, bool reverse, size
   }
 }
 
-#define GANNET_INSTANTIATE(W)                                                                                \
-  template bool Tree<W>::ScanForward(const Words&, const Words&, size_t, size_t, ScanResult*, Words*) const; \
-  template bool Tree<W>::ScanReverse(const Words&, const Words&, size_t, size_t, ScanResult*, Words*) const; \
-  template void Tree<W>::ScanRecords(const Words&, const Words&, bool, size_t, LocalIndex::TakeRecords) const;
+template <int W>
+bool Tree<W>::WalkRecords(const Words& from, size_t max_leaves, std::vector<rdma::GlobalAddress>* records,
+                          Words* next) const {
+  return WalkForward<LeafRecords<W>>(from, Words::Highest(), max_leaves, next,
+                                     [&](Leaf<W>, SnapshotOf<LeafRecords<W>>& snapshot) {
+                                       const std::span<rdma::GlobalAddress> all = snapshot.pairs.all();
+                                       records->insert(records->end(), all.begin(), all.end());
+                                       return true;
+                                     });
+}
+
+#define GANNET_INSTANTIATE(W)                                                                                  \
+  template bool Tree<W>::ScanForward(const Words&, const Words&, size_t, size_t, ScanResult*, Words*) const;   \
+  template bool Tree<W>::ScanReverse(const Words&, const Words&, size_t, size_t, ScanResult*, Words*) const;   \
+  template void Tree<W>::ScanRecords(const Words&, const Words&, bool, size_t, LocalIndex::TakeRecords) const; \
+  template bool Tree<W>::WalkRecords(const Words&, size_t, std::vector<rdma::GlobalAddress>*, Words*) const;
 GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
 
 }  // namespace gannet::index::xstore

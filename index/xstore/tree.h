@@ -78,6 +78,9 @@ class Tree {
                    Words* next) const;
   // LocalIndex::ScanRecords.
   void ScanRecords(const Words& from, const Words& to, bool reverse, size_t limit, LocalIndex::TakeRecords take) const;
+  // Appends the records of at most `max_leaves` (> 0) leaves, in the order of their keys. True: there may be more, from
+  // *next on.
+  bool WalkRecords(const Words& from, size_t max_leaves, std::vector<rdma::GlobalAddress>* records, Words* next) const;
   Status BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill);
   StatusOr<std::unique_ptr<PartedLoad>> BeginLoad(Context& context, LoadRuns entries, double fill, size_t most_parts);
   Statistics statistics();

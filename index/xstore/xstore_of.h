@@ -76,11 +76,8 @@ class XStoreOf final : public XStore, public RpcTarget, public PartedLoader {
   }
   bool Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) override {
     constexpr size_t kLeavesPerStep = 16;
-    const KeyWords<W> from = WordsAt(position->next);
     KeyWords<W> next;
-    ScanResult result;
-    const bool more = tree_->ScanForward(from, KeyWords<W>::Highest(), SIZE_MAX, kLeavesPerStep, &result, &next);
-    for (const Entry& entry : result.entries) records->push_back(entry.record);
+    const bool more = tree_->WalkRecords(WordsAt(position->next), kLeavesPerStep, records, &next);
     if (more) position->next = PositionOf(next).words;
     return more;
   }
