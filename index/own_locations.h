@@ -13,11 +13,11 @@
 //
 // Why a record that Holds is the one to which the index leads. A record becomes present and unlocked only after its
 // address has got into the index, and is locked before it leaves it. It stays locked until it is absent, or back in the
-// index. (Bulk loads and WidenTable do it in another order, but nobody else uses the table meanwhile.) The check loads
-// the state word, then the table and the key, then the state word again. If both words are equal and present, the key
-// belongs to this state, and the index led to the record at the second load. The caller is in the epoch, so from then
-// on it may use the record as if it had found it in the index. Memory that has become another record's, or a part of
-// one, has another key, or a first word that is no state of a present record (versioned.h).
+// index. (Bulk loads, WidenTable and ArrangeTable do it in another order, but nobody else uses the table meanwhile.)
+// The check loads the state word, then the table and the key, then the state word again. If both words are equal and
+// present, the key belongs to this state, and the index led to the record at the second load. The caller is in the
+// epoch, so from then on it may use the record as if it had found it in the index. Memory that has become another
+// record's, or a part of one, has another key, or a first word that is no state of a present record (versioned.h).
 //
 // When it is used. Rows that are read once, such as the lines of an order when it is delivered, would only cost the
 // work to remember them. So the cache first remembers a sample of the keys, chosen by their hashes, apart from all

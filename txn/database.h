@@ -224,7 +224,8 @@ class Database {
   StatusOr<const Table*> CreateTable(const TableOptions& options);
   // Gives a table another name, while transactions run: durably and atomically, as CreateTable. Pointers to the table
   // stay valid. NotFound: there is no table `from`. AlreadyExists: there is a table `to`. InvalidArgument: a bad name.
-  // FailedPrecondition before Start and after Close. Unimplemented with several nodes (RenameTableOnAllNodes of
+  // Aborted: another call is widening or arranging the table; call again. FailedPrecondition before Start and after
+  // Close. Unimplemented with several nodes (RenameTableOnAllNodes of
   // all_nodes.h does it). An error of the disk: it keeps its name here, but the directory may have either. Thread-safe.
   Status RenameTable(std::string_view from, const std::string& to);
   // Removes a table and its rows, or a secondary index, for good, while transactions run: durably and atomically, as
@@ -233,8 +234,8 @@ class Database {
   // use it, so this waits for their end: at most DatabaseOptions::durable_within, then DeadlineExceeded, and the table
   // stays. (So it must not be called between the begin and the end of a transaction of the same thread.) The Table
   // object stays as long as the database. FailedPrecondition, too, if the table has secondary indexes: drop these
-  // first. NotFound, FailedPrecondition: as RenameTable. Unimplemented with several nodes (DropTableOnAllNodes of
-  // all_nodes.h does it). Another error is one of the disk: the table is dropped here, but the directory may have it
+  // first. NotFound, Aborted, FailedPrecondition: as RenameTable. Unimplemented with several nodes (DropTableOnAllNodes
+  // of all_nodes.h does it). Another error is one of the disk: the table is dropped here, but the directory may have it
   // until the next checkpoint or change of the tables. Thread-safe.
   Status DropTable(std::string_view name);
   // Makes room in the rows of a table, durably and atomically: TableOptions::payload_bytes becomes `payload_bytes`,
@@ -247,6 +248,15 @@ class Database {
   // others: as RenameTable; FailedPrecondition, too, if a secondary index has keys from the whole payload.
   // Unimplemented with several nodes (WidenTableOnAllNodes of all_nodes.h does it). Thread-safe.
   Status WidenTable(std::string_view name, size_t payload_bytes);
+  // Brings the rows of an ordered table into the order of their keys, in memory: scans of rows that were inserted in
+  // another order are faster afterwards (docs/performance.md). Later inserts have any place again. Rows that Open reads
+  // from a checkpoint lie in this order. The rows move among the places that they have, so this takes one block more of
+  // each size, and 24 bytes for each row while it works: one to two seconds for a million rows. Who uses the table
+  // meanwhile: as for WidenTable. FailedPrecondition: its index keeps no order, or it has the entries of a secondary
+  // index. ResourceExhausted: memory is full, and rows of a size that has no free block stay where they are. Cancelled
+  // by DatabaseOptions::stop: a part of the rows has moved. NotFound, DeadlineExceeded and others: as WidenTable.
+  // Unimplemented with several nodes. Thread-safe.
+  Status ArrangeTable(std::string_view name);
   // Null if there is none. Thread-safe. Tables of the directory are there from Open on, and may be used from Start on.
   // The entries of a secondary index are a table, too, which only the engine writes.
   const Table* FindTable(std::string_view name) const;
@@ -463,6 +473,8 @@ class Database {
   Status CheckMayBeWidened(const Table& table) const;
   Status CheckRoomToWiden(const Table& table, size_t payload_bytes) const;
   Status WidenRows(Table* table);
+  // arrange_table.cc.
+  Status ArrangeRows(const Table& table);
   void FreeRows(const Table& table, index::LocalIndex& index);
   Status StartNode(absl::Duration wait_for_others);
   static StatusOr<std::unique_ptr<Database>> OpenAlone(const DatabaseOptions& options);

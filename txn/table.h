@@ -103,9 +103,9 @@ class Table {
   // True if a key is looked at more closely than by its kind and its size.
   bool checks_more() const { return checks_more_.load(std::memory_order_acquire); }
   // See Database::DropTable: accesses are refused in all lives but the first. From kDropped there is no way back.
-  // See Database::WidenTable: kBeingWidened is a conflict for accesses. kHalfWidened: memory ran out, or a
-  // record stayed locked; accesses are refused.
-  enum class Life : uint8_t { kUsed, kBeingDropped, kDropped, kBeingWidened, kHalfWidened };
+  // See Database::WidenTable and ArrangeTable: kBeingWidened and kBeingArranged are conflicts for accesses.
+  // kHalfWidened: memory ran out, or a record stayed locked; accesses are refused.
+  enum class Life : uint8_t { kUsed, kBeingDropped, kDropped, kBeingWidened, kHalfWidened, kBeingArranged };
   Life life() const { return life_.load(std::memory_order_acquire); }
 
   // False while it is created on all nodes, and this node has it, but another one may not: nobody can find it yet.

@@ -50,6 +50,7 @@
 #include "txn/durable/durability.h"
 #include "txn/node_locks.h"
 #include "txn/owner/index_damage.h"
+#include "txn/owner/unused_records.h"
 #include "txn/record/record.h"
 #include "txn/session/session_internal.h"
 
@@ -59,22 +60,6 @@ namespace {
 constexpr absl::string_view kInsteadOfWiden =
     "use WidenTableOnAllNodes if all are in this process, or give every table its size before it";
 constexpr uint64_t kPauseNanos = 1'000'000;
-constexpr uint64_t kLockedForNanos = 10'000'000'000;
-
-// The state of a record that no transaction uses. A node that died may have left a lock, which is repaired soon.
-// Unavailable: it is not.
-StatusOr<uint64_t> AwaitUnlocked(const Table& table, const std::byte* record) {
-  uint64_t state = LoadWord(record);
-  const uint64_t deadline = IsLocked(state) ? NowNanos() + kLockedForNanos : 0;
-  for (; IsLocked(state); state = LoadWord(record)) {
-    if (NowNanos() > deadline) {
-      return absl::UnavailableError(absl::StrCat("a record of ", NameOf(table), " stays locked by worker ",
-                                                 LockOwnerChannel(state), " of node ", LockOwnerNode(state)));
-    }
-    SleepForNanos(kPauseNanos / 10);
-  }
-  return state;
-}
 
 // Moves a record to a block with room for all of `scratch`, which has the table's new size.
 Status WidenRecord(const LocalNode& local, const Table& table, index::Context& context, rdma::GlobalAddress from,
@@ -94,14 +79,8 @@ Status WidenRecord(const LocalNode& local, const Table& table, index::Context& c
   const StatusOr<NewRecord> made =
       MakeLockedRecord(*context.slab, table.id(), key.view(), *scratch, OwnerBits(0, 0), VersionOf(state));
   if (!made.ok()) return made.status();
-  StoreWord(made->block, NextState(made->state, false));
-  // Before the index no longer leads there: lent_records.h.
-  const int64_t old_bytes = local.lent_records.Drop(from) ? 0 : BlockBytesOf(key.view(), meta.payload_bytes);
-  const Status replaced = table.local_index().Replace(key.view(), from, local.node.AddressOf(made->block));
-  const bool has_left = local.index_damage.HasLeft(table, key.view(), from, replaced);
-  local.record_bytes.Settle(table.id(), BlockBytesOf(key.view(), scratch->size()) - old_bytes);
-  MarkAbsent(record, RecordLines(key.view(), meta.payload_bytes), state);
-  if (has_left) context.epoch->Retire(record, index::RecordBytes(meta.key_bytes, meta.payload_bytes), context.slab);
+  if (!MoveRow(local, table, key.view(), from, state, *made)) return absl::OkStatus();
+  context.epoch->Retire(record, index::RecordBytes(meta.key_bytes, meta.payload_bytes), context.slab);
   return absl::OkStatus();
 }
 

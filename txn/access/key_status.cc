@@ -131,6 +131,8 @@ Status CheckLife(const Table& table) {
       return absl::OkStatus();
     case Table::Life::kBeingWidened:
       return absl::AbortedError(absl::StrCat(NameOf(table), " is being widened"));
+    case Table::Life::kBeingArranged:
+      return absl::AbortedError(absl::StrCat(NameOf(table), " is being arranged"));
     case Table::Life::kHalfWidened:
       return absl::FailedPreconditionError(
           absl::StrCat(NameOf(table),

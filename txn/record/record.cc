@@ -10,22 +10,27 @@ StatusOr<NewRecord> MakeLockedRecord(rdma::SlabCache& slab, TableId table, const
                                      std::span<const std::byte> payload, uint64_t owner_bits, uint64_t above_version) {
   StatusOr<std::byte*> block = slab.Allocate(index::RecordBytes(key.size(), payload.size()));
   if (!block.ok()) return block.status();
+  return MakeLockedRecordAt(*block, table, key, payload, owner_bits, above_version);
+}
+
+NewRecord MakeLockedRecordAt(std::byte* block, TableId table, const Key& key, std::span<const std::byte> payload,
+                             uint64_t owner_bits, uint64_t above_version) {
   // No index leads to the block. A thread that still has its old address finds it locked from here on.
-  const uint64_t before = GANNET_MUTANT(kReuseWithoutGrace) ? 0 : VersionOf(LoadWord(*block));
+  const uint64_t before = GANNET_MUTANT(kReuseWithoutGrace) ? 0 : VersionOf(LoadWord(block));
   const uint64_t state = std::max(before, above_version) | kAbsentBit;
-  StoreWord(*block, Locked(state, owner_bits));
+  StoreWord(block, Locked(state, owner_bits));
   const size_t lines = RecordLines(key, payload.size());
-  rdma::BeginWrite(*block, lines);
-  const index::RecordMeta old = index::LoadMeta(*block);
-  index::StoreHeader(*block,
+  rdma::BeginWrite(block, lines);
+  const index::RecordMeta old = index::LoadMeta(block);
+  index::StoreHeader(block,
                      {.key_bytes = static_cast<uint16_t>(key.size()),
                       .payload_bytes = static_cast<uint32_t>(payload.size()),
                       .table = table,
                       .incarnation = static_cast<uint16_t>(old.incarnation + 1)},
                      key);
-  rdma::CopyIn(*block, index::PayloadDataOffset(key.size()), payload);
-  rdma::StoreVersions(*block, lines, NextState(state, false));
-  return NewRecord{*block, state};
+  rdma::CopyIn(block, index::PayloadDataOffset(key.size()), payload);
+  rdma::StoreVersions(block, lines, NextState(state, false));
+  return {block, state};
 }
 
 void RewriteRecord(std::byte* record, const Key& key, std::span<const std::byte> payload) {

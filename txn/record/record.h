@@ -49,6 +49,9 @@ inline int64_t BlockBytesOf(const Key& key, size_t payload_bytes) {
 StatusOr<NewRecord> MakeLockedRecord(rdma::SlabCache& slab, TableId table, const Key& key,
                                      std::span<const std::byte> payload, uint64_t owner_bits,
                                      uint64_t above_version = 0);
+// The same in a block of the right size, to which no index and no other node leads.
+NewRecord MakeLockedRecordAt(std::byte* block, TableId table, const Key& key, std::span<const std::byte> payload,
+                             uint64_t owner_bits, uint64_t above_version);
 
 // Gives a record that no index and no other node leads to another payload, which needs a block of the same size.
 void RewriteRecord(std::byte* record, const Key& key, std::span<const std::byte> payload);
