@@ -247,6 +247,12 @@ gannet_code gannet_widen_table(gannet_database* database, const char* name, size
   return Guarded([&] { return CodeOf(database->database->WidenTable(name, payload_bytes)); });
 }
 
+gannet_code gannet_arrange_table(gannet_database* database, const char* name) {
+  GANNET_CAPI_NOT_NULL(database);
+  GANNET_CAPI_NOT_NULL(name);
+  return Guarded([&] { return CodeOf(database->database->ArrangeTable(name)); });
+}
+
 size_t gannet_table_count(gannet_database* database) {
   return database != nullptr ? database->database->tables().size() : 0;
 }

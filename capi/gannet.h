@@ -229,6 +229,7 @@ GANNET_CHECKED gannet_code gannet_create_table(gannet_database* database, const 
                                                const gannet_table_options* options, gannet_table** table);
 /* GANNET_NOT_FOUND: there is none. */
 GANNET_CHECKED gannet_code gannet_find_table(gannet_database* database, const char* name, gannet_table** table);
+/* GANNET_ABORTED, here and below: another call is widening or arranging the table; call again. */
 GANNET_CHECKED gannet_code gannet_rename_table(gannet_database* database, const char* from, const char* to);
 /* Removes a table and all its rows, for good and durably, while transactions run. Waits for the transactions that had
  * begun before, but not for ever: GANNET_DEADLINE_EXCEEDED, and the table stays. Later uses of its handle give
@@ -237,6 +238,10 @@ GANNET_CHECKED gannet_code gannet_drop_table(gannet_database* database, const ch
 /* Makes the payloads of a table larger, durably: those of a table without `variable` get zeros at their end. Waits like
  * gannet_drop_table; transactions that come meanwhile meet GANNET_ABORTED. */
 GANNET_CHECKED gannet_code gannet_widen_table(gannet_database* database, const char* name, size_t payload_bytes);
+/* Brings the rows of an ordered table into the order of their keys, in memory: scans of rows that were put in another
+ * order are faster afterwards. Waits like gannet_drop_table; transactions that come meanwhile meet GANNET_ABORTED.
+ * GANNET_FAILED_PRECONDITION: the table keeps no order. */
+GANNET_CHECKED gannet_code gannet_arrange_table(gannet_database* database, const char* name);
 /* Number of tables, and the i-th of them, in the order of their creation; NULL if there are not so many. */
 GANNET_API size_t gannet_table_count(gannet_database* database);
 GANNET_API gannet_table* gannet_table_at(gannet_database* database, size_t i);

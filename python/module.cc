@@ -645,6 +645,9 @@ void DefineDatabase(py::module_& module) {
   type.def("widen_table", [](txn::Database& self, const std::string& name, size_t payload_bytes) {
     ThrowIfError(Unlocked([&] { return self.WidenTable(name, payload_bytes); }));
   });
+  type.def("arrange_table", [](txn::Database& self, const std::string& name) {
+    ThrowIfError(Unlocked([&] { return self.ArrangeTable(name); }));
+  });
   type.def("begin", [](const Handle& self) {
     return std::make_shared<Transaction>(self, ValueOrThrow(Unlocked([&] { return self->Begin(); })));
   });

@@ -163,6 +163,10 @@ static void test_tables(gannet_database* database) {
   EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_widen_table(database, "nouns", 1));
   EXPECT_CODE(GANNET_OK, gannet_widen_table(database, "nouns", gannet_table_payload_bytes(words) + 1));
 
+  EXPECT_CODE(GANNET_NOT_FOUND, gannet_arrange_table(database, "words"));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_arrange_table(database, NULL));
+  EXPECT_CODE(GANNET_OK, gannet_arrange_table(database, "nouns"));
+
   EXPECT_CODE(GANNET_NOT_FOUND, gannet_drop_table(database, "words"));
   EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_drop_table(database, NULL));
   EXPECT_CODE(GANNET_OK, gannet_create_table(database, "scratch", NULL, &found));

@@ -74,6 +74,18 @@ class TableTest(GannetTest):
         with self.assertRaises(gannet.InvalidArgument):
             self.db.widen_table("pairs", 4)
 
+    def test_is_arranged(self):
+        table = self.db.create_table("words", key=str)
+        words = [b"tern", b"auk", b"gannet", b"skua"]
+        with self.db.transaction() as t:
+            for number, word in enumerate(words):
+                t[table, word] = str(number).encode()
+        self.db.arrange_table("words")
+        with self.db.transaction() as t:
+            self.assertEqual([key for key, _ in t.scan(table)], sorted(words))
+        with self.assertRaises(gannet.NotFound):
+            self.db.arrange_table("birds")
+
     def test_is_dropped(self):
         table = self.db.create_table("short-lived")
         self.db.drop_table("short-lived")
