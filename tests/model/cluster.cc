@@ -157,6 +157,10 @@ Status Cluster::Widen(const std::string& name, size_t payload_bytes) {
                                         : txn::WidenTableOnAllNodes(AllNodes(), name, payload_bytes));
 }
 
+Status Cluster::Arrange(const std::string& name) {
+  return Named("ArrangeTable", databases_.front()->ArrangeTable(name));
+}
+
 Status Cluster::Drop(const std::string& name) {
   return Named("DropTable",
                is_alone() ? databases_.front()->DropTable(name) : txn::DropTableOnAllNodes(AllNodes(), name));

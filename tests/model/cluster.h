@@ -35,6 +35,7 @@ class Cluster {
   Status CreateIndex(const txn::SecondaryIndexOptions& options);
   Status Rename(const std::string& from, const std::string& to);
   Status Widen(const std::string& name, size_t payload_bytes);
+  Status Arrange(const std::string& name);  // on the first node
   Status Drop(const std::string& name);
   Status Adopt();
   // Drops a table and creates it again, empty, as the world says now; with its indexes.

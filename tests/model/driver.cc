@@ -160,7 +160,7 @@ void Driver::ChangeTable(Random random) {
   ++statistics_.table_changes;
   requests_.clear();
   const size_t table = random.Below(world_.tables.size());
-  switch (random.Below(6)) {
+  switch (random.Below(7)) {
     case 0:
       Rename(table, random);
       break;
@@ -177,6 +177,9 @@ void Driver::ChangeTable(Random random) {
       break;
     case 4:
       CreateLike(table, random);
+      break;
+    case 5:
+      Arrange(table);
       break;
     default:
       AddIndex(table, random);
@@ -235,6 +238,18 @@ void Driver::DropAndCreate(size_t table, Random& random) {
     txn::Transaction transaction = session.Begin();
     ExpectRefused(Block(session, transaction.Get(*old[node], KeyOf(kind, key), {})),
                   absl::StatusCode::kFailedPrecondition);
+  }
+}
+
+void Driver::Arrange(size_t table) {
+  const txn::TableOptions& options = world_.tables[table].options;
+  Say(absl::StrCat("ArrangeTable ", options.name));
+  const Status arranged = cluster_.Arrange(options.name);
+  if (world_.nodes > 1) return ExpectRefused(arranged, absl::StatusCode::kUnimplemented);
+  if (index::EntryOf(options.index).traits.keeps_order) {
+    Check(arranged);
+  } else {
+    ExpectRefused(arranged, absl::StatusCode::kFailedPrecondition);
   }
 }
 

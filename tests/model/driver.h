@@ -87,6 +87,7 @@ class Driver {
   void ChangeTable(Random random);
   void Rename(size_t table, Random& random);
   void DropAndCreate(size_t table, Random& random);
+  void Arrange(size_t table);
   void Widen(size_t table, Random& random);
   void CreateLike(size_t table, Random& random);
   void AddIndex(size_t table, Random& random);
