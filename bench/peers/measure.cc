@@ -295,6 +295,8 @@ class Session {
     const uint64_t rows = data_->size(table);
     std::vector<uint64_t> order(rows);
     std::iota(order.begin(), order.end(), uint64_t{0});
+    // The code that this needs becomes resident now: it is no memory of the rows.
+    if (durability_ == Durability::kMemory) GANNET_RETURN_IF_ERROR(engine_->Settle());
     const uint64_t resident = Resident();
     const bool cpu = options_->clock == ClockKind::kCpu;
     const uint64_t begin = cpu ? ThreadCpuNanos() : NowNanos();
