@@ -9,10 +9,11 @@
 //      was left last. Each move leaves the table whole, so this may end after any of them.
 //   4. Life::kUsed.
 //
-// A block that a row has left gets another row at once, without a grace period: nobody can be reading it. What
-// remembers addresses for longer (index/own_locations.h) finds another key there. The version of the block goes on from
-// that of the row that was there and from that of the new one, whichever is larger, because the log's next change of
-// the row must be newer. Nothing is logged: recovery makes records anew, from checkpoints in the order of the keys.
+// A block that a row has left gets another row at once, without a grace period, because nobody can be reading it. The
+// location cache (index/own_locations.h), which keeps addresses for longer, finds another key there. The new version of
+// the block is above that of the row that was there, because versions of a block only grow. It is also above the old
+// version of the row that comes, because the log's next change of this row must be newer. Nothing is logged: recovery
+// makes new records, and those of a checkpoint in the order of their keys.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -2,10 +2,10 @@
 // need not look at each of them a second time, when it commits, if no record was changed meanwhile.
 //
 // Each session has two counters: how often it has begun to change records, and how often it has ended. Only the session
-// writes them. A transaction that has read many records looks at the counters of all sessions. If none of them is in
-// the middle of a change, this may be the beginning of a calm. At the commit it looks at them again: if no session has
-// begun since, what was read after the beginning is still so, and only the records that it read before are validated
-// one by one. If not, all of them are.
+// writes them. A transaction that has read many records, or is about to, looks at the counters of all sessions. If none
+// of them is in the middle of a change, this may be the beginning of a calm. At the commit it looks at them again: if
+// no session has begun since, what was read after the beginning is still so, and only the records that it read before
+// are validated one by one. If not, all of them are.
 //
 // Why it holds. Let T find ended == begun = n of a session S, and begun == n again at its commit.
 //  - What S changed in its first n commits was done when T looked first, and T's later reads see it: S stores `ended`

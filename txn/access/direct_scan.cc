@@ -94,9 +94,9 @@ struct Access::CopyRun {
   }
 };
 
-// Copies rows up to the first whose record is locked or absent, changes meanwhile, or cannot be one of the table, or
-// for which there is no room. Unless kAlone, up to one whose key does not begin with more than that of the row before:
-// that one is copied, and in doubt, because it may be out of order.
+// Copies rows. It ends before a record that is locked or absent, that changes meanwhile, or for which there is no room.
+// Unless kAlone, it also ends before a record that cannot be one of the table, and after a row whose key does not begin
+// with more than that of the row before: such a row is in doubt, because it may be out of order.
 template <index::KeyKind kKind, Access::Copying kCopying>
 [[gnu::noinline]] void Access::CopyRows(const RowShape& shape, const std::byte* memory, CopyRun* run) {
   const CopyRun begin = *run;

@@ -16,8 +16,9 @@ namespace gannet::txn {
 // Unavailable: it is not.
 StatusOr<uint64_t> AwaitUnlocked(const Table& table, const std::byte* record);
 
-// The row moves from the record at `from`, whose state is `state`, to `made` (MakeLockedRecord). The index leads there
-// afterwards, and the old record is absent. The memory of the table's rows is counted anew. False: the index is damaged (index_damage.h), and may lead to either.
+// The row moves from the record at `from`, whose state is `state`, to `made` (MakeLockedRecord). Afterwards the index
+// leads to `made`, the old record is absent, and LocalNode::record_bytes counts the new one. False: the index is
+// damaged (index_damage.h), and may lead to either.
 bool MoveRow(const LocalNode& local, const Table& table, const Key& key, rdma::GlobalAddress from, uint64_t state,
              const NewRecord& made);
 
