@@ -45,7 +45,6 @@
 
 namespace gannet::txn {
 
-struct KeyStart;
 struct RowShape;
 
 class Access {
@@ -144,14 +143,14 @@ class Access {
                      ScanOptions options);
   // The same for a scan of an index that tells records without their keys (IndexTraits::scans_records).
   Status AppendScanned(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options);
-  size_t AppendUnlocked(const RowShape& shape, std::span<const rdma::GlobalAddress> records,
-                        std::span<const rdma::GlobalAddress>* coming, ScanRows* rows, KeyStart* order, bool* in_doubt);
-  struct CopyRun;
   // How a scan copies rows: it watches that the keys ascend if other nodes may write into records.
   enum class Copying : uint8_t { kAlone, kWatched, kSimulated };
+  struct CopyRun;
   template <index::KeyKind kKind, Copying kCopying>
   static void CopyRows(const RowShape& shape, const std::byte* memory, CopyRun* run);
-  static auto CopyRowsOf(const RowShape& shape) -> void (*)(const RowShape&, const std::byte*, CopyRun*);
+  static CopyRun BeginCopies(const RowShape& shape);
+  size_t AppendUnlocked(const RowShape& shape, std::span<const rdma::GlobalAddress> records, CopyRun* run,
+                        ScanRows* rows);
   static bool EndsInOrder(const ScanRows& rows, bool reverse);
   bool AppendRow(const Table& table, const index::Entry& entry, ScanRows* rows, ScanOptions options, Look* look);
   bool IsGoneForGood(const Table& table, const index::Entry& entry) const;

@@ -69,9 +69,12 @@ Status Access::ScanDirect(const Table& table, const index::ScanRange& range, Sca
   return AppendFound(table, find, rows, options);
 }
 
-// A run of copies: where it is, and where it ends at the latest. CopyRows has it in local variables, and calls nothing:
-// so most of it stays in registers.
+// The copies of one scan: where they are, and where they end at the latest. CopyRows has it in local variables, and
+// calls nothing: so most of it stays in registers.
 struct Access::CopyRun {
+  using CopyRowsFunction = void (*)(const RowShape&, const std::byte*, CopyRun*);
+
+  CopyRowsFunction copy_rows;
   const rdma::GlobalAddress* from;
   const rdma::GlobalAddress* from_end;
   // Are prefetched, one for each row: a core has only some cache misses in flight.
@@ -79,12 +82,12 @@ struct Access::CopyRun {
   const rdma::GlobalAddress* ahead_end;
   ScanRows::Item* item;
   ReadEntry* read;
-  KeyStart last;               // of the last row's key, unless Copying::kAlone
-  std::byte* bytes = nullptr;  // place 0 of the rows' bytes
-  std::byte* to = nullptr;
-  const std::byte* to_end = nullptr;
-  size_t lacks = 0;  // so many bytes were wanted, and there was no room for them
-  bool in_doubt = false;
+  KeyStart last;     // of the last row's key, unless Copying::kAlone
+  std::byte* bytes;  // place 0 of the rows' bytes
+  std::byte* to;
+  const std::byte* to_end;
+  size_t lacks;  // so many bytes were wanted, and there was no room for them
+  bool in_doubt;
 
   void MakeRoom(size_t size, RowBytes* rows) {
     to = rows->Room(size);
@@ -161,43 +164,37 @@ template <index::KeyKind kKind, Access::Copying kCopying>
   run->in_doubt = !follows;
 }
 
-auto Access::CopyRowsOf(const RowShape& shape) -> void (*)(const RowShape&, const std::byte*, CopyRun*) {
+Access::CopyRun Access::BeginCopies(const RowShape& shape) {
   const auto of_kind = [&]<index::KeyKind kKind>() {
     if (Runtime::Current() != nullptr) return CopyRows<kKind, Copying::kSimulated>;
     return shape.others_write ? CopyRows<kKind, Copying::kWatched> : CopyRows<kKind, Copying::kAlone>;
   };
-  return shape.key_kind == index::KeyKind::kInteger ? of_kind.operator()<index::KeyKind::kInteger>()
-                                                    : of_kind.operator()<index::KeyKind::kBytes>();
+  CopyRun run{};
+  run.copy_rows = shape.key_kind == index::KeyKind::kInteger ? of_kind.operator()<index::KeyKind::kInteger>()
+                                                             : of_kind.operator()<index::KeyKind::kBytes>();
+  return run;
 }
 
 // The short way for records that the transaction neither writes nor reads for update: appends the rows of as many as
-// CopyRows copies, and returns their number. *order is CopyRun::last. Prefetches one of *coming for each row.
-size_t Access::AppendUnlocked(const RowShape& shape, std::span<const rdma::GlobalAddress> records,
-                              std::span<const rdma::GlobalAddress>* coming, ScanRows* rows, KeyStart* order,
-                              bool* in_doubt) {
+// CopyRows copies, and returns their number.
+size_t Access::AppendUnlocked(const RowShape& shape, std::span<const rdma::GlobalAddress> records, CopyRun* run,
+                              ScanRows* rows) {
   constexpr size_t kMostLeaves = 2048;  // bytes that the rows of most leaves take
-  const auto copy_rows = CopyRowsOf(shape);
-  CopyRun run{.from = records.data(),
-              .from_end = records.data() + records.size(),
-              .ahead = coming->data(),
-              .ahead_end = coming->data() + coming->size(),
-              .item = rows->rows_.Room(records.size()),
-              .read = reads_.RoomForRecords(records.size()),
-              .last = *order};
-  run.MakeRoom(kMostLeaves, &rows->bytes_);
+  run->from = records.data();
+  run->from_end = records.data() + records.size();
+  run->item = rows->rows_.Room(records.size());
+  run->read = reads_.RoomForRecords(records.size());
+  run->MakeRoom(kMostLeaves, &rows->bytes_);
   while (true) {
-    copy_rows(shape, session_->memory, &run);
-    rows->bytes_.Cut(static_cast<size_t>(run.to - run.bytes));
-    if (run.lacks == 0) break;
-    run.MakeRoom(run.lacks, &rows->bytes_);
+    run->copy_rows(shape, session_->memory, run);
+    rows->bytes_.Cut(static_cast<size_t>(run->to - run->bytes));
+    if (run->lacks == 0) [[likely]]
+      break;
+    run->MakeRoom(run->lacks, &rows->bytes_);
   }
-  const auto done = static_cast<size_t>(run.from - records.data());
-  rows->key_kind_ = shape.key_kind;
+  const auto done = static_cast<size_t>(run->from - records.data());
   rows->rows_.Resize(rows->rows_.size() + done);
   reads_.AddWritten(done);
-  *coming = {run.ahead, run.ahead_end};
-  *order = run.last;
-  *in_doubt = run.in_doubt;
   return done;
 }
 
@@ -227,13 +224,15 @@ Status Access::AppendScanned(const Table& table, const index::ScanRange& range, 
   const size_t first_row = rows->rows_.size();
   const size_t first_byte = rows->bytes_.size();
   const bool may_be_own = options.for_update || !writes_.entries().empty();
+  rows->key_kind_ = shape.key_kind;
+  CopyRun run = BeginCopies(shape);
   for (int looks = 0; looks < kLookAgain; ++looks) {
     scan_.Clear();
     ahead_.clear();
     const size_t reads = reads_.records().size();
     Look look = Look::kDone;
     index::Entry failed;
-    KeyStart order;
+    run.last = {};
     const auto is_in_order = [&](size_t before) {
       if (rows->rows_.size() == before || before == first_row || EndsInOrder(*rows, range.reverse)) return true;
       failed.key = rows->key(before);
@@ -252,11 +251,13 @@ Status Access::AppendScanned(const Table& table, const index::ScanRange& range, 
       }
       const size_t before = rows->rows_.size();
       if (!AppendRow(table, failed, rows, options, &look)) return false;
-      order = {UINT64_MAX, UINT64_MAX};  // the next row is in doubt
+      run.last = {UINT64_MAX, UINT64_MAX};  // the next row is in doubt
       return is_in_order(before);
     };
     const auto copy = [&](std::span<const rdma::GlobalAddress> coming) {
       Charge(Cost::kRecordLine, ahead_.size());
+      run.ahead = coming.data();
+      run.ahead_end = coming.data() + coming.size();
       std::span<const rdma::GlobalAddress> left = ahead_;
       while (!left.empty()) {
         if (may_be_own && (options.for_update || writes_.FindRecord(left.front()) >= 0)) {
@@ -264,10 +265,8 @@ Status Access::AppendScanned(const Table& table, const index::ScanRange& range, 
           left = left.subspan(1);
           continue;
         }
-        bool in_doubt = false;
-        const std::span<const rdma::GlobalAddress> some = may_be_own ? left.first(1) : left;
-        const size_t done = AppendUnlocked(shape, some, &coming, rows, &order, &in_doubt);
-        if (in_doubt) {
+        const size_t done = AppendUnlocked(shape, may_be_own ? left.first(1) : left, &run, rows);
+        if (run.in_doubt) {
           if (!is_in_order(rows->rows_.size() - 1)) return false;
         } else if (done == 0) {
           if (!copy_one(left.front())) return false;
@@ -275,7 +274,7 @@ Status Access::AppendScanned(const Table& table, const index::ScanRange& range, 
         }
         left = left.subspan(done);
       }
-      for (const rdma::GlobalAddress record : coming) shape.PrefetchRow(session_->Direct(record));
+      for (; run.ahead != run.ahead_end; ++run.ahead) shape.PrefetchRow(session_->Direct(*run.ahead));
       return true;
     };
     const auto take = [&](std::span<const rdma::GlobalAddress> records, const index::Witness& witness) {
