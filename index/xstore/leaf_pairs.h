@@ -26,16 +26,17 @@ struct LeafPairs {
   int size = 0;
   Pair pairs[LeafLayout<W>::kSlots];
 
-  // Takes the pairs with keys in [from, to], in slot order.
-  void Take(const RecordKeys& records, Leaf<W> leaf, uint32_t count, const KeyWords<W>& from, const KeyWords<W>& to) {
+  // Takes the pairs with keys in [from, to] of a leaf that covers [low, high], in slot order.
+  void Take(const RecordKeys& records, Leaf<W> leaf, uint32_t count, const KeyWords<W>& low, const KeyWords<W>& high,
+            const KeyWords<W>& from, const KeyWords<W>& to) {
     if constexpr (Leaf<W>::kKeysInRecords) {
       size = 0;
       if (to < from) return;
       const int slots = SlotsOf(count);
-      const Bounds bounds(leaf, from, to);
+      const Bounds bounds(low, high, from, to);
       // They are in order.
-      const int first = from <= leaf.low() ? 0 : leaf.PlaceFor(records, from, static_cast<uint32_t>(slots));
-      const int ahead = leaf.high() <= to ? slots : kAhead;
+      const int first = from <= low ? 0 : leaf.PlaceFor(records, from, static_cast<uint32_t>(slots));
+      const int ahead = high <= to ? slots : kAhead;
       for (int slot = first; slot < std::min(first + ahead, slots); ++slot) records.PrefetchFor<W>(leaf.entry(slot));
       for (int slot = first; slot < slots; ++slot) {
         if (slot + ahead < slots) records.PrefetchFor<W>(leaf.entry(slot + ahead));
@@ -63,7 +64,7 @@ struct LeafPairs {
                 const KeyWords<W>& to) {
     size = 0;
     const int slots = std::min(SlotsOf(leaf.meta().count), static_cast<int>(keys.size()));
-    const Bounds bounds(leaf, from, to);
+    const Bounds bounds(leaf.low(), leaf.high(), from, to);
     for (int slot = 0; slot < slots; ++slot) {
       const KeyWords<W>& key = keys[static_cast<size_t>(slot)];
       if (key < bounds.first || bounds.last < key) continue;
@@ -100,8 +101,8 @@ struct LeafPairs {
   // The part of a range that a leaf covers. A key in a record may have been overwritten (tagged_leaf.h): it must not
   // come between those of other leaves.
   struct Bounds {
-    Bounds(Leaf<W> leaf, const KeyWords<W>& from, const KeyWords<W>& to)
-        : first(std::max(from, leaf.low())), last(std::min(to, leaf.high())) {}
+    Bounds(const KeyWords<W>& low, const KeyWords<W>& high, const KeyWords<W>& from, const KeyWords<W>& to)
+        : first(std::max(from, low)), last(std::min(to, high)) {}
     KeyWords<W> first;
     KeyWords<W> last;
   };
@@ -114,27 +115,28 @@ struct LeafPairs {
   }
 };
 
-// The records alone of the owner's leaf within a scan's range, in order.
+// The records alone of the owner's leaf within a scan's range, in order. Take is that of LeafPairs.
 template <int W>
 class LeafRecords {
  public:
   std::span<rdma::GlobalAddress> all() { return {records_ + first_, static_cast<size_t>(size_)}; }
 
-  void Take(const RecordKeys& keys, Leaf<W> leaf, uint32_t count, const KeyWords<W>& from, const KeyWords<W>& to) {
+  void Take(const RecordKeys& keys, Leaf<W> leaf, uint32_t count, const KeyWords<W>& low, const KeyWords<W>& high,
+            const KeyWords<W>& from, const KeyWords<W>& to) {
     first_ = size_ = 0;
     if constexpr (Leaf<W>::kKeysInRecords) {
       if (to < from) return;
       // Keys are read only in the leaves at the ends of a range. Their order is that of the slots.
       const uint32_t slots = std::min<uint32_t>(count, LeafLayout<W>::kSlots);
-      const int first = from <= leaf.low() ? 0 : leaf.PlaceFor(keys, from, slots);
-      const int end = leaf.high() <= to ? static_cast<int>(slots) : leaf.PlaceFor(keys, to.Next(), slots);
+      const int first = from <= low ? 0 : leaf.PlaceFor(keys, from, slots);
+      const int end = high <= to ? static_cast<int>(slots) : leaf.PlaceFor(keys, to.Next(), slots);
       first_ = static_cast<int>(leaf.CopyAddresses(keys, first, end, records_));
       size_ = std::max(end - first, 0);
     } else if constexpr (W == 1) {
       TakeByRank(leaf, std::min<uint32_t>(count, LeafLayout<1>::kSlots), from.words[0], to.words[0]);
     } else {
       LeafPairs<W> pairs;
-      pairs.Take(keys, leaf, count, from, to);
+      pairs.Take(keys, leaf, count, low, high, from, to);
       pairs.Sort();
       size_ = pairs.size;
       for (int i = 0; i < size_; ++i) records_[i] = rdma::GlobalAddress::FromBits(pairs.pairs[i].record);

@@ -146,7 +146,7 @@ bool Tree<W>::TrySnapshot(Leaf<W> leaf, const Words& from, const Words& to, Snap
   snapshot->meta = leaf.meta();
   snapshot->low = leaf.low();
   snapshot->high = leaf.high();
-  snapshot->pairs.Take(records_, leaf, snapshot->meta.count, from, to);
+  snapshot->pairs.Take(records_, leaf, snapshot->meta.count, snapshot->low, snapshot->high, from, to);
   Charge(Cost::kIndexStep);
   PreemptionPoint();
   return leaf.state() == state;
