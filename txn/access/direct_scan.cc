@@ -69,8 +69,9 @@ Status Access::ScanDirect(const Table& table, const index::ScanRange& range, Sca
   return AppendFound(table, find, rows, options);
 }
 
-// The copies of one scan: where they are, and where they end at the latest. CopyRows has it in local variables, and
-// calls nothing: so most of it stays in registers.
+// The copies of one scan: where they are, and where they end at the latest. The scan says what is ahead, and
+// AppendUnlocked which records come next and where their rows go. CopyRows has all of it in local variables, and calls
+// nothing: so most of it stays in registers.
 struct Access::CopyRun {
   using CopyRowsFunction = void (*)(const RowShape&, const std::byte*, CopyRun*);
 
@@ -86,8 +87,8 @@ struct Access::CopyRun {
   std::byte* bytes;  // place 0 of the rows' bytes
   std::byte* to;
   const std::byte* to_end;
-  size_t lacks;  // so many bytes were wanted, and there was no room for them
-  bool in_doubt;
+  size_t lacks;   // so many bytes were wanted, and there was no room for them
+  bool in_doubt;  // the last row may be out of order
 
   void MakeRoom(size_t size, RowBytes* rows) {
     to = rows->Room(size);
@@ -176,7 +177,7 @@ Access::CopyRun Access::BeginCopies(const RowShape& shape) {
 }
 
 // The short way for records that the transaction neither writes nor reads for update: appends the rows of as many as
-// CopyRows copies, and returns their number.
+// CopyRows copies, and returns their number. Prefetches one of the records ahead for each row.
 size_t Access::AppendUnlocked(const RowShape& shape, std::span<const rdma::GlobalAddress> records, CopyRun* run,
                               ScanRows* rows) {
   constexpr size_t kMostLeaves = 2048;  // bytes that the rows of most leaves take
