@@ -5,12 +5,25 @@
 // address |. The nodes of a level form a chain by right links. The root stays at one address: when it is nearly full,
 // its entries move to two new nodes below it.
 //
-// A separator, an entry of an inner node, is only a hint, except the first of a node. If one is missing, readers come
-// from the left and go right; who notices that on the way to a change inserts it. If one is stale, it leads to a dead
-// node, or to one that does not cover the key; readers take the entry to its left, and who notices on the way to a
-// change removes it. So a split needs no lock of a parent, and a client that dies between a split and the insert of the
-// separator leaves a tree that works. (The inserts of a transaction lock the parent, too, where they can, because they
-// change both by one posting: separator_notices.h.)
+// A separator, an entry of an inner node, may be missing, except the first of a node: readers come from the left and go
+// right, and who notices that on the way to a change inserts it. So a split needs no lock of a parent, and a client
+// that dies between a split and the insert of the separator leaves a tree that works. (The inserts of a transaction
+// lock the parent, too, where they can, because they change both by one posting: separator_notices.h.)
+//
+// A separator that is there leads to its child, which lives and has the separator as its low fence:
+//   - Who adds one READs the parent, then looks at the child, then locks the parent by a CAS that expects what it READ.
+//     If the child is locked, or dead, or another node by now, it does not add the separator.
+//   - Who merges a node with its left sibling READs the parent, locks the two, takes out the separator, also by a CAS
+//     that expects what it READ, and then changes the two.
+//
+// So a merge that kills the child after that look takes a separator out of the parent after that look, too. If it does
+// so before the other's CAS, this CAS fails; if it does so later, it takes out what was added. Otherwise a separator
+// could stay after the death of its child. If the parent was then split right there, the keys from there on would have
+// no first child to begin at. docs/models/separator.pml is a model of this.
+//
+// A cached copy of an inner node may be stale: its separator leads to a dead node, or to one that does not cover the
+// key. Then readers take the entry to its left. They do the same in the tree, where only clients that do not keep the
+// rules leave such separators; who notices one on the way to a change removes it.
 //
 // Byte keys (index/remote/tagged_leaf.h). An entry is the tag of its key and the address of a record, which holds the
 // key; one of an inner node is the address of a child alone, whose low fence is the separator. So a client READs the

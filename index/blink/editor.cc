@@ -143,6 +143,10 @@ coro::Task<StatusOr<Change>> Editor<Keys>::InsertAt(uint8_t level, Keyed entry, 
     }
     Change change;
     std::optional<Keyed> separator;
+    if (level > 0) {
+      const Status lives = co_await LookAtChild(level, entry);
+      GANNET_CO_RETURN_IF_ERROR(lives);
+    }
     const StatusOr<bool> done = co_await TryInsert(&place, entry, &change, &separator);
     if (!done.ok()) co_return done.status();
     if (*done) {
@@ -151,6 +155,21 @@ coro::Task<StatusOr<Change>> Editor<Keys>::InsertAt(uint8_t level, Keyed entry, 
     }
     if (!patience.Pause()) co_return StaysLocked(place.address);
   }
+}
+
+template <class Keys>
+coro::Task<Status> Editor<Keys>::LookAtChild(uint8_t level, Keyed separator) {
+  const rdma::GlobalAddress address = TargetOf(Keys::EntryOf(separator));
+  Image child;
+  const StatusOr<LeafLook> look = co_await leaves_->Glance(address, &child);
+  if (!look.ok()) co_return look.status();
+  if (*look == LeafLook::kLocked || *look == LeafLook::kTorn) {
+    co_return absl::UnavailableError(absl::StrCat("the node at ", address.ToString(), " is locked"));
+  }
+  if (*look == LeafLook::kDead || child.level() + 1 != level || Keys::LowOf(child) != Keys::KeyOf(separator)) {
+    co_return absl::NotFoundError(absl::StrCat("the node at ", address.ToString(), " is gone"));
+  }
+  co_return absl::OkStatus();
 }
 
 template <class Keys>
@@ -214,8 +233,7 @@ coro::Task<StatusOr<bool>> Editor<Keys>::SplitRoot(const Place& place, Keyed ent
     co_return locked;
   }
   const Sorted<Keys> all(place, entry);
-  size_t middle = all.size / 2;
-  if (level > 0 && all.slots[middle] < 0) ++middle;  // as PlanSplit
+  const size_t middle = all.size / 2;
   for (size_t i = 0; i < all.size; ++i) (i < middle ? left : right).Add(all.entry(all.slots[i]));
   const Key low = Keys::LowOf(place.image);
   const Key border = Keys::Border(all.key(all.slots[middle - 1]), all.key(all.slots[middle]), level, false);
@@ -308,6 +326,10 @@ coro::Task<Status> Editor<Keys>::ReplaceAt(uint8_t level, Key key, Entry from, E
       co_return absl::NotFoundError(
           absl::StrCat("the key ", Keys::ToString(key), " is not mapped to ", TargetOf(from).ToString()));
     }
+    if (level > 0) {
+      const Status lives = co_await LookAtChild(level, Keys::ChildEntry(key, TargetOf(to)));
+      GANNET_CO_RETURN_IF_ERROR(lives);
+    }
     const StatusOr<bool> done = co_await changer_.Replace(place, slot, to);
     if (!done.ok()) co_return done.status();
     if (*done) co_return absl::OkStatus();
@@ -321,13 +343,8 @@ coro::Task<void> Editor<Keys>::InsertSeparator(uint8_t level, Keyed separator) {
   const rdma::GlobalAddress target = TargetOf(Keys::EntryOf(separator));
   const StatusOr<Change> inserted = co_await InsertAt(level, separator, &existing);
   if (!absl::IsAlreadyExists(inserted.status()) || existing == target) co_return;
-  // A separator of a dead node with the same low fence; or this one is stale by now.
-  Place child{target, {}};
-  const StatusOr<LeafLook> look = co_await leaves_->Read(child.address, &child.image);
+  // Somebody who does not keep the rules has led the key elsewhere; or this separator is stale by now.
   const Key key = Keys::KeyOf(separator);
-  if (!look.ok() || *look != LeafLook::kWhole || Keys::LowOf(child.image) != key || child.image.level() + 1 != level) {
-    co_return;
-  }
   const Entry from = Keys::EntryOf(Keys::ChildEntry(key, existing));
   co_await ReplaceAt(level, key, from, Keys::EntryOf(separator));
 }
@@ -391,15 +408,12 @@ coro::Task<bool> Editor<Keys>::MergeLeft(uint8_t level, const Place& node, Chang
   }
   if (left.image.template count<Entry>() > kRoomy<Keys> || Keys::NextLow(left.image) != low) co_return false;
 
-  // First the separator: a stale one would lead to a block that may become any other node.
+  // The separator goes while the node is locked, so nobody adds it again (LookAtChild); and it goes before the node
+  // dies: a stale one would lead to a block that may become any other node.
   Change unused;
-  const StatusOr<bool> removed = co_await changer_.Remove(&parent, slot, &unused);
-  if (!removed.ok() || !*removed) co_return false;
-  const StatusOr<bool> merged = co_await changer_.Absorb(left, node, change == nullptr ? &unused : change);
-  if (!merged.ok() || !*merged) {
-    co_await InsertSeparator(above, separator);
-    co_return false;
-  }
+  const auto part = [&] { return changer_.Remove(&parent, slot, &unused); };
+  const StatusOr<bool> merged = co_await changer_.Absorb(left, node, change == nullptr ? &unused : change, part);
+  if (!merged.ok() || !*merged) co_return false;
   co_await MergeLeft(above, parent, nullptr);
   co_return true;
 }

@@ -1,8 +1,8 @@
 // Editor: finds and changes nodes of a B-link tree by verbs, for a client, and for the owner over a channel of its own.
 //
-// A change locks one node at a time, except that a merge locks two neighbours, and a transaction's inserts several
-// nodes (separator_notices.h); a lock is only tried, so there is no deadlock. Between a change of a level and that of
-// the level above nothing is locked (blink.h).
+// A change locks one node at a time, except that a merge locks two neighbours and then their parent, and a
+// transaction's inserts several nodes (separator_notices.h); a lock is only tried, so there is no deadlock. Between a
+// split and the insert of its separator nothing is locked (blink.h).
 //
 // Nodes are not trusted (leaf.h): every loop is bounded, and a tree that cannot be walked is DataLoss. Not thread-safe;
 // coroutines of the channel's worker may use it at once.
@@ -83,6 +83,9 @@ class Editor {
   // These return false, as those of LeafChanger do, if the node has changed since `place` was READ.
   coro::Task<StatusOr<bool>> TryInsert(Place* place, Keyed entry, Change* change, std::optional<Keyed>* separator);
   coro::Task<StatusOr<bool>> SplitRoot(const Place& place, Keyed entry, Change* change);
+  // Before a separator is added to an inner node of `level`, and after that node was READ (blink.h): ok if it leads to
+  // its child. Unavailable: the child is locked; the separator can stay missing. NotFound: the child is gone.
+  coro::Task<Status> LookAtChild(uint8_t level, Keyed separator);
   // Makes sure that the place has all keys, before a split. False also if it took out entries that led nowhere.
   coro::Task<StatusOr<bool>> KnowAllKeys(Place* place);
 

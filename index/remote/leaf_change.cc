@@ -72,7 +72,8 @@ coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Replace(const Place& place, i
 }
 
 template <class Keys>
-coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Absorb(const Place& left, const Place& right, Change* change) {
+coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Absorb(const Place& left, const Place& right, Change* change,
+                                                          std::optional<Condition> only_if) {
   Draft to(left.address, left.image, leaves_->owner_bits());
   Draft from(right.address, right.image, leaves_->owner_bits());
   const StatusOr<bool> locked = co_await leaves_->Lock(to);
@@ -82,6 +83,16 @@ coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Absorb(const Place& left, con
     const Status back = co_await leaves_->GiveBack(to);
     GANNET_CO_RETURN_IF_ERROR(back);
     co_return both;
+  }
+  if (only_if.has_value()) {
+    const StatusOr<bool> holds = co_await (*only_if)();
+    if (!holds.ok() || !*holds) {
+      const Status right_back = co_await leaves_->GiveBack(from);
+      const Status left_back = co_await leaves_->GiveBack(to);
+      GANNET_CO_RETURN_IF_ERROR(right_back);
+      GANNET_CO_RETURN_IF_ERROR(left_back);
+      co_return holds;
+    }
   }
   Posting posting;
   AppendAbsorb<Keys>(&to, &from, &posting);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 
+#include "absl/functional/function_ref.h"
 #include "base/coro/task.h"
 #include "base/status.h"
 #include "index/index.h"
@@ -57,8 +58,11 @@ class BasicLeafChanger {
   coro::Task<StatusOr<bool>> Remove(Place* place, int slot, Change* change);
   coro::Task<StatusOr<bool>> Replace(const Place& place, int slot, Entry entry);
   // Moves the entries of `right` to `left`, its left neighbour, which has room for them. `right` is dead then, and its
-  // block is given back.
-  coro::Task<StatusOr<bool>> Absorb(const Place& left, const Place& right, Change* change);
+  // block is given back. `only_if` (nullopt: none) is called when both are locked, and must not wait for a lock. If it
+  // returns false or an error, so does this, and nothing is changed.
+  using Condition = absl::FunctionRef<coro::Task<StatusOr<bool>>()>;
+  coro::Task<StatusOr<bool>> Absorb(const Place& left, const Place& right, Change* change,
+                                    std::optional<Condition> only_if = std::nullopt);
   // Makes the changes of a draft, whose leaf is not locked.
   coro::Task<StatusOr<bool>> Publish(Draft* draft);
 

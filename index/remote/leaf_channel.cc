@@ -50,13 +50,18 @@ LeafChannel::LeafChannel(rdma::Channel* channel, rdma::Node* node, rdma::NodeId 
   GANNET_CHECK(!is_own_ || own_blocks_ != nullptr, "an owner of leaves without blocks");
 }
 
+Status LeafChannel::CheckAddress(rdma::GlobalAddress leaf) const {
+  if (leaf.node() != owner_ || leaf.offset() % kLineBytes != 0 ||
+      (own_blocks_ != nullptr && !own_blocks_->MayHave(leaf))) {
+    return absl::InvalidArgumentError(absl::StrCat("there is no leaf at ", leaf.ToString()));
+  }
+  return absl::OkStatus();
+}
+
 template <class Head>
 coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, BasicLeafImage<Head>* image,
                                                  std::span<const rdma::Operation> along) {
-  if (leaf.node() != owner_ || leaf.offset() % kLineBytes != 0 ||
-      (own_blocks_ != nullptr && !own_blocks_->MayHave(leaf))) {
-    co_return absl::InvalidArgumentError(absl::StrCat("there is no leaf at ", leaf.ToString()));
-  }
+  GANNET_CO_RETURN_IF_ERROR(CheckAddress(leaf));
   const std::byte* const own = is_own_ ? channel_->Local(leaf) : nullptr;
   GANNET_CHECK(along.size() <= (own == nullptr ? kMostAlong : 0), "%d READs with that of a leaf", along.size());
   Backoff backoff;
@@ -94,6 +99,25 @@ coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, Basic
   }
 }
 
+template <class Head>
+coro::Task<StatusOr<LeafLook>> LeafChannel::Glance(rdma::GlobalAddress leaf, BasicLeafImage<Head>* image) {
+  GANNET_CO_RETURN_IF_ERROR(CheckAddress(leaf));
+  if (!is_own_) {
+    const Status status = co_await channel_->Read(leaf, image, static_cast<uint32_t>(leaf_bytes()));
+    GANNET_CO_RETURN_IF_ERROR(status);
+    ++leaves_read_;
+    Charge(Cost::kRecordLine, leaf_bytes() / kLineBytes);
+    co_return Judge(image);
+  }
+  const LeafLook look = own_blocks_->Look(leaf.offset(), image);
+  if (look != LeafLook::kWhole) co_return look;
+  // Look may have read a leaf that is locked, as it was before. State words never return, so if it has this one now, it
+  // had it all the time.
+  co_return LoadWord(channel_->Local(leaf)) == image->head.state ? LeafLook::kWhole : LeafLook::kLocked;
+}
+
+template coro::Task<StatusOr<LeafLook>> LeafChannel::Glance(rdma::GlobalAddress leaf, LeafImage* image);
+template coro::Task<StatusOr<LeafLook>> LeafChannel::Glance(rdma::GlobalAddress leaf, TaggedImage* image);
 template coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, LeafImage* image,
                                                           std::span<const rdma::Operation> along);
 template coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, TaggedImage* image,

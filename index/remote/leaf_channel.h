@@ -67,6 +67,11 @@ class LeafChannel {
   coro::Task<StatusOr<LeafLook>> Read(rdma::GlobalAddress leaf, BasicLeafImage<Head>* image,
                                       std::span<const rdma::Operation> along = {});
 
+  // Looks at a leaf once, and waits for nobody. kWhole: nobody had locked it at some moment of this call; this is what
+  // it was then. kLocked or kTorn: somebody changes it. InvalidArgument: as Read.
+  template <class Head>
+  coro::Task<StatusOr<LeafLook>> Glance(rdma::GlobalAddress leaf, BasicLeafImage<Head>* image);
+
   // Takes the lock. False: the leaf has changed since the draft's image, or this channel is changing it now.
   // `connection`: that of the blocks that the change makes leaves; then False also if it has ended. 0: any.
   coro::Task<StatusOr<bool>> Lock(const LeafLock& draft, uint64_t connection = 0);
@@ -101,6 +106,8 @@ class LeafChannel {
   bool IsOurs(uint64_t state) const {
     return IsLocked(state) && !rdma::IsLineBusy(state) && (state & OwnerBits(0x7fff, 0x7f)) == owner_bits_;
   }
+  // InvalidArgument: no leaf can be there.
+  Status CheckAddress(rdma::GlobalAddress leaf) const;
   uint64_t Connection() const { return node_ == nullptr ? 0 : node_->ConnectionTo(owner_); }
   // Whether to go on with what failed.
   bool IsOver(uint64_t connection, uint64_t deadline) const;

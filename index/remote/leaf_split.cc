@@ -47,9 +47,7 @@ SplitPlanOf<Keys> PlanSplit(const typename Keys::Image& leaf, const typename Key
   while (end < size && all[end].slot < 0) ++end;
   const bool ascending =
       end - first == added.size() && first > 0 && all[first - 1].slot == LeafSlots::Unpack(leaf.head.slots).last;
-  size_t left = std::clamp(ascending ? end : (size + 1) / 2, size - kSlots, std::min(kSlots, size - 1));
-  // The first child of a node must be one that lives. A new one may have died since its separator was missed.
-  if (leaf.level() > 0 && all[left].slot < 0) left > size - kSlots ? --left : ++left;
+  const size_t left = std::clamp(ascending ? end : (size + 1) / 2, size - kSlots, std::min(kSlots, size - 1));
 
   SplitPlanOf<Keys> plan;
   // Appended keys come soon after the last one, so the gap goes where the next keys will.

@@ -27,7 +27,7 @@ using SplitPlan = SplitPlanOf<IntegerKeys>;
 // Ascending keys are the rule in a log of orders: a plain split would leave every leaf half full. If the new keys come
 // right after the entry that was inserted last, keys are being appended there. Then the part before them stays in the
 // left leaf, with the new ones as far as there is room. Otherwise each leaf gets half. The right node's low fence is
-// the key of its first entry, which is not a new one, if the node is an inner one.
+// the key of its first entry, if the node is an inner one.
 template <class Keys>
 SplitPlanOf<Keys> PlanSplit(const typename Keys::Image& leaf, const typename Keys::EntryKeys& keys,
                             std::span<const typename Keys::Keyed> added);

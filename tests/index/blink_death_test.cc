@@ -10,73 +10,21 @@
 
 #include "base/random.h"
 #include "gtest/gtest.h"
-#include "index/blink/blink.h"
-#include "index/blink/blink_index.h"
+#include "tests/index/blink_fixture.h"
 #include "tests/index/insert_together.h"
 #include "tests/index/mortal_channel.h"
-#include "tests/index/record_helper.h"
 
 namespace gannet::index {
 namespace {
 
-constexpr IndexId kId = 1;
-
-// A tree, its owner, and a client that dies. Keys are numbers; those of byte keys have 40 to 64 bytes in the same
-// order.
-class BlinkDeathTest : public ::testing::TestWithParam<std::tuple<uint64_t, KeyKind>> {
+class BlinkDeathTest : public BlinkTreeTest {
  protected:
-  static uint64_t Seed() { return std::get<0>(GetParam()); }
-  static KeyKind Kind() { return std::get<1>(GetParam()); }
-
-  BlinkDeathTest() : cluster_({.seed = Seed()}) {
-    RegisterBlinkMethods(cluster_.owner().service.get());
-    cluster_.Serve();
-    owner_ = std::make_unique<OwnerThread>(&cluster_);
-    auto index = CreateBlink(cluster_.owner().service.get(), kId, Kind());
-    GANNET_CHECK(index.ok(), "%s", index.status().ToString());
-    index_ = std::move(*index);
-    tree_ = static_cast<blink::BlinkTree*>(index_.get());
-    thread_ = std::make_unique<ClientThread>(&cluster_);
-    Revive();
-  }
+  BlinkDeathTest() { Revive(); }
 
   void Revive() {
     remote_.reset();
     channel_ = std::make_unique<MortalChannel>(thread_->channel(), ++seed_);
-    auto remote = ConnectBlink(channel_.get(), 0, kId, {.key_kind = Kind()});
-    GANNET_CHECK(remote.ok(), "%s", remote.status().ToString());
-    remote_ = std::move(*remote);
-  }
-
-  static OwnedKey KeyOf(uint64_t n) {
-    if (Kind() == KeyKind::kInteger) return OwnedKey(Key(n));
-    const std::string number = std::to_string(n);
-    const std::string key =
-        "names that begin alike are rare" + std::string(9 - number.size(), '0') + number + std::string(n % 25, 'x');
-    return OwnedKey(Key(std::string_view(key)));
-  }
-  // Its record, which lives until the end.
-  rdma::GlobalAddress RecordOf(uint64_t n) {
-    const auto [at, is_new] = records_.try_emplace(n);
-    if (is_new) at->second = owner_->NewRecord(KeyOf(n).view());
-    return at->second;
-  }
-
-  void ExpectContent(const std::map<uint64_t, rdma::GlobalAddress>& model) {
-    const Status status = index_->CheckStructure();
-    ASSERT_TRUE(status.ok()) << status;
-    ScanResult all;
-    const OwnedKey least = Kind() == KeyKind::kInteger ? OwnedKey(Key(uint64_t{0})) : OwnedKey(Key(""));
-    const OwnedKey greatest = Kind() == KeyKind::kInteger ? OwnedKey(Key(UINT64_MAX)) : OwnedKey(Key("o"));
-    ASSERT_TRUE(index_->Scan({.from = least.view(), .to = greatest.view()}, &all).ok());
-    auto expected = model.begin();
-    for (const Entry& entry : all.entries) {
-      ASSERT_TRUE(expected != model.end());
-      ASSERT_EQ(entry.key.view(), KeyOf(expected->first).view());
-      ASSERT_EQ(entry.record, expected->second);
-      ++expected;
-    }
-    ASSERT_TRUE(expected == model.end()) << "lost " << expected->first;
+    Connect(channel_.get());
   }
 
   // All blocks are free, or part of the tree.
@@ -89,20 +37,12 @@ class BlinkDeathTest : public ::testing::TestWithParam<std::tuple<uint64_t, KeyK
     ASSERT_EQ(counts.lent + counts.in_use, nodes);
   }
 
-  Random random_{Seed()};
   uint64_t seed_ = Seed() * 1'000'000;
-  IndexCluster cluster_;
-  std::unique_ptr<OwnerThread> owner_;
-  std::unique_ptr<LocalIndex> index_;
-  blink::BlinkTree* tree_ = nullptr;
-  std::map<uint64_t, rdma::GlobalAddress> records_;
-  std::unique_ptr<ClientThread> thread_;
   std::unique_ptr<MortalChannel> channel_;
-  std::unique_ptr<RemoteIndex> remote_;
 };
 
 TEST_P(BlinkDeathTest, NothingIsLockedLostDoubledOrLeaked) {
-  std::map<uint64_t, rdma::GlobalAddress> model;
+  Model model;
   int deaths = 0;
   int undone = 0;
   int done = 0;
@@ -165,7 +105,7 @@ TEST_P(BlinkDeathTest, NothingIsLockedLostDoubledOrLeaked) {
 
 // The same for the inserts of a transaction, several of which may come into one leaf, and split it.
 TEST_P(BlinkDeathTest, InsertsOfATransactionLeaveNothingBehind) {
-  std::map<uint64_t, rdma::GlobalAddress> model;
+  Model model;
   int deaths = 0;
   int halfway = 0;  // between the changes of several leaves
   uint64_t by_verbs = 0;
@@ -220,7 +160,7 @@ TEST_P(BlinkDeathTest, OthersGoOn) {
   for (uint64_t n = 0; n < 3 * kKeysEach; ++n) RecordOf(n);
   std::atomic<bool> stop{false};
   std::vector<std::thread> threads;
-  std::vector<std::map<uint64_t, rdma::GlobalAddress>> models(3);
+  std::vector<Model> models(3);
   for (uint64_t t = 0; t < 2; ++t) {
     threads.emplace_back([this, t, &stop, &models] {
       OwnerThread owner(&cluster_);
@@ -267,7 +207,7 @@ TEST_P(BlinkDeathTest, OthersGoOn) {
   }
   stop = true;
   for (std::thread& thread : threads) thread.join();
-  std::map<uint64_t, rdma::GlobalAddress> all;
+  Model all;
   for (const auto& part : models) all.insert(part.begin(), part.end());
   index_->RepairAfter(1);
   ExpectContent(all);
