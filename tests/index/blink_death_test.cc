@@ -10,31 +10,24 @@
 
 #include "base/random.h"
 #include "gtest/gtest.h"
-#include "tests/index/blink_fixture.h"
 #include "tests/index/insert_together.h"
 #include "tests/index/mortal_channel.h"
+#include "tests/index/shared_leaf_world.h"
 
 namespace gannet::index {
 namespace {
 
-class BlinkDeathTest : public BlinkTreeTest {
+class BlinkDeathTest : public ::testing::TestWithParam<std::tuple<uint64_t, KeyKind>>, protected SharedLeafWorld {
  protected:
-  BlinkDeathTest() { Revive(); }
+  BlinkDeathTest() : SharedLeafWorld(kBlink, std::get<1>(GetParam()), Seed()) { Revive(); }
+  ~BlinkDeathTest() override { Disconnect(); }
+
+  static uint64_t Seed() { return std::get<0>(GetParam()); }
 
   void Revive() {
-    remote_.reset();
+    Disconnect();
     channel_ = std::make_unique<MortalChannel>(thread_->channel(), ++seed_);
     Connect(channel_.get());
-  }
-
-  // All blocks are free, or part of the tree.
-  void ExpectAllBlocksCounted() {
-    size_t nodes = 0;
-    tree_->blocks().ForEach([this, &nodes](rdma::GlobalAddress at) {
-      if (!IsAbsent(LoadWord(cluster_.At(at)))) ++nodes;
-    });
-    const auto counts = tree_->blocks().counts();
-    ASSERT_EQ(counts.lent + counts.in_use, nodes);
   }
 
   uint64_t seed_ = Seed() * 1'000'000;

@@ -11,77 +11,28 @@
 
 #include "base/random.h"
 #include "gtest/gtest.h"
-#include "index/rolex/rolex.h"
-#include "index/rolex/rolex_index.h"
 #include "index/rolex/synonyms.h"
 #include "tests/index/insert_together.h"
 #include "tests/index/mortal_channel.h"
-#include "tests/index/record_helper.h"
+#include "tests/index/shared_leaf_world.h"
 
 namespace gannet::index {
 namespace {
 
-using rolex::RolexIndex;
-
-constexpr IndexId kId = 1;
-
-// An index, its owner, and a client that dies. Keys are numbers; those of byte keys have 40 to 64 bytes in the same
-// order.
-class RolexDeathTest : public ::testing::TestWithParam<std::tuple<uint64_t, KeyKind>> {
+class RolexDeathTest : public ::testing::TestWithParam<std::tuple<uint64_t, KeyKind>>, protected SharedLeafWorld {
  protected:
-  static uint64_t Seed() { return std::get<0>(GetParam()); }
-  static KeyKind Kind() { return std::get<1>(GetParam()); }
+  RolexDeathTest() : SharedLeafWorld(kRolex, std::get<1>(GetParam()), Seed()) { Revive(); }
+  ~RolexDeathTest() override { Disconnect(); }
 
-  RolexDeathTest() : cluster_({.seed = Seed()}) {
-    RegisterRolexMethods(cluster_.owner().service.get());
-    cluster_.Serve();
-    owner_ = std::make_unique<OwnerThread>(&cluster_);
-    auto index = CreateRolex(cluster_.owner().service.get(), kId, Kind());
-    GANNET_CHECK(index.ok(), "%s", index.status().ToString());
-    index_ = std::move(*index);
-    tree_ = static_cast<RolexIndex*>(index_.get());
-    thread_ = std::make_unique<ClientThread>(&cluster_);
-    Revive();
-  }
+  static uint64_t Seed() { return std::get<0>(GetParam()); }
 
   void Revive() {
-    remote_.reset();
+    Disconnect();
     channel_ = std::make_unique<MortalChannel>(thread_->channel(), ++seed_);
-    auto remote = ConnectRolex(channel_.get(), 0, kId, {.key_kind = Kind()});
-    GANNET_CHECK(remote.ok(), "%s", remote.status().ToString());
-    remote_ = std::move(*remote);
+    Connect(channel_.get());
   }
 
-  static OwnedKey KeyOf(uint64_t n) {
-    if (Kind() == KeyKind::kInteger) return OwnedKey(Key(n));
-    const std::string number = std::to_string(n);
-    const std::string key =
-        "names that begin alike are rare" + std::string(9 - number.size(), '0') + number + std::string(n % 25, 'x');
-    return OwnedKey(Key(std::string_view(key)));
-  }
-  // Its record, which lives until the end.
-  rdma::GlobalAddress RecordOf(uint64_t n) {
-    const auto [at, is_new] = records_.try_emplace(n);
-    if (is_new) at->second = owner_->NewRecord(KeyOf(n).view());
-    return at->second;
-  }
-
-  void ExpectContent(const std::map<uint64_t, rdma::GlobalAddress>& model) {
-    const Status status = index_->CheckStructure();
-    ASSERT_TRUE(status.ok()) << status;
-    ScanResult all;
-    const OwnedKey least = Kind() == KeyKind::kInteger ? OwnedKey(Key(uint64_t{0})) : OwnedKey(Key(""));
-    const OwnedKey greatest = Kind() == KeyKind::kInteger ? OwnedKey(Key(UINT64_MAX)) : OwnedKey(Key("o"));
-    ASSERT_TRUE(index_->Scan({.from = least.view(), .to = greatest.view()}, &all).ok());
-    auto expected = model.begin();
-    for (const Entry& entry : all.entries) {
-      ASSERT_TRUE(expected != model.end());
-      ASSERT_EQ(entry.key.view(), KeyOf(expected->first).view());
-      ASSERT_EQ(entry.record, expected->second);
-      ++expected;
-    }
-    ASSERT_TRUE(expected == model.end()) << "lost " << expected->first;
-  }
+  rolex::RolexIndex& rolex() const { return *static_cast<rolex::RolexIndex*>(index_.get()); }
 
   // Slots of the synonym tables: all that were taken, and those whose synonym was never written.
   struct Slots {
@@ -90,7 +41,7 @@ class RolexDeathTest : public ::testing::TestWithParam<std::tuple<uint64_t, KeyK
   };
   Slots CountSlots() const {
     Slots slots;
-    for (const std::byte* const table : tree_->synonym_tables()) {
+    for (const std::byte* const table : rolex().synonym_tables()) {
       const uint64_t used = LoadWord(table + rolex::kUsedOffset);
       slots.taken += rolex::UsedSlots(used);
       for (uint64_t slot = 0; slot < std::min(rolex::UsedSlots(used), rolex::kSynonyms); ++slot) {
@@ -100,30 +51,12 @@ class RolexDeathTest : public ::testing::TestWithParam<std::tuple<uint64_t, KeyK
     return slots;
   }
 
-  // All blocks are free, or part of the index.
-  void ExpectAllBlocksCounted() {
-    size_t nodes = 0;
-    tree_->blocks().ForEach([this, &nodes](rdma::GlobalAddress at) {
-      if (!IsAbsent(LoadWord(cluster_.At(at)))) ++nodes;
-    });
-    const auto counts = tree_->blocks().counts();
-    ASSERT_EQ(counts.lent + counts.in_use, nodes);
-  }
-
-  Random random_{Seed()};
   uint64_t seed_ = Seed() * 1'000'000;
-  IndexCluster cluster_;
-  std::unique_ptr<OwnerThread> owner_;
-  std::unique_ptr<LocalIndex> index_;
-  RolexIndex* tree_ = nullptr;
-  std::map<uint64_t, rdma::GlobalAddress> records_;
-  std::unique_ptr<ClientThread> thread_;
   std::unique_ptr<MortalChannel> channel_;
-  std::unique_ptr<RemoteIndex> remote_;
 };
 
 TEST_P(RolexDeathTest, NothingIsLockedLostDoubledOrLeaked) {
-  std::map<uint64_t, rdma::GlobalAddress> model;
+  Model model;
   int deaths = 0;
   int undone = 0;
   int done = 0;
@@ -174,7 +107,7 @@ TEST_P(RolexDeathTest, NothingIsLockedLostDoubledOrLeaked) {
     ExpectContent(model);
     if (HasFatalFailure()) return;
     if (random_.OneIn(5)) {
-      tree_->TrainNow();
+      rolex().TrainNow();
       ExpectContent(model);
     }
     ExpectAllBlocksCounted();
@@ -190,7 +123,7 @@ TEST_P(RolexDeathTest, NothingIsLockedLostDoubledOrLeaked) {
 
 // Before the split, after it and before the slot of its synonym is taken, before the synonym is written, and after.
 TEST_P(RolexDeathTest, AtEveryVerbOfASplit) {
-  std::map<uint64_t, rdma::GlobalAddress> model;
+  Model model;
   int unknown = 0;
   int unwritten = 0;
   int whole = 0;
@@ -236,7 +169,7 @@ TEST_P(RolexDeathTest, AtEveryVerbOfASplit) {
 
 // The same for the inserts of a transaction, several of which may come into one leaf, and split it.
 TEST_P(RolexDeathTest, InsertsOfATransactionLeaveNothingBehind) {
-  std::map<uint64_t, rdma::GlobalAddress> model;
+  Model model;
   int deaths = 0;
   int halfway = 0;  // between the changes of several leaves
   uint64_t by_verbs = 0;
@@ -277,7 +210,7 @@ TEST_P(RolexDeathTest, InsertsOfATransactionLeaveNothingBehind) {
     ExpectContent(model);
     ExpectAllBlocksCounted();
     if (HasFatalFailure()) return;
-    if (random_.OneIn(5)) tree_->TrainNow();
+    if (random_.OneIn(5)) rolex().TrainNow();
     Revive();
   }
   EXPECT_GT(deaths, 30);
@@ -292,7 +225,7 @@ TEST_P(RolexDeathTest, OthersGoOn) {
   for (uint64_t n = 0; n < 3 * kKeysEach; ++n) RecordOf(n);
   std::atomic<bool> stop{false};
   std::vector<std::thread> threads;
-  std::vector<std::map<uint64_t, rdma::GlobalAddress>> models(3);
+  std::vector<Model> models(3);
   for (uint64_t t = 0; t < 2; ++t) {
     threads.emplace_back([this, t, &stop, &models] {
       OwnerThread owner(&cluster_);
@@ -316,7 +249,7 @@ TEST_P(RolexDeathTest, OthersGoOn) {
     });
   }
   threads.emplace_back([this, &stop] {
-    while (!stop) tree_->TrainNow();
+    while (!stop) rolex().TrainNow();
   });
   auto& model = models[2];
   for (int round = 0; round < 1500; ++round) {
@@ -343,7 +276,7 @@ TEST_P(RolexDeathTest, OthersGoOn) {
   }
   stop = true;
   for (std::thread& thread : threads) thread.join();
-  std::map<uint64_t, rdma::GlobalAddress> all;
+  Model all;
   for (const auto& part : models) all.insert(part.begin(), part.end());
   index_->RepairAfter(1);
   ExpectContent(all);

@@ -1,25 +1,31 @@
-// A client's change of a B-link tree, with changes by the owner between any two of its verbs. Afterwards the tree has
-// what the changes left, and every separator leads to its child.
+// A client's change of an index of shared leaves, with changes by the owner between any two of its verbs. Afterwards
+// the index has what the changes left, and its structure is whole: in a B-link tree every separator leads to its child.
 #include <algorithm>
 #include <cstdint>
 #include <tuple>
 
+#include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "gtest/gtest.h"
-#include "tests/index/blink_fixture.h"
 #include "tests/index/interrupted_channel.h"
+#include "tests/index/shared_leaf_world.h"
 
 namespace gannet::index {
 namespace {
 
 constexpr uint64_t kKeys = 500;
 
-class BlinkInterruptedTest : public BlinkTreeTest {
+class InterruptedChangeTest : public ::testing::TestWithParam<std::tuple<const SharedLeafKind*, uint64_t, KeyKind>>,
+                              protected SharedLeafWorld {
  protected:
   // The owner does not wait long for what the client has locked, since the client is waiting for the owner.
-  BlinkInterruptedTest() : BlinkTreeTest({.patience = absl::Microseconds(30)}), channel_(thread_->channel()) {
+  InterruptedChangeTest()
+      : SharedLeafWorld(*std::get<0>(GetParam()), std::get<2>(GetParam()), std::get<1>(GetParam()),
+                        absl::Microseconds(30)),
+        channel_(thread_->channel()) {
     Connect(&channel_);
   }
+  ~InterruptedChangeTest() override { Disconnect(); }
 
   // The owner inserts or removes a key. What the client has locked stays as it is.
   void Change(uint64_t key, bool inserts) {
@@ -63,6 +69,7 @@ class BlinkInterruptedTest : public BlinkTreeTest {
       const uint64_t n = first + random_.Below(end - first);
       if (n != key) Change(n, random_.OneIn(2));
     }
+    if (random_.OneIn(4)) kind_.tidy(index_.get());
   }
 
   InterruptedChannel channel_;
@@ -70,7 +77,7 @@ class BlinkInterruptedTest : public BlinkTreeTest {
   size_t refused_ = 0;
 };
 
-TEST_P(BlinkInterruptedTest, SeparatorsLeadToTheirChildren) {
+TEST_P(InterruptedChangeTest, TheStructureStaysWhole) {
   int interrupted = 0;
   for (int round = 0; round < 2500; ++round) {
     // Waves, so that the tree grows and shrinks at all levels.
@@ -91,9 +98,14 @@ TEST_P(BlinkInterruptedTest, SeparatorsLeadToTheirChildren) {
   EXPECT_GT(interrupted, 500);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, BlinkInterruptedTest,
-                         ::testing::Combine(::testing::Range(uint64_t{1}, uint64_t{4}),
-                                            ::testing::Values(KeyKind::kInteger, KeyKind::kBytes)));
+INSTANTIATE_TEST_SUITE_P(Seeds, InterruptedChangeTest,
+                         ::testing::Combine(::testing::Values(&kBlink, &kRolex),
+                                            ::testing::Range(uint64_t{1}, uint64_t{4}),
+                                            ::testing::Values(KeyKind::kInteger, KeyKind::kBytes)),
+                         [](const auto& test) {
+                           return absl::StrCat(std::get<0>(test.param)->name, "_seed", std::get<1>(test.param),
+                                               std::get<2>(test.param) == KeyKind::kInteger ? "_integer" : "_bytes");
+                         });
 
 }  // namespace
 }  // namespace gannet::index
