@@ -331,6 +331,10 @@ Status Directory<Keys>::Replace(Context& context, std::span<const Own* const> ol
   const size_t page_at = FindFirst(top->firsts, Keys::At(old[0]->model.first()));
   Page* const page = top->pages[page_at];
   const size_t at = FindFirst(page->firsts, Keys::At(old[0]->model.first()));
+  for (size_t i = 0; i < old.size(); ++i) {
+    GANNET_CHECK(at + i < page->models.size() && page->models[at + i].load(std::memory_order_relaxed) == old[i],
+                 "model %d of %d to be replaced is not in the directory", i, old.size());
+  }
   if (old.size() == 1 && fresh.size() == 1) {
     const Own* const model = fresh[0].release();
     page->models[at].store(model, std::memory_order_release);

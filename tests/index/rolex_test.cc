@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "gtest/gtest.h"
+#include "index/rolex/retraining.h"
 #include "index/rolex/rolex_index.h"
 #include "index/rolex/synonyms.h"
 #include "tests/index/record_helper.h"
@@ -288,6 +289,30 @@ TEST_F(RolexTest, ADeadLeafOfTwoModels) {
     ASSERT_TRUE(found.ok()) << found.status();
     EXPECT_TRUE(found->record.is_null() || found->from_cache) << key;
   }
+}
+
+// A client has written the mark of a retired table into that of a model which lives. The owner merges this model with
+// the one before it, and adds its own mark, which takes the other away. Then the table looks like one that needs
+// training, and its model is no longer there.
+TEST_F(RolexTest, AModelThatWasMergedIsNotTrainedAgain) {
+  std::set<uint64_t> keys;
+  const uint64_t first_leaves = Retraining<IntegerKeys>::kLeavesPerModel;
+  for (uint64_t key = 1; key <= (first_leaves + 10) * IntegerKeys::kSlots; ++key) keys.insert(key);
+  Load(keys);
+  ASSERT_EQ(rolex_->synonym_tables().size(), 2u);
+  for (uint64_t key = 15 * IntegerKeys::kSlots + 1; key <= first_leaves * IntegerKeys::kSlots; ++key) {
+    ASSERT_TRUE(index_->Remove(owner_->context(), Key(key), RecordOf(key)).ok());
+    keys.erase(key);
+  }
+  ASSERT_EQ(rolex_->synonym_tables().size(), 2u);
+  StoreWord(rolex_->synonym_tables()[0] + kUsedOffset, kTrainAt);
+  StoreWord(rolex_->synonym_tables()[1] + kUsedOffset, kRetiredBit | kTrainAt);
+  index_->RepairAfter(1);
+  rolex_->TrainNow();
+  EXPECT_EQ(rolex_->synonym_tables().size(), 1u);
+  cluster_.PassGracePeriod();  // frees each model once
+  ExpectFound(remote_.get(), keys);
+  ASSERT_TRUE(index_->CheckStructure().ok()) << index_->CheckStructure();
 }
 
 // A synonym that a split added while the model was trained is known to the new model, or found by right links.
