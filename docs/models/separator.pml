@@ -20,11 +20,11 @@
  * Run: docs/models/README.md. Its size: ADDERS, MERGERS, TRIES (of each), DEATHS, USES (of the dead block).
  * Deliberate mistakes (each must fail):
  *   NO_LOOK            who adds a separator does not look at N
- *   ADD_ANYWAY         he adds it to P whatever has happened to P since it was READ
- *   LOOK_FIRST         he looks before he READs P
- *   LOOK_THROUGH       he takes a locked N for one that lives
+ *   ADD_ANYWAY         the separator is added to P whatever has happened to P since the READ
+ *   LOOK_FIRST         the look at N comes before the READ of P
+ *   LOOK_THROUGH       a locked N is taken for one that lives
  *   SEPARATOR_FIRST    a merge takes the separator out before it locks N
- *   OLD_PARENT         a merge takes it out of P whatever has happened to P since it was READ
+ *   OLD_PARENT         a merge takes it out of P whatever has happened to P since the READ
  *   FIRST_TOO          a merge takes it out also if it is the first of its node
  */
 #ifndef ADDERS
