@@ -46,7 +46,7 @@ struct ByteKeys {
     ByteKey key;
     bool after = false;
     friend bool operator==(const Cut&, const Cut&) = default;
-    friend std::strong_ordering operator<=>(const Cut&, const Cut&) = default;
+    friend std::strong_ordering operator<=>(const Cut&, const Cut&) = default;  // NOLINT: the generated code's 0
   };
   // Keys of used slots that were read.
   struct EntryKeys {

@@ -53,7 +53,7 @@ class ByteKey {
     std::ranges::copy(bytes, bytes_);
   }
   ByteKey(const ByteKey& other) : size_(other.size_) { std::memcpy(bytes_, other.bytes_, size_); }
-  ByteKey& operator=(const ByteKey& other) {
+  ByteKey& operator=(const ByteKey& other) {  // NOLINT(bugprone-unhandled-self-assignment): memmove
     size_ = other.size_;
     std::memmove(bytes_, other.bytes_, size_);
     return *this;

@@ -185,7 +185,7 @@ void Retraining<Keys>::Train(Context& context, const Own* model) {
     if (is_small(other)) {
       old.insert(other == neighbours.after ? old.end() : old.begin(), other);
       used.insert(other == neighbours.after ? used.end() : used.begin(),
-                  UsedSlots(LoadWord(other->synonyms + kUsedOffset)));
+                  UsedSlots(LoadWord(other->synonyms + kUsedOffset)));  // NOLINT: is_small has looked at null
       first = old.front()->model.first();
       next = old.back()->model.next();
       leaves.clear();
