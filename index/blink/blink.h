@@ -5,25 +5,26 @@
 // address |. The nodes of a level form a chain by right links. The root stays at one address: when it is nearly full,
 // its entries move to two new nodes below it.
 //
-// A separator, an entry of an inner node, may be missing, except the first of a node: readers come from the left and go
-// right, and who notices that on the way to a change inserts it. So a split needs no lock of a parent, and a client
-// that dies between a split and the insert of the separator leaves a tree that works. (The inserts of a transaction
-// lock the parent, too, where they can, because they change both by one posting: separator_notices.h.)
+// A separator is an entry of an inner node. It may be missing, unless it is the first of its node: then readers come to
+// its child by the right link of the child's left sibling. A change that comes this way inserts the separator. So a
+// split need not lock the parent, and the tree works also if a client dies before it has inserted the separator. (The
+// inserts of a transaction lock the parent, too, where they can, because they change both by one posting:
+// separator_notices.h.)
 //
-// A separator that is there leads to its child, which lives and has the separator as its low fence:
-//   - Who adds one READs the parent, then looks at the child, then locks the parent by a CAS that expects what it READ.
-//     If the child is locked, or dead, or another node by now, it does not add the separator.
-//   - Who merges a node with its left sibling READs the parent, locks the two, takes out the separator, also by a CAS
-//     that expects what it READ, and then changes the two.
+// A separator that is there leads to its child. The child lives, and has the separator as its low fence:
+//   - An insert of a separator READs the parent, then looks at the child, then locks the parent by a CAS that expects
+//     what was READ. If the child is locked, or dead, or another node by now, nothing is inserted.
+//   - A merge of a node with its left sibling READs the parent, locks the two, takes out the separator, also by a CAS
+//     that expects what was READ, and then changes the two.
 //
 // So a merge that kills the child after that look takes a separator out of the parent after that look, too. If it does
-// so before the other's CAS, this CAS fails; if it does so later, it takes out what was added. Otherwise a separator
-// could stay after the death of its child. If the parent was then split right there, the keys from there on would have
-// no first child to begin at. docs/models/separator.pml is a model of this.
+// so before the insert's CAS, this CAS fails; if it does so later, it takes out what was inserted. Otherwise a
+// separator could stay after the death of its child. If the parent was then split right there, the keys from there on
+// would have no first child to begin at. docs/models/separator.pml is a model of this.
 //
 // A cached copy of an inner node may be stale: its separator leads to a dead node, or to one that does not cover the
-// key. Then readers take the entry to its left. They do the same in the tree, where only clients that do not keep the
-// rules leave such separators; who notices one on the way to a change removes it.
+// key. Then readers take the entry to its left. They do the same in the tree itself, where only a client that breaks
+// the rules leaves such a separator; a change that meets one removes it.
 //
 // Byte keys (index/remote/tagged_leaf.h). An entry is the tag of its key and the address of a record, which holds the
 // key; one of an inner node is the address of a child alone, whose low fence is the separator. So a client READs the
