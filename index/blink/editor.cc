@@ -141,12 +141,12 @@ coro::Task<StatusOr<Change>> Editor<Keys>::InsertAt(uint8_t level, Keyed entry, 
       co_return absl::AlreadyExistsError(
           absl::StrCat("the key ", Keys::ToString(Keys::KeyOf(entry)), " is in the index"));
     }
-    Change change;
-    std::optional<Keyed> separator;
     if (level > 0) {
       const Status lives = co_await LookAtChild(level, entry);
       GANNET_CO_RETURN_IF_ERROR(lives);
     }
+    Change change;
+    std::optional<Keyed> separator;
     const StatusOr<bool> done = co_await TryInsert(&place, entry, &change, &separator);
     if (!done.ok()) co_return done.status();
     if (*done) {

@@ -82,9 +82,7 @@ coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, Basic
         along = {};
       }
       GANNET_CO_RETURN_IF_ERROR(status);
-      ++leaves_read_;
-      Charge(Cost::kRecordLine, leaf_bytes() / kLineBytes);
-      look = Judge(image);
+      look = JudgeRead(image);
     }
     if (look == LeafLook::kWhole || look == LeafLook::kDead) co_return look;
     if (own == nullptr) channel_->CountRetry();
@@ -105,9 +103,7 @@ coro::Task<StatusOr<LeafLook>> LeafChannel::Glance(rdma::GlobalAddress leaf, Bas
   if (!is_own_) {
     const Status status = co_await channel_->Read(leaf, image, static_cast<uint32_t>(leaf_bytes()));
     GANNET_CO_RETURN_IF_ERROR(status);
-    ++leaves_read_;
-    Charge(Cost::kRecordLine, leaf_bytes() / kLineBytes);
-    co_return Judge(image);
+    co_return JudgeRead(image);
   }
   const LeafLook look = own_blocks_->Look(leaf.offset(), image);
   if (look != LeafLook::kWhole) co_return look;

@@ -21,6 +21,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "base/coro/task.h"
+#include "base/runtime.h"
 #include "base/status.h"
 #include "index/remote/leaf.h"
 #include "index/remote/leaf_blocks.h"
@@ -105,6 +106,13 @@ class LeafChannel {
   };
   bool IsOurs(uint64_t state) const {
     return IsLocked(state) && !rdma::IsLineBusy(state) && (state & OwnerBits(0x7fff, 0x7f)) == owner_bits_;
+  }
+  // Judges what this channel has READ itself.
+  template <class Head>
+  LeafLook JudgeRead(BasicLeafImage<Head>* image) {
+    ++leaves_read_;
+    Charge(Cost::kRecordLine, leaf_bytes() / kLineBytes);
+    return Judge(image);
   }
   // InvalidArgument: no leaf can be there.
   Status CheckAddress(rdma::GlobalAddress leaf) const;
