@@ -6,27 +6,22 @@
 #include <utility>
 #include <vector>
 
-#include "base/coro/worker.h"
 #include "base/random.h"
 #include "gtest/gtest.h"
 #include "rdma/fabric.h"
+#include "tests/index/carrying_channel.h"
 
 namespace gannet::index {
 
 // A channel of node 1 that dies after a number of verbs: it carries out no more, and all fail. A WRITE of several lines
 // may die in the middle, with its lines in any order.
-class MortalChannel final : public rdma::Channel {
+class MortalChannel final : public CarryingChannel {
  public:
-  MortalChannel(rdma::Channel* inner, uint64_t seed)
-      : Channel(inner->node(), inner->index(), nullptr, inner->capabilities()), inner_(inner), random_(seed) {
-    worker_.AddPoller([inner] { return inner->Poll(); });
-  }
+  MortalChannel(rdma::Channel* inner, uint64_t seed) : CarryingChannel(inner), random_(seed) {}
 
   // Line WRITEs, atomics and calls from now on; READs do not count.
   void DieAfter(size_t verbs) { left_ = verbs; }
   bool is_dead() const { return left_ == 0; }
-
-  size_t Poll() override { return inner_->Poll(); }
 
  protected:
   bool Submit(std::span<rdma::Operation> operations, rdma::Completion* completion) override {
@@ -34,7 +29,7 @@ class MortalChannel final : public rdma::Channel {
       if (operation.verb != rdma::Verb::kWrite) {
         if (is_dead()) return Fail(completion);
         if (operation.verb != rdma::Verb::kRead) --left_;
-        Carry(&operation);
+        CarryOut(&operation);
         continue;
       }
       std::vector<rdma::Operation> lines;
@@ -47,7 +42,7 @@ class MortalChannel final : public rdma::Channel {
       for (rdma::Operation& line : lines) {
         if (is_dead()) return Fail(completion);
         --left_;
-        Carry(&line);
+        CarryOut(&line);
       }
     }
     if (is_dead()) return Fail(completion);
@@ -57,33 +52,23 @@ class MortalChannel final : public rdma::Channel {
   bool SubmitCall(const rdma::CallRequest& call, rdma::Completion* completion) override {
     if (is_dead()) return Fail(completion);
     --left_;
-    StatusOr<size_t> bytes = worker_.BlockOn(Do(inner_, call));
+    Carry(call, completion);
     if (is_dead()) return Fail(completion);  // the answer does not arrive
-    completion->status = bytes.status();
-    completion->response_bytes = bytes.value_or(0);
     return true;
   }
 
  private:
-  static coro::Task<StatusOr<size_t>> Do(rdma::Channel* channel, rdma::CallRequest call) {
-    co_return co_await channel->Call(call.node, call.method, call.request, call.response, call.timeout);
-  }
-  static coro::Task<Status> Do(rdma::Channel* channel, rdma::Operation* operation) {
-    co_return co_await channel->Post({operation, 1});
-  }
   static bool Fail(rdma::Completion* completion) {
     completion->status = absl::AbortedError("this client is dead");
     return true;
   }
-  void Carry(rdma::Operation* operation) {
-    const Status status = worker_.BlockOn(Do(inner_, operation));
+  void CarryOut(rdma::Operation* operation) {
+    const Status status = Carry({operation, 1});
     ASSERT_TRUE(status.ok()) << status;
   }
 
-  rdma::Channel* inner_;
   Random random_;
   size_t left_ = SIZE_MAX;
-  coro::Worker worker_;
 };
 
 }  // namespace gannet::index

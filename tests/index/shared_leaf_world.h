@@ -95,9 +95,10 @@ class SharedLeafWorld {
     const Status status = index_->CheckStructure();
     ASSERT_TRUE(status.ok()) << status;
     ScanResult all;
-    const OwnedKey least = KeyOf(0);
-    const OwnedKey greatest = KeyOf(999'999'999);
-    ASSERT_TRUE(index_->Scan({.from = least.view(), .to = greatest.view()}, &all).ok());
+    const bool integer = keys_ == KeyKind::kInteger;
+    const Key least = integer ? Key(uint64_t{0}) : Key("");
+    const Key greatest = integer ? Key(UINT64_MAX) : Key("o");
+    ASSERT_TRUE(index_->Scan({.from = least, .to = greatest}, &all).ok());
     auto expected = model.begin();
     for (const Entry& entry : all.entries) {
       ASSERT_TRUE(expected != model.end());
