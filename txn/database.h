@@ -129,10 +129,10 @@ struct DatabaseOptions {
   bool log_keep_preallocated = true;
   // Per session, 4 KiB to kMaxLogBuffer. More than a few group commits only takes room in the processor's caches.
   size_t log_buffer_bytes = size_t{256} << 10;
-  // For larger transactions: one may have changes of this size (keys, payloads, and 17 bytes for each); the change
-  // that exceeds it returns ResourceExhausted. All large transactions of one node together take at most this much at a
-  // time, and as much again while they are written; others wait. The memory is used only while there are some. At most
-  // kMaxLogLargeBuffer.
+  // For larger transactions: one may have changes of this size less 96 bytes, where each takes 18 bytes, its key and its
+  // payload. A write that exceeds it returns ResourceExhausted, and the transaction goes on without it. All large
+  // transactions of one node together take at most this much at a time, and as much again while they are written;
+  // others wait. The memory is used only while there are some. At most kMaxLogLargeBuffer.
   size_t log_large_buffer_bytes = size_t{256} << 20;
   int recovery_threads = 2;
   bool salvage = false;                              // recover what can be had of damaged files, and list the rest

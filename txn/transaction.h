@@ -25,7 +25,7 @@
 // What an operation returns, other than Ok, is one of two kinds:
 //
 //   a result    NotFound, OutOfRange, AlreadyExists, InvalidArgument, FailedPrecondition; and ResourceExhausted of a
-//               write. The transaction continues.
+//               write. The transaction continues, as if the operation had not been called.
 //   a failure   Aborted (it met another transaction), Unavailable, DeadlineExceeded, Unknown, Internal, and every other
 //               code that a read returns. The transaction has failed and cannot continue.
 //
@@ -36,6 +36,8 @@
 // Awaiting is done on the session's worker thread. One transaction is used by one coroutine at a time. Memory passed in
 // (outputs, keys of byte kind, payloads) needs to live only until the call or its await has returned. Arguments may lie
 // in memory that the same call overwrites: a key in the output of its Get, the ends of a range in the rows of its Scan.
+//
+// An access to a table that was dropped returns FailedPrecondition, whatever the operation.
 //
 // Errors about a key name it: `table 'cities', key "Oslo"`, `table 'taxis', key [1, 2] x [3, 4] id 7`.
 #pragma once

@@ -114,9 +114,9 @@ TEST(DurabilityTest, RecordsThatGrowAndShrinkInOneTransactionAreRecovered) {
   }
 }
 
-// The refusal comes with the change that is too much, not at the commit. A transaction that fits is committed, over
-// several nodes too.
-TEST(DurabilityTest, ATransactionThatTheLogDoesNotTakeIsRefusedEarly) {
+// The refusal comes with the change that is too much, not at the commit, and the transaction goes on without that
+// change. A transaction that fits is committed, over several nodes too.
+TEST(DurabilityTest, AChangeThatTheLogDoesNotTakeIsRefusedAtOnce) {
   for (const int nodes : {1, 2}) {
     const Disk disk = NewDisk();
     const DurableOptions options{.nodes = nodes, .database = {.log_large_buffer_bytes = size_t{2} << 20}};
@@ -125,32 +125,35 @@ TEST(DurabilityTest, ATransactionThatTheLogDoesNotTakeIsRefusedEarly) {
     Database& database = (*cluster)->database();
     const Table& table = (*cluster)->table("rows");
     const size_t most = options.database.log_large_buffer_bytes;
-    uint64_t refused_at = 0;
-    Status ignored;
-    const Status status = database.Run([&](BlockingTransaction& t) -> Status {
-      for (refused_at = 0;; ++refused_at) {
-        ignored = t.Insert(table, refused_at, refused_at);
-        if (!ignored.ok()) return absl::OkStatus();  // a program that ignores the error
+    const uint64_t fitting = (most - 96) / (18 + 2 * sizeof(uint64_t));
+    const Status half = database.Run([&](BlockingTransaction& t) -> Status {
+      for (uint64_t i = 0; i < fitting; ++i) GANNET_RETURN_IF_ERROR(t.Insert(table, i, i));
+      const Status refused = t.Insert(table, fitting, fitting);
+      EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+      EXPECT_NE(refused.message().find("DatabaseOptions::log_large_buffer_bytes"), absl::string_view::npos) << refused;
+      // The refused row is not there, and the others are.
+      if (nodes == 1) {
+        EXPECT_TRUE(absl::IsResourceExhausted(t.Upsert(table, fitting, fitting)));
+        EXPECT_FALSE(t.Exists(table, fitting).value());
+        EXPECT_TRUE(t.Validate().ok());
       }
-    });
-    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
-    EXPECT_TRUE(absl::IsResourceExhausted(ignored)) << ignored;
-    EXPECT_NE(ignored.message().find("DatabaseOptions::log_large_buffer_bytes"), absl::string_view::npos) << ignored;
-    EXPECT_GT(refused_at, most / 50);
-    EXPECT_LT(refused_at, most / 16);
-    const Status fits = database.Run([&](BlockingTransaction& t) -> Status {
-      for (uint64_t i = 0; i < refused_at; ++i) {
-        if (Status s = t.Insert(table, i, i); !s.ok()) return s;
-      }
+      uint64_t last = 0;
+      GANNET_RETURN_IF_ERROR(t.Get(table, fitting - 1, &last));
+      EXPECT_EQ(last, fitting - 1);
+      // Without half of them there is room for as many.
+      for (uint64_t i = 0; i < fitting / 2; ++i) GANNET_RETURN_IF_ERROR(t.Remove(table, i));
+      for (uint64_t i = 0; i < fitting / 2; ++i) GANNET_RETURN_IF_ERROR(t.Insert(table, fitting + i, i));
+      EXPECT_TRUE(absl::IsResourceExhausted(t.Insert(table, 0, uint64_t{0})));
       return absl::OkStatus();
     });
-    ASSERT_TRUE(fits.ok()) << fits;
+    ASSERT_TRUE(half.ok()) << half;
+    const uint64_t first = fitting / 2;
     // Removals and undone changes take less.
     const Status removed = database.Run([&](BlockingTransaction& t) -> Status {
-      for (uint64_t i = 0; i < refused_at; ++i) {
+      for (uint64_t i = first; i < first + fitting; ++i) {
         if (Status s = t.Remove(table, i); !s.ok()) return s;
       }
-      for (uint64_t i = refused_at; i < refused_at + 100; ++i) {
+      for (uint64_t i = 0; i < 100; ++i) {
         if (Status s = t.Insert(table, i, i); !s.ok()) return s;
         if (Status s = t.Remove(table, i); !s.ok()) return s;
       }

@@ -436,6 +436,14 @@ TEST(SecondaryFunctionTest, MakesKeys) {
     const Status thrown = Put(**cluster, "rows", 3, 13);
     EXPECT_TRUE(absl::IsInternal(thrown)) << thrown;
     EXPECT_THAT(Message(thrown), HasSubstr("index 'even' of table 'rows': the key function threw: thirteen"));
+    // A read by the index that meets the exception fails the transaction.
+    const Status failed = database.Run([&](auto& t) -> Status {
+      GANNET_RETURN_IF_ERROR(t.Insert((*cluster)->table("rows"), 3, uint64_t{13}));
+      EXPECT_TRUE(absl::IsInternal(t.GetBy(*database.FindIndex("even"), 5).status()));
+      EXPECT_TRUE(absl::IsInternal(t.Remove((*cluster)->table("rows"), 3)));
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(absl::IsInternal(failed)) << failed;
     ASSERT_TRUE(Put(**cluster, "rows", 1, 11).ok());
     EXPECT_TRUE(absl::IsNotFound(find(database, 5).status()));
     EXPECT_TRUE(absl::IsAlreadyExists(Put(**cluster, "rows", 1, 12)));

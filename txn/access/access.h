@@ -49,7 +49,7 @@ struct RowShape;
 
 class Access {
  public:
-  explicit Access(SessionState* session) : session_(session), writes_(session, &failure_) {}
+  explicit Access(SessionState* session) : session_(session), writes_(session) {}
   Access(const Access&) = delete;
   Access& operator=(const Access&) = delete;
 

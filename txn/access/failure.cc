@@ -5,7 +5,8 @@
 namespace gannet::txn {
 
 [[gnu::cold]] Status Failure::Note(Status status) {
-  if (first_.ok() && !absl::IsInvalidArgument(status) && !GANNET_MUTANT(kForgetFailure)) first_ = status;
+  const bool is_failure = !absl::IsInvalidArgument(status) && !absl::IsFailedPrecondition(status);
+  if (is_failure && !GANNET_MUTANT(kForgetFailure)) Set(status);
   return status;
 }
 

@@ -18,8 +18,8 @@ namespace gannet::txn {
 
 using index::PayloadDataOffset;
 
-WriteBuffer::WriteBuffer(SessionState* session, Failure* failure)
-    : session_(session), failure_(failure), most_change_bytes_(session->log->most_change_bytes()) {}
+WriteBuffer::WriteBuffer(SessionState* session)
+    : session_(session), most_change_bytes_(session->log->most_change_bytes()) {}
 
 int WriteBuffer::FindInsert(const Table& table, const Key& key) const {
   if (inserts_ == 0) [[likely]]
@@ -29,9 +29,9 @@ int WriteBuffer::FindInsert(const Table& table, const Key& key) const {
 }
 
 [[gnu::cold]] Status WriteBuffer::TooMuchRedo(size_t total) {
-  return failure_->Note(absl::ResourceExhaustedError(absl::StrCat(
-      "the transaction's changes take up to ", total, " bytes of the log, which takes at most ", most_change_bytes_,
-      " of one transaction: make it several, or raise DatabaseOptions::log_large_buffer_bytes")));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "with this write the transaction's changes take up to ", total, " bytes of the log, which takes at most ",
+      most_change_bytes_, " of one transaction: make it several, or raise DatabaseOptions::log_large_buffer_bytes"));
 }
 
 void WriteBuffer::ReadOwn(int number, GetRequest* request) {

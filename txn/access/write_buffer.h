@@ -18,7 +18,6 @@
 #include "index/index.h"
 #include "rdma/global_address.h"
 #include "txn/access/arena.h"
-#include "txn/access/failure.h"
 #include "txn/access/write_set.h"
 #include "txn/table.h"
 #include "txn/transaction.h"
@@ -27,8 +26,8 @@ namespace gannet::txn {
 
 class WriteBuffer {
  public:
-  // Both must outlive this. Changes that the log cannot take are a failure.
-  WriteBuffer(SessionState* session, Failure* failure);
+  // `session` must outlive it.
+  explicit WriteBuffer(SessionState* session);
 
   // Like those of Transaction.
   Status Update(RecordHandle handle, std::span<const std::byte> data, uint32_t offset, bool resize);
@@ -124,7 +123,6 @@ class WriteBuffer {
   void JoinPatches(WriteEntry& entry);
 
   SessionState* const session_;
-  Failure* const failure_;
   const size_t most_change_bytes_;
   size_t change_bytes_ = 0;
   uint64_t changes_ = 0;

@@ -7,6 +7,8 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/mutant.h"
+#include "txn/access/failure.h"
+#include "txn/access/key_status.h"
 
 namespace gannet::txn {
 namespace {
@@ -52,7 +54,8 @@ coro::Async<Status> TransactionImpl::Commit() {
 coro::Async<Status> TransactionImpl::Validate() {
   coro::Async<Status> valid = commit_.emplace(session_, &access_, claim_, &scratch_).Validate();
   if (!valid.ready()) return NoteFailureOf(std::move(valid.task()));
-  return valid.value().ok() ? std::move(valid.value()) : access_.failure().Note(std::move(valid.value()));
+  if (!valid.value().ok()) Fail(valid.value());
+  return valid;
 }
 
 coro::Task<Status> TransactionImpl::CommitWithIndexes() {
@@ -75,7 +78,11 @@ coro::Task<Status> TransactionImpl::IfValid(Status found) {
 }
 
 coro::Task<Status> TransactionImpl::JudgeRead(Status read) {
-  if (!absl::IsDataLoss(read) || !failure().ok()) co_return read;
+  if (read.ok() || IsResult(read) || !failure().ok()) co_return read;
+  if (!absl::IsDataLoss(read)) {
+    Fail(read);
+    co_return read;
+  }
   coro::Task<Status> judging = IfValid(std::move(read));
   Status judged = co_await judging;
   Fail(judged);
@@ -84,6 +91,7 @@ coro::Task<Status> TransactionImpl::JudgeRead(Status read) {
 
 coro::Async<StatusOr<RowBy>> TransactionImpl::GetBy(const SecondaryIndex& index, const Key& key, bool for_update) {
   using Result = StatusOr<RowBy>;
+  if (Status s = CheckLife(index.entries()); !s.ok()) return Result(std::move(s));
   if (!index.unique()) {
     return Result(absl::FailedPreconditionError(
         absl::StrCat(index.Describe(), " is not unique: use an IndexCursor, which finds all rows with a key")));
@@ -106,6 +114,7 @@ coro::Task<StatusOr<RowBy>> TransactionImpl::GetByEntry(const SecondaryIndex& in
 }
 
 coro::Async<Status> TransactionImpl::ReadyToReadBy(const SecondaryIndex& index) {
+  GANNET_RETURN_IF_ERROR(CheckLife(index.entries()));
   if (!index.is_complete()) return NotComplete(index);
   if (!writes().has_touched()) return absl::OkStatus();
   return KeepBeforeRead();
@@ -128,7 +137,7 @@ coro::Task<Status> TransactionImpl::RowsOfEntries(const SecondaryIndex& index, c
 
 coro::Task<Status> TransactionImpl::NoteFailureOf(coro::Task<Status> validation) {
   Status valid = co_await validation;
-  if (!valid.ok()) co_return access_.failure().Note(std::move(valid));
+  if (!valid.ok()) Fail(valid);
   co_return valid;
 }
 

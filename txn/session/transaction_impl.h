@@ -64,7 +64,7 @@ class TransactionImpl {
   // The first failure of one of its operations; Ok: none.
   const Status& failure() const { return access_.failure().first(); }
   // Makes the transaction a failed one, unless it has failed already.
-  void Fail(Status failure) { access_.failure().Note(std::move(failure)).IgnoreError(); }
+  void Fail(const Status& failure) { access_.failure().Set(failure); }
 
   // True if it has asked for a remote lock of `record`, which is neither released nor owed (debts.h).
   bool MayHold(rdma::GlobalAddress record) const {
@@ -87,7 +87,7 @@ class TransactionImpl {
   coro::Task<Status> KeepBeforeRead();
   // `found`, an error about rows and indexes, if the transaction validates; else the reason why it does not.
   coro::Task<Status> IfValid(Status found);
-  // The same for a read, to which only an index that is wrong is a failure.
+  // Notes the failure of a read by an index. An index that is wrong is one if the transaction validates.
   coro::Task<Status> JudgeRead(Status read);
 
   SessionState* const session_;
