@@ -207,8 +207,7 @@ gannet_code gannet_cursor_update(gannet_cursor* cursor, const void* payload, siz
   return Guarded([&] {
     if (const Status may = CheckChange(*cursor, "gannet_cursor_update"); !may.ok()) return CodeOf(may);
     if (const Status fits = CheckPayload(cursor->table, payload, size); !fits.ok()) return CodeOf(fits);
-    return CodeOf(cursor->transaction->transaction().Update(cursor->record(), BytesOf(payload, size), 0,
-                                                            cursor->table.options().variable_length));
+    return CodeOf(cursor->transaction->transaction().Update(cursor->record(), BytesOf(payload, size)));
   });
 }
 

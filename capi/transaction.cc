@@ -233,7 +233,7 @@ gannet_code gannet_add(gannet_transaction* transaction, const gannet_table* tabl
       return Status(
           absl::OutOfRangeError(absl::StrCat("table '", rows.name(), "': no payload has an offset ", offset)));
     }
-    return t.Add(rows, KeyOf(key), delta, sum, static_cast<uint32_t>(offset));
+    return t.AddAt<int64_t>(rows, KeyOf(key), static_cast<uint32_t>(offset), delta, sum);
   });
 }
 

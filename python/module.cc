@@ -544,7 +544,7 @@ void DefineTransaction(py::module_& module) {
     const OwnedKey owned(key);
     decltype(delta) sum = 0;
     ThrowIfError(self.UseTable(table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
-      return t.Add(rows, owned.view(), delta, &sum, offset);
+      return t.AddAt<decltype(delta)>(rows, owned.view(), offset, delta, &sum);
     }));
     return sum;
   };

@@ -61,7 +61,7 @@ class BlockingCursorOf {
   bool valid() const { return cursor_.valid(); }
   Key key() const { return cursor_.key(); }
   std::span<const std::byte> payload() const { return cursor_.payload(); }
-  template <PayloadType Row>
+  template <class Row>
   Row As() const {
     return cursor_.template As<Row>();
   }
@@ -109,60 +109,69 @@ class BlockingTransaction {
  public:
   BlockingTransaction(Transaction* transaction, coro::Worker* worker) : transaction_(transaction), worker_(worker) {}
 
-  Status Get(const Table& table, Key key, std::span<std::byte> out, uint32_t offset = 0) {
-    return Wait(transaction_->Get(table, key, out, offset));
+  Status Get(const Table& table, Key key, PayloadRoom row) { return Wait(transaction_->Get(table, key, row)); }
+  Status Get(const Table& table, Key key, PayloadRoom out, PayloadPart part) {
+    return Wait(transaction_->Get(table, key, out, part));
   }
-  template <PayloadType Row>
-  Status Get(const Table& table, Key key, Row* row) {
-    return Wait(transaction_->Get(table, key, row));
+  template <class Row, class Field>
+  Status Get(const Table& table, Key key, Field Row::*field, std::type_identity_t<Field>* value) {
+    return Wait(transaction_->Get(table, key, field, value));
   }
-  Status Get(const Table& table, Key key, std::string* payload) { return Wait(transaction_->Get(table, key, payload)); }
+  template <std::same_as<std::string> Text>
+  Status Get(const Table& table, Key key, Text* payload) {
+    return Wait(transaction_->Get(table, key, payload));
+  }
   StatusOr<std::span<const std::byte>> GetView(const Table& table, Key key) {
     return Wait(transaction_->GetView(table, key));
   }
   StatusOr<bool> Exists(const Table& table, Key key) { return Wait(transaction_->Exists(table, key)); }
   Status GetMany(std::span<GetRequest> requests) { return Wait(transaction_->GetMany(requests)); }
-  template <PayloadType Row>
-  StatusOr<RecordHandle> GetForUpdate(const Table& table, Key key, Row* row) {
+  StatusOr<RecordHandle> GetForUpdate(const Table& table, Key key, PayloadRoom row) {
     return Wait(transaction_->GetForUpdate(table, key, row));
   }
-  template <PayloadType Row>
-  Status Update(RecordHandle handle, const Row& row) {
-    return transaction_->Update(handle, row);
+  StatusOr<RecordHandle> GetForUpdate(const Table& table, Key key, PayloadRoom out, PayloadPart part) {
+    return Wait(transaction_->GetForUpdate(table, key, out, part));
   }
-  Status Update(const Table& table, Key key, std::span<const std::byte> data) {
-    return Wait(transaction_->Update(table, key, data));
+  template <class Row, class Field>
+  StatusOr<RecordHandle> GetForUpdate(const Table& table, Key key, Field Row::*field,
+                                      std::type_identity_t<Field>* value) {
+    return Wait(transaction_->GetForUpdate(table, key, field, value));
   }
-  template <PayloadType Row>
-  Status Update(const Table& table, Key key, const Row& row) {
-    return Update(table, key, std::as_bytes(std::span(&row, 1)));
+  Status Update(RecordHandle handle, PayloadBytes row) { return transaction_->Update(handle, row); }
+  Status Update(RecordHandle handle, PayloadBytes data, PayloadPart part) {
+    return transaction_->Update(handle, data, part);
   }
-  Status Insert(const Table& table, Key key, std::span<const std::byte> payload) {
-    return transaction_->Insert(table, key, payload);
+  template <class Row, class Field>
+  Status Update(RecordHandle handle, Field Row::*field, const std::type_identity_t<Field>& value) {
+    return transaction_->Update(handle, field, value);
   }
-  template <PayloadType Row>
-  Status Insert(const Table& table, Key key, const Row& row) {
-    return transaction_->Insert(table, key, row);
+  Status Update(const Table& table, Key key, PayloadBytes row) { return Wait(transaction_->Update(table, key, row)); }
+  Status Update(const Table& table, Key key, PayloadBytes data, PayloadPart part) {
+    return Wait(transaction_->Update(table, key, data, part));
   }
-  Status Upsert(const Table& table, Key key, std::span<const std::byte> payload) {
-    return Wait(transaction_->Upsert(table, key, payload));
+  template <class Row, class Field>
+  Status Update(const Table& table, Key key, Field Row::*field, const std::type_identity_t<Field>& value) {
+    return Wait(transaction_->Update(table, key, field, value));
   }
-  template <PayloadType Row>
-  Status Upsert(const Table& table, Key key, const Row& row) {
-    return Wait(transaction_->Upsert(table, key, row));
-  }
-  StatusOr<bool> UpdateIf(const Table& table, Key key, std::span<const std::byte> expected,
-                          std::span<const std::byte> payload) {
-    return Wait(transaction_->UpdateIf(table, key, expected, payload));
-  }
-  template <PayloadType Row>
-  StatusOr<bool> UpdateIf(const Table& table, Key key, const Row& expected, const Row& row) {
+  Status Insert(const Table& table, Key key, PayloadBytes row) { return transaction_->Insert(table, key, row); }
+  Status Upsert(const Table& table, Key key, PayloadBytes row) { return Wait(transaction_->Upsert(table, key, row)); }
+  StatusOr<bool> UpdateIf(const Table& table, Key key, PayloadBytes expected, PayloadBytes row) {
     return Wait(transaction_->UpdateIf(table, key, expected, row));
   }
+  template <class Row, class Number, class Delta>
+  requires std::is_arithmetic_v<Number> Status Add(const Table& table, Key key, Number Row::*field, Delta delta,
+                                                   std::type_identity_t<Number>* sum = nullptr) {
+    return Wait(transaction_->Add(table, key, field, delta, sum));
+  }
   template <class Number>
-  requires std::is_arithmetic_v<Number> Status Add(const Table& table, Key key, Number delta, Number* sum = nullptr,
-                                                   uint32_t offset = 0) {
-    return Wait(transaction_->Add(table, key, delta, sum, offset));
+  requires std::is_arithmetic_v<Number> Status Add(const Table& table, Key key, Number delta,
+                                                   std::type_identity_t<Number>* sum = nullptr) {
+    return Wait(transaction_->Add(table, key, delta, sum));
+  }
+  template <class Number, class Delta>
+  requires std::is_arithmetic_v<Number> Status AddAt(const Table& table, Key key, uint32_t offset, Delta delta,
+                                                     std::type_identity_t<Number>* sum = nullptr) {
+    return Wait(transaction_->AddAt<Number>(table, key, offset, delta, sum));
   }
   Status Remove(RecordHandle handle) { return transaction_->Remove(handle); }
   Status Remove(const Table& table, Key key) { return Wait(transaction_->Remove(table, key)); }

@@ -55,15 +55,11 @@ struct BulkLoader::State {
 };
 
 Status BulkLoader::State::Add(const Key& key, std::span<const std::byte> payload) {
-  const TableOptions& options = table->options();
   GANNET_RETURN_IF_ERROR(CheckStopOfLoad(*session));
   GANNET_RETURN_IF_ERROR(CheckOwnTable(*session->local, *table));
   GANNET_RETURN_IF_ERROR(CheckNoIndex(*table));
   GANNET_RETURN_IF_ERROR(CheckKey(*table, key));
-  if (options.variable_length ? payload.size() > table->payload_bytes() : payload.size() != table->payload_bytes()) {
-    return absl::InvalidArgumentError(absl::StrCat("loading ", NameOfRow(*table, key), ": its payload of ",
-                                                   payload.size(), " bytes does not fit the table"));
-  }
+  GANNET_RETURN_IF_ERROR(CheckFits(*table, payload.size()));
   if (table->OwnerOf(key, session->self) != session->self) {
     return absl::InvalidArgumentError(absl::StrCat("loading ", NameOfRow(*table, key), ": it belongs to another node"));
   }
@@ -117,8 +113,8 @@ BulkLoader::~BulkLoader() {
   state_->TakeBack(state_->session->context, /*indexed=*/false);
 }
 
-Status BulkLoader::Add(const Key& key, std::span<const std::byte> payload) {
-  if (state_->failure.ok()) state_->failure = state_->Add(key, payload);
+Status BulkLoader::Add(const Key& key, PayloadBytes row) {
+  if (state_->failure.ok()) state_->failure = state_->Add(key, row);
   return state_->failure;
 }
 

@@ -3,10 +3,10 @@
 
 #include <cstddef>
 #include <memory>
-#include <span>
 
 #include "base/status.h"
 #include "index/key.h"
+#include "txn/payload.h"
 #include "txn/session.h"
 #include "txn/table.h"
 
@@ -33,11 +33,7 @@ class BulkLoader {
   // Keys of an ordered table must come in strictly ascending order, those of other tables in any order. The key must
   // belong to this node. An error ends the load: further calls return it, and Finish, too, which then loads nothing.
   // Add and Finish return Cancelled once DatabaseOptions::stop is set; nothing of this load is visible then.
-  Status Add(const Key& key, std::span<const std::byte> payload);
-  template <PayloadType Row>
-  Status Add(const Key& key, const Row& row) {
-    return Add(key, std::as_bytes(std::span(&row, 1)));
-  }
+  Status Add(const Key& key, PayloadBytes row);
   // Builds the index. Nothing is visible before. After an error nothing of the load is there, and a new one may begin:
   // FailedPrecondition if the table is not empty, or has a secondary index (create it after the load); InvalidArgument
   // if a key was added twice, ResourceExhausted if the index does not fit into the memory.

@@ -71,7 +71,7 @@ class Cursor {
   bool valid() const { return at_ < end_; }
   Key key() const { return rows_.key(at_); }
   std::span<const std::byte> payload() const { return rows_.payload(at_); }
-  template <PayloadType Row>
+  template <class Row>
   Row As() const {
     return rows_.As<Row>(at_);
   }

@@ -242,10 +242,11 @@ class Database {
   // which is larger. A table of variable_length has just another maximum from then on. Of others each row gets zeros at
   // its end, while the rows are rewritten in memory: about a second for a million rows. Transactions that were there
   // before end first (DeadlineExceeded: as for DropTable); those that come meanwhile meet a conflict, so Run repeats
-  // them. InvalidArgument: it is less than now, or more than kMaxPayloadBytes. ResourceExhausted: there is no memory
-  // for the larger rows. After these errors the table is as before. If other tables take the memory meanwhile:
-  // FailedPrecondition, here and from each access, until the database is opened again, which completes it. NotFound and
-  // others: as RenameTable; FailedPrecondition, too, if a secondary index has keys from the whole payload.
+  // them. A program that has the shorter struct gets InvalidArgument for whole rows from then on, and names parts of
+  // them by their offsets. InvalidArgument: it is less than now, or more than kMaxPayloadBytes. ResourceExhausted:
+  // there is no memory for the larger rows. After these errors the table is as before. If other tables take the memory
+  // meanwhile: FailedPrecondition, here and from each access, until the database is opened again, which completes it.
+  // NotFound and others: as RenameTable; FailedPrecondition, too, if a secondary index has keys from the whole payload.
   // Unimplemented with several nodes (WidenTableOnAllNodes of all_nodes.h does it). Thread-safe.
   Status WidenTable(std::string_view name, size_t payload_bytes);
   // Brings the rows of an ordered table into the order of their keys, in memory: scans of rows that were inserted in

@@ -45,7 +45,7 @@ class IndexCursor {
   bool valid() const { return has_row_; }
   Key key() const { return rows_.key(row_); }  // primary
   std::span<const std::byte> payload() const { return rows_.payload(row_); }
-  template <PayloadType Row>
+  template <class Row>
   Row As() const {
     return rows_.As<Row>(row_);
   }

@@ -53,6 +53,7 @@
 #include "index/registry.h"
 #include "index/tuple_key.h"
 #include "txn/key_range.h"
+#include "txn/payload.h"
 #include "txn/placement.h"
 
 namespace gannet::log {
@@ -111,9 +112,7 @@ struct IndexField {
   }
   template <class Row, class Member>
   static IndexField OfMember(Member Row::*member) {
-    alignas(Row) std::byte room[sizeof(Row)]{};
-    const Row* const row = reinterpret_cast<const Row*>(room);
-    const auto offset = static_cast<size_t>(reinterpret_cast<const std::byte*>(&(row->*member)) - room);
+    const size_t offset = OffsetOf(member);
     if constexpr (std::is_array_v<Member>) {
       using Element = std::remove_extent_t<Member>;
       static_assert(sizeof(Element) == 1, "of arrays only those of bytes are fields");

@@ -6,10 +6,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -28,10 +26,6 @@ class OwnLocations;
 namespace gannet::txn {
 
 using TableId = uint16_t;
-
-// A payload type: plain bytes, but not a view of bytes (a span or a vector stands for the bytes it refers to).
-template <class T>
-concept PayloadType = std::is_trivially_copyable_v<T> && !std::is_convertible_v<const T&, std::span<const std::byte>>;
 
 using index::IndexKind;
 using index::IndexRights;

@@ -9,6 +9,7 @@
 #include "base/mutant.h"
 #include "base/sometimes.h"
 #include "index/record_header.h"
+#include "txn/access/key_status.h"
 #include "txn/session/session_internal.h"
 #include "txn/session/transaction_impl.h"
 
@@ -100,10 +101,16 @@ coro::Task<Status> Transaction::AfterCommit(coro::Task<Status> commit) {
   co_return co_await durable;
 }
 
-coro::Async<Status> Transaction::Get(const Table& table, Key key, std::span<std::byte> out, uint32_t offset) {
+coro::Async<Status> Transaction::Get(const Table& table, Key key, PayloadRoom row) {
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
-  return impl_->access().Get(table, key, out, offset);
+  return impl_->access().Get(table, key, row, GetRequest::kWhole);
+}
+coro::Async<Status> Transaction::Get(const Table& table, Key key, PayloadRoom out, PayloadPart part) {
+  if (!failure_->ok()) [[unlikely]]
+    return *failure_;
+  GANNET_RETURN_IF_ERROR(CheckRowOf(table, part));
+  return impl_->access().Get(table, key, out, part.offset());
 }
 coro::Async<StatusOr<std::span<const std::byte>>> Transaction::GetView(const Table& table, Key key) {
   if (!failure_->ok()) [[unlikely]]
@@ -116,7 +123,7 @@ coro::Task<Status> Transaction::Assign(coro::Task<StatusOr<std::span<const std::
   payload->assign(reinterpret_cast<const char*>(got->data()), got->size());
   co_return absl::OkStatus();
 }
-coro::Async<Status> Transaction::Get(const Table& table, Key key, std::string* payload) {
+coro::Async<Status> Transaction::GetText(const Table& table, Key key, std::string* payload) {
   coro::Async<StatusOr<std::span<const std::byte>>> view = GetView(table, key);
   if (!view.ready()) return Assign(std::move(view.task()), payload);
   const StatusOr<std::span<const std::byte>>& got = view.value();
@@ -136,43 +143,62 @@ coro::Async<Status> Transaction::GetMany(std::span<GetRequest> requests) {
   }
   return impl_->access().GetMany(requests);
 }
-coro::Async<StatusOr<RecordHandle>> Transaction::GetForUpdate(const Table& table, Key key, std::span<std::byte> out,
-                                                              uint32_t offset) {
+coro::Async<StatusOr<RecordHandle>> Transaction::GetForUpdate(const Table& table, Key key, PayloadRoom row) {
   if (!failure_->ok()) [[unlikely]]
     return StatusOr<RecordHandle>(*failure_);
-  return impl_->access().GetForUpdate(table, key, out, offset);
+  return impl_->access().GetForUpdate(table, key, row, GetRequest::kWhole);
 }
-Status Transaction::Update(RecordHandle handle, std::span<const std::byte> data, uint32_t offset, bool resize) {
+coro::Async<StatusOr<RecordHandle>> Transaction::GetForUpdate(const Table& table, Key key, PayloadRoom out,
+                                                              PayloadPart part) {
+  if (!failure_->ok()) [[unlikely]]
+    return StatusOr<RecordHandle>(*failure_);
+  if (Status s = CheckRowOf(table, part); !s.ok()) [[unlikely]]
+    return StatusOr<RecordHandle>(std::move(s));
+  return impl_->access().GetForUpdate(table, key, out, part.offset());
+}
+Status Transaction::Update(RecordHandle handle, PayloadBytes row) {
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
-  return impl_->writes().Update(handle, data, offset, resize);
+  return impl_->writes().Update(handle, row, GetRequest::kWhole);
 }
-coro::Async<Status> Transaction::Update(const Table& table, Key key, std::span<const std::byte> data) {
+Status Transaction::Update(RecordHandle handle, PayloadBytes data, PayloadPart part) {
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
-  return impl_->access().Update(table, key, data);
+  return impl_->writes().Update(handle, data, part);
 }
-Status Transaction::Insert(const Table& table, Key key, std::span<const std::byte> payload) {
+coro::Async<Status> Transaction::Update(const Table& table, Key key, PayloadBytes row) {
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
-  return impl_->writes().Insert(table, key, payload);
+  return impl_->access().Update(table, key, row, GetRequest::kWhole);
 }
-coro::Async<Status> Transaction::Upsert(const Table& table, Key key, std::span<const std::byte> payload) {
+coro::Async<Status> Transaction::Update(const Table& table, Key key, PayloadBytes data, PayloadPart part) {
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
-  return impl_->access().Upsert(table, key, payload);
+  GANNET_RETURN_IF_ERROR(CheckRowOf(table, part));
+  return impl_->access().Update(table, key, data, part.offset());
 }
-coro::Async<StatusOr<bool>> Transaction::UpdateIf(const Table& table, Key key, std::span<const std::byte> expected,
-                                                  std::span<const std::byte> payload) {
+Status Transaction::Insert(const Table& table, Key key, PayloadBytes row) {
+  if (!failure_->ok()) [[unlikely]]
+    return *failure_;
+  return impl_->writes().Insert(table, key, row);
+}
+coro::Async<Status> Transaction::Upsert(const Table& table, Key key, PayloadBytes row) {
+  if (!failure_->ok()) [[unlikely]]
+    return *failure_;
+  return impl_->access().Upsert(table, key, row);
+}
+coro::Async<StatusOr<bool>> Transaction::UpdateIf(const Table& table, Key key, PayloadBytes expected,
+                                                  PayloadBytes row) {
   if (!failure_->ok()) [[unlikely]]
     return StatusOr<bool>(*failure_);
-  return impl_->access().UpdateIf(table, key, expected, payload);
+  return impl_->access().UpdateIf(table, key, expected, row);
 }
-coro::Async<Status> Transaction::AddTo(const Table& table, Key key, uint32_t offset, std::span<const std::byte> delta,
-                                       std::byte* sum, Adder add) {
+coro::Async<Status> Transaction::AddTo(const Table& table, Key key, PayloadPart part, const payload::Sum& addition,
+                                       void* sum) {
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
-  return impl_->access().Add(table, key, offset, delta, sum, add);
+  GANNET_RETURN_IF_ERROR(CheckRowOf(table, part));
+  return impl_->access().Add(table, key, part.offset(), addition, static_cast<std::byte*>(sum));
 }
 Status Transaction::Remove(RecordHandle handle) {
   if (!failure_->ok()) [[unlikely]]

@@ -37,11 +37,18 @@
 // (outputs, keys of byte kind, payloads) needs to live only until the call or its await has returned. Arguments may lie
 // in memory that the same call overwrites: a key in the output of its Get, the ends of a range in the rows of its Scan.
 //
+// Payloads (txn/payload.h) are rows or bytes. Without an offset or a field an operation is about a whole row, which
+// then has exactly the size of what is passed. Otherwise it returns InvalidArgument, which names the table and both
+// sizes: a struct that is not that of the table, or is not any more, is noticed. Parts are named, by their offset or as
+// a field, `&Item::stock`, of the table's struct, whose size is compared, too. (Rows of a table of variable length may
+// be longer than the struct of their first fields.)
+//
 // An access to a table that was dropped returns FailedPrecondition, whatever the operation.
 //
 // Errors about a key name it: `table 'cities', key "Oslo"`, `table 'taxis', key [1, 2] x [3, 4] id 7`.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -56,6 +63,7 @@
 #include "base/status.h"
 #include "index/index.h"
 #include "index/key.h"
+#include "txn/payload.h"
 #include "txn/row_bytes.h"
 #include "txn/table.h"
 
@@ -78,18 +86,21 @@ struct GetRequest {
   const Table* table = nullptr;
   Key key;
   std::span<std::byte> out;  // receives payload bytes [offset, offset + out.size())
-  uint32_t offset = 0;
+  // kWhole: from 0 on, and the payload has the size of `out`. To read nothing, give an offset of 0 and no `out`.
+  static constexpr uint32_t kWhole = UINT32_MAX;
+  uint32_t offset = kWhole;
   bool for_update = false;
-  bool up_to_end = false;  // if the payload ends before offset + out.size(): `out` receives what there is
+  bool up_to_end = false;  // the payload may have any size: `out` receives what there is
 
   // Results. GetMany sets all of them, whatever their values were.
-  Status status = {};  // Ok, NotFound, or, without up_to_end, OutOfRange if the payload ends before offset + out.size()
+  // Ok, NotFound; or, without up_to_end, InvalidArgument if the whole payload has another size, and OutOfRange if it
+  // ends before offset + out.size().
+  Status status = {};
   uint32_t payload_bytes = 0;  // of the whole record; NotFound: 0
   RecordHandle handle = {};    // if for_update, and there is such a record; else none
 
-  template <PayloadType Row>
-  static GetRequest Of(const Table& table, const Key& key, Row* row, bool for_update = false) {
-    return {.table = &table, .key = key, .out = std::as_writable_bytes(std::span(row, 1)), .for_update = for_update};
+  static GetRequest Of(const Table& table, const Key& key, PayloadRoom row, bool for_update = false) {
+    return {.table = &table, .key = key, .out = row, .for_update = for_update};
   }
 };
 
@@ -101,12 +112,10 @@ class ScanRows {
   // Views, valid until this object changes.
   Key key(size_t i) const { return KeyOf(rows_[i]); }
   std::span<const std::byte> payload(size_t i) const { return PayloadOf(rows_[i]); }
-  // The payload as a packed row type; its size must be the payload's.
-  template <PayloadType Row>
+  // The payload as a row; another size stops the process (RowOf).
+  template <class Row>
   Row As(size_t i) const {
-    Row row;
-    std::memcpy(&row, payload(i).data(), sizeof(Row));
-    return row;
+    return RowOf<Row>(payload(i));
   }
   // Valid if the scan was for update.
   RecordHandle handle(size_t i) const { return rows_[i].handle; }
@@ -158,11 +167,10 @@ struct RowBy {
   Key key;  // primary
   std::span<const std::byte> payload;
   RecordHandle handle = {};  // if it was read for update
-  template <PayloadType Row>
+  // As ScanRows::As.
+  template <class Row>
   Row As() const {
-    Row row;
-    std::memcpy(&row, payload.data(), sizeof(Row));
-    return row;
+    return RowOf<Row>(payload);
   }
 };
 
@@ -177,18 +185,22 @@ class Transaction {
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
 
-  // Copies payload bytes [offset, offset + out.size()). NotFound if there is no such key; OutOfRange if the payload is
-  // shorter. If it fails, return the failure: Run handles it.
-  coro::Async<Status> Get(const Table& table, Key key, std::span<std::byte> out, uint32_t offset = 0);
-  template <PayloadType Row>
-  coro::Async<Status> Get(const Table& table, Key key, Row* row) {
-    return Get(table, key, std::as_writable_bytes(std::span(row, 1)));
+  // Copies the whole payload, or a part of it. NotFound if there is no such key; OutOfRange if the payload ends before
+  // the part. If it fails, return the failure: Run handles it.
+  coro::Async<Status> Get(const Table& table, Key key, PayloadRoom row);
+  coro::Async<Status> Get(const Table& table, Key key, PayloadRoom out, PayloadPart part);
+  template <class Row, class Field>
+  coro::Async<Status> Get(const Table& table, Key key, Field Row::*field, std::type_identity_t<Field>* value) {
+    return Get(table, key, payload::ObjectBytes(*value), PayloadPart(field));
   }
 
   // The whole payload: as a view of this transaction's memory, which is valid until the transaction ends, or by value.
   // For rows of variable length, and for rows that are only looked at.
   coro::Async<StatusOr<std::span<const std::byte>>> GetView(const Table& table, Key key);
-  coro::Async<Status> Get(const Table& table, Key key, std::string* payload);
+  template <std::same_as<std::string> Text>  // nullptr is none
+  coro::Async<Status> Get(const Table& table, Key key, Text* payload) {
+    return GetText(table, key, payload);
+  }
 
   // True if there is such a key.
   coro::Async<StatusOr<bool>> Exists(const Table& table, Key key);
@@ -199,63 +211,61 @@ class Transaction {
   coro::Async<Status> GetMany(std::span<GetRequest> requests);
 
   // Like Get; the record will (probably) be updated or removed through the handle, without another lookup.
-  coro::Async<StatusOr<RecordHandle>> GetForUpdate(const Table& table, Key key, std::span<std::byte> out,
-                                                   uint32_t offset = 0);
-  template <PayloadType Row>
-  coro::Async<StatusOr<RecordHandle>> GetForUpdate(const Table& table, Key key, Row* row) {
-    return GetForUpdate(table, key, std::as_writable_bytes(std::span(row, 1)));
+  coro::Async<StatusOr<RecordHandle>> GetForUpdate(const Table& table, Key key, PayloadRoom row);
+  coro::Async<StatusOr<RecordHandle>> GetForUpdate(const Table& table, Key key, PayloadRoom out, PayloadPart part);
+  template <class Row, class Field>
+  coro::Async<StatusOr<RecordHandle>> GetForUpdate(const Table& table, Key key, Field Row::*field,
+                                                   std::type_identity_t<Field>* value) {
+    return GetForUpdate(table, key, payload::ObjectBytes(*value), PayloadPart(field));
   }
 
-  // Replaces payload bytes [offset, offset + data.size()) of a record; in a variable-length table the whole payload,
-  // with offset 0 and `resize`, or by key. Buffered until commit. InvalidArgument if it does not fit the table.
-  Status Update(RecordHandle handle, std::span<const std::byte> data, uint32_t offset = 0, bool resize = false);
-  template <PayloadType Row>
-  Status Update(RecordHandle handle, const Row& row) {
-    return Update(handle, std::as_bytes(std::span(&row, 1)));
+  // Replaces the whole payload, in a table of variable length by one of any size; or a part of it, and the payload
+  // keeps its size. Buffered until commit. InvalidArgument if it does not fit the row.
+  Status Update(RecordHandle handle, PayloadBytes row);
+  Status Update(RecordHandle handle, PayloadBytes data, PayloadPart part);
+  template <class Row, class Field>
+  Status Update(RecordHandle handle, Field Row::*field, const std::type_identity_t<Field>& value) {
+    return Update(handle, payload::ObjectBytes(value), PayloadPart(field));
   }
-  coro::Async<Status> Update(const Table& table, Key key, std::span<const std::byte> data);
+  // NotFound if there is no such key.
+  coro::Async<Status> Update(const Table& table, Key key, PayloadBytes row);
+  coro::Async<Status> Update(const Table& table, Key key, PayloadBytes data, PayloadPart part);
+  template <class Row, class Field>
+  coro::Async<Status> Update(const Table& table, Key key, Field Row::*field, const std::type_identity_t<Field>& value) {
+    return Update(table, key, payload::ObjectBytes(value), PayloadPart(field));
+  }
 
   // Buffered until commit. If the key exists, this or the commit returns AlreadyExists (and so does Run).
-  Status Insert(const Table& table, Key key, std::span<const std::byte> payload);
-  template <PayloadType Row>
-  Status Insert(const Table& table, Key key, const Row& row) {
-    return Insert(table, key, std::as_bytes(std::span(&row, 1)));
-  }
+  Status Insert(const Table& table, Key key, PayloadBytes row);
 
   // Inserts the row or, if there is one, replaces its whole payload: AlreadyExists is no result. Buffered until commit.
-  coro::Async<Status> Upsert(const Table& table, Key key, std::span<const std::byte> payload);
-  template <PayloadType Row>
-  coro::Async<Status> Upsert(const Table& table, Key key, const Row& row) {
-    return Upsert(table, key, std::as_bytes(std::span(&row, 1)));
-  }
+  coro::Async<Status> Upsert(const Table& table, Key key, PayloadBytes row);
 
   // Replaces the whole payload if it is `expected`; returns whether it was. NotFound if there is no such key.
-  coro::Async<StatusOr<bool>> UpdateIf(const Table& table, Key key, std::span<const std::byte> expected,
-                                       std::span<const std::byte> payload);
-  template <PayloadType Row>
-  coro::Async<StatusOr<bool>> UpdateIf(const Table& table, Key key, const Row& expected, const Row& row) {
-    return UpdateIf(table, key, std::as_bytes(std::span(&expected, 1)), std::as_bytes(std::span(&row, 1)));
-  }
+  coro::Async<StatusOr<bool>> UpdateIf(const Table& table, Key key, PayloadBytes expected, PayloadBytes row);
 
-  // Adds `delta` to the number at `offset` of the payload, and stores the new number in *sum, if that is not null, when
-  // it returns. NotFound; OutOfRange if the payload ends before, or if the sum of integers does not fit a Number. (It
-  // is a read and an update: two transactions that add to one number conflict.)
+  // Adds `delta` to a number of the payload, and stores the new number in *sum, if that is not null, when it returns.
+  // NotFound; OutOfRange if the payload ends before it, or if the sum of integers does not fit the number. The delta
+  // may have another type: the sum is exact. (It is a read and an update: two transactions that add to one number
+  // conflict.)
+  //
+  // The number is a field; or the whole row, and has the type of `delta`; or the Number at an offset.
+  template <class Row, class Number, class Delta>
+  requires std::is_arithmetic_v<Number> coro::Async<Status> Add(const Table& table, Key key, Number Row::*field,
+                                                                Delta delta,
+                                                                std::type_identity_t<Number>* sum = nullptr) {
+    return AddTo(table, key, PayloadPart(field), payload::Sum::Of<Number>(delta), sum);
+  }
   template <class Number>
   requires std::is_arithmetic_v<Number> coro::Async<Status> Add(const Table& table, Key key, Number delta,
-                                                                Number* sum = nullptr, uint32_t offset = 0) {
-    const auto add = [](std::byte* number, const std::byte* more) {
-      Number a, b;
-      std::memcpy(&a, number, sizeof(Number));
-      std::memcpy(&b, more, sizeof(Number));
-      if constexpr (std::is_integral_v<Number>) {
-        if (__builtin_add_overflow(a, b, &a)) return false;
-      } else {
-        a += b;
-      }
-      std::memcpy(number, &a, sizeof(Number));
-      return true;
-    };
-    return AddTo(table, key, offset, std::as_bytes(std::span(&delta, 1)), reinterpret_cast<std::byte*>(sum), add);
+                                                                std::type_identity_t<Number>* sum = nullptr) {
+    return AddTo(table, key, PayloadPart(GetRequest::kWhole), payload::Sum::Of<Number>(delta), sum);
+  }
+  template <class Number, class Delta>
+  requires std::is_arithmetic_v<Number> coro::Async<Status> AddAt(const Table& table, Key key, uint32_t offset,
+                                                                  Delta delta,
+                                                                  std::type_identity_t<Number>* sum = nullptr) {
+    return AddTo(table, key, offset, payload::Sum::Of<Number>(delta), sum);
   }
 
   // Buffered until commit.
@@ -308,10 +318,8 @@ class Transaction {
   friend class Database;
   friend class Cursor;
   friend class IndexCursor;
-  // Adds the number `delta` to the one at `number`, of the same type; false if the sum does not fit.
-  using Adder = bool (*)(std::byte* number, const std::byte* delta);
-  coro::Async<Status> AddTo(const Table& table, Key key, uint32_t offset, std::span<const std::byte> delta,
-                            std::byte* sum, Adder add);
+  coro::Async<Status> AddTo(const Table& table, Key key, PayloadPart part, const payload::Sum& addition, void* sum);
+  coro::Async<Status> GetText(const Table& table, Key key, std::string* payload);
   static coro::Task<Status> Assign(coro::Task<StatusOr<std::span<const std::byte>>> view, std::string* payload);
   // Session::Run ends the transaction; its body must not.
   void RunConcludes() { run_concludes_ = true; }

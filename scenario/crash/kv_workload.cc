@@ -152,7 +152,7 @@ class KvWorkload final : public Workload {
     const uint64_t key = random.Below(kWideRows);
     const std::string row = WideRow(key, table->payload_bytes());
     GANNET_RETURN_IF_ERROR(databases[random.Below(databases.size())]->Run([&](txn::BlockingTransaction& t) {
-      return t.Upsert(*t.transaction().session().database().FindTable(kWide), key, std::as_bytes(std::span(row)));
+      return t.Upsert(*t.transaction().session().database().FindTable(kWide), key, row);
     }));
     return txn::WidenTableOnAllNodes(databases, kWide, table->payload_bytes() + random.Below(60));
   }
@@ -207,7 +207,8 @@ class KvWorkload final : public Workload {
       uint64_t last = 0;
       txn::BlockingIndexCursor cursor = t.RowsBy(*index);
       for (const txn::IndexCursor& row : cursor) {
-        const auto content = row.As<uint64_t>();
+        uint64_t content = 0;
+        std::memcpy(&content, row.payload().data(), sizeof content);
         if (content < last) return absl::DataLossError("an index is not in order after a crash");
         last = content;
         ++found;
@@ -283,9 +284,9 @@ class KvWorkload final : public Workload {
       for (uint32_t worker = 0; worker < static_cast<uint32_t>(options_.workers()); ++worker) {
         for (uint64_t number = 0; number < kKeysPerWorker; ++number) {
           const RowKey key = KeyOf(kOrderedTable, worker, number);
-          Status read = t.Get(table, key.get(), std::span<std::byte>());
-          if (read.ok()) expected.emplace_back(key.get().bytes());
-          if (!read.ok() && !absl::IsNotFound(read)) return read;
+          const StatusOr<bool> exists = t.Exists(table, key.get());
+          if (!exists.ok()) return exists.status();
+          if (*exists) expected.emplace_back(key.get().bytes());
         }
       }
       std::ranges::sort(expected);
@@ -323,7 +324,7 @@ class KvWorkload final : public Workload {
     std::array<std::byte, kMostPayloadBytes> payload{};
     // A read of the first byte also gives the row's length.
     std::array<txn::GetRequest, 1> request;
-    request[0] = {.table = &table, .key = key.get(), .out = std::span(payload).first(1)};
+    request[0] = {.table = &table, .key = key.get(), .out = std::span(payload).first(1), .offset = 0};
     const Status first = t.GetMany(request);
     if (!first.ok()) return first;
     if (!request[0].status.ok()) return request[0].status;
@@ -346,14 +347,13 @@ class KvWorkload final : public Workload {
     const txn::Table& table = TableOf(t.session().database(), change.table);
     const RowKey key = KeyOf(change.table, worker, change.key);
     const std::string payload = PayloadOf(change.content);
-    const auto bytes = std::as_bytes(std::span(payload.data(), payload.size()));
     uint64_t old = 0;
-    const StatusOr<txn::RecordHandle> handle = co_await t.GetForUpdate(table, key.get(), &old);
+    const StatusOr<txn::RecordHandle> handle = co_await t.GetForUpdate(table, key.get(), &old, 0);
     if (absl::IsNotFound(handle.status())) {
-      co_return change.remove ? absl::OkStatus() : t.Insert(table, key.get(), bytes);
+      co_return change.remove ? absl::OkStatus() : t.Insert(table, key.get(), payload);
     }
     if (!handle.ok()) co_return handle.status();
-    co_return change.remove ? t.Remove(*handle) : t.Update(*handle, bytes, 0, /*resize=*/true);
+    co_return change.remove ? t.Remove(*handle) : t.Update(*handle, payload);
   }
 
   const CrashOptions options_;

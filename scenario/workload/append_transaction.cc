@@ -86,6 +86,7 @@ coro::Task<Status> AppendTransaction::Do(txn::Transaction& transaction, const Mi
   const index::Key key = op.key;
   uint64_t values = 0;
   std::array<txn::GetRequest, 1> request = {txn::GetRequest::Of(table, key, &values, op.append)};
+  request[0].offset = 0;
   Status status = co_await transaction.GetMany(request);
   if (!status.ok()) co_return status;
   if (absl::IsNotFound(request[0].status)) {
@@ -97,7 +98,7 @@ coro::Task<Status> AppendTransaction::Do(txn::Transaction& transaction, const Mi
   // The length is known now, so the whole list can be read. If another transaction commits in between, the list looks
   // torn; that error is then ignored, because the read set does not validate.
   row_.assign(request[0].payload_bytes / sizeof(uint64_t), 0);
-  status = co_await transaction.Get(table, key, std::as_writable_bytes(std::span(row_)));
+  status = co_await transaction.Get(table, key, std::as_writable_bytes(std::span(row_)), 0);
   if (!status.ok()) co_return status;
   if (row_.empty() || request[0].payload_bytes != RowBytes(row_.size() - 1) || row_[0] != row_.size() - 1) {
     torn_ = absl::StrCat("torn list: list ", op.key, " has ", request[0].payload_bytes, " bytes and says that it has ",
@@ -110,7 +111,7 @@ coro::Task<Status> AppendTransaction::Do(txn::Transaction& transaction, const Mi
   }
   row_.push_back(op.value);
   row_[0] = row_.size() - 1;
-  co_return transaction.Update(request[0].handle, std::as_bytes(std::span(row_)), 0, /*resize=*/true);
+  co_return transaction.Update(request[0].handle, std::as_bytes(std::span(row_)));
 }
 
 }  // namespace gannet::scenario

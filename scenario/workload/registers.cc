@@ -270,14 +270,14 @@ class RegisterTransaction final : public JudgedTransaction {
     if (found && !SawLong(0).has_value()) co_return absl::OkStatus();
     draft.Read(name, found ? *SawLong(0) : kAbsent);
     draft.Write(name, id);
-    status = found ? transaction.Update(rows_.handle(0), std::as_bytes(std::span(between)), 0, /*resize=*/true)
+    status = found ? transaction.Update(rows_.handle(0), std::as_bytes(std::span(between)))
                    : transaction.Insert(table, step.key, std::as_bytes(std::span(between)));
     if (!status.ok()) co_return status;
     status = co_await transaction.Scan(table, range, &rows_, options);
     if (!status.ok()) co_return status;
     if (rows_.size() != 1) co_return Impossible(kOwnWriteUnseen);
     if (!removes || !found) {
-      co_return transaction.Update(rows_.handle(0), std::as_bytes(std::span(row)), 0, /*resize=*/true);
+      co_return transaction.Update(rows_.handle(0), std::as_bytes(std::span(row)));
     }
     status = transaction.Remove(rows_.handle(0));
     if (!status.ok()) co_return status;
@@ -296,7 +296,7 @@ class RegisterTransaction final : public JudgedTransaction {
       const WriteId id = history().NextWriteId();
       const std::vector<uint64_t> row = LongRow(id, workload_->row_words_);
       draft.Write({kLengths, rows_.key(i).integer()}, id);
-      status = transaction.Update(rows_.handle(i), std::as_bytes(std::span(row)), 0, /*resize=*/true);
+      status = transaction.Update(rows_.handle(i), std::as_bytes(std::span(row)));
       if (!status.ok()) co_return status;
     }
     co_return absl::OkStatus();

@@ -225,7 +225,8 @@ int Main(int argc, char** argv) {
     if (flags.crowd > 0) {
       CrowdStatistics crowd;
       const uint64_t crowd_start = NowNanos();
-      const World world = DrawWorld(seed, flags.fabric.has_value() ? &*flags.fabric : nullptr);
+      World world = DrawWorld(seed, flags.fabric.has_value() ? &*flags.fabric : nullptr);
+      world.log_bytes = 0;
       const std::optional<std::string> wrong = RunCrowd(world, flags.crowd, &crowd);
       std::cout << "  crowd: " << crowd.committed << " committed, " << crowd.refused << " refused, " << crowd.totals
                 << " totals, " << crowd.unknown << " unknown, " << crowd.table_changes << " changes of tables, "

@@ -33,16 +33,20 @@ class Caller {
   explicit Caller(txn::Transaction* transaction) : transaction_(*transaction) {}
   virtual ~Caller() = default;
 
+  // An offset of kWhole stands for the form of a call without one.
+  static constexpr uint32_t kWhole = txn::GetRequest::kWhole;
   virtual coro::Async<Status> Get(const txn::Table& table, index::Key key, std::span<std::byte> out, uint32_t offset) {
-    return transaction_.Get(table, key, out, offset);
+    return offset == kWhole ? transaction_.Get(table, key, out) : transaction_.Get(table, key, out, offset);
   }
   virtual coro::Async<Status> GetMany(std::span<txn::GetRequest> requests) { return transaction_.GetMany(requests); }
   virtual coro::Async<StatusOr<txn::RecordHandle>> GetForUpdate(const txn::Table& table, index::Key key,
                                                                 std::span<std::byte> out, uint32_t offset) {
+    if (offset == kWhole) return transaction_.GetForUpdate(table, key, out);
     return transaction_.GetForUpdate(table, key, out, offset);
   }
-  virtual coro::Async<Status> Update(const txn::Table& table, index::Key key, std::span<const std::byte> data) {
-    return transaction_.Update(table, key, data);
+  virtual coro::Async<Status> Update(const txn::Table& table, index::Key key, std::span<const std::byte> data,
+                                     uint32_t offset) {
+    return offset == kWhole ? transaction_.Update(table, key, data) : transaction_.Update(table, key, data, offset);
   }
   virtual Status Insert(const txn::Table& table, index::Key key, std::span<const std::byte> payload) {
     return transaction_.Insert(table, key, payload);
@@ -81,7 +85,8 @@ class Caller {
   }
   template <class Number>
   coro::Async<Status> Add(const txn::Table& table, index::Key key, Number delta, Number* sum, uint32_t offset) {
-    return Done(transaction_.Add(table, key, delta, sum, offset));
+    if (offset == kWhole) return Done(transaction_.Add(table, key, delta, sum));
+    return Done(transaction_.AddAt<Number>(table, key, offset, delta, sum));
   }
   // What a call on the transaction itself, or on its cursor, returned.
   virtual coro::Async<Status> Done(coro::Async<Status> async) { return async; }
@@ -90,8 +95,8 @@ class Caller {
     return {transaction_, table, std::move(options)};
   }
   virtual coro::Async<Status> Validate() { return transaction_.Validate(); }
-  Status Update(txn::RecordHandle handle, std::span<const std::byte> data, uint32_t offset, bool resize) {
-    return transaction_.Update(handle, data, offset, resize);
+  Status Update(txn::RecordHandle handle, std::span<const std::byte> data, uint32_t offset) {
+    return offset == kWhole ? transaction_.Update(handle, data) : transaction_.Update(handle, data, offset);
   }
   Status Remove(txn::RecordHandle handle) { return transaction_.Remove(handle); }
   void Rollback() { transaction_.Rollback(); }
@@ -108,15 +113,16 @@ class BlockingCaller final : public Caller {
       : Caller(&blocking->transaction()), blocking_(*blocking) {}
 
   coro::Async<Status> Get(const txn::Table& table, index::Key key, std::span<std::byte> out, uint32_t offset) override {
-    return blocking_.Get(table, key, out, offset);
+    return offset == kWhole ? blocking_.Get(table, key, out) : blocking_.Get(table, key, out, offset);
   }
   coro::Async<Status> GetMany(std::span<txn::GetRequest> requests) override { return blocking_.GetMany(requests); }
   coro::Async<StatusOr<txn::RecordHandle>> GetForUpdate(const txn::Table& table, index::Key key,
                                                         std::span<std::byte> out, uint32_t offset) override {
-    return Block(transaction_.session(), transaction_.GetForUpdate(table, key, out, offset));
+    return offset == kWhole ? blocking_.GetForUpdate(table, key, out) : blocking_.GetForUpdate(table, key, out, offset);
   }
-  coro::Async<Status> Update(const txn::Table& table, index::Key key, std::span<const std::byte> data) override {
-    return blocking_.Update(table, key, data);
+  coro::Async<Status> Update(const txn::Table& table, index::Key key, std::span<const std::byte> data,
+                             uint32_t offset) override {
+    return offset == kWhole ? blocking_.Update(table, key, data) : blocking_.Update(table, key, data, offset);
   }
   Status Insert(const txn::Table& table, index::Key key, std::span<const std::byte> payload) override {
     return blocking_.Insert(table, key, payload);

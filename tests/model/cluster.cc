@@ -56,6 +56,10 @@ Status Cluster::Open() {
       options.durability = world_.durability;
       options.durable_within = absl::Nanoseconds(kPatienceNanos);
       options.log_segment_bytes = uint64_t{8} << 20;
+      if (world_.log_bytes != 0) {
+        options.log_buffer_bytes = txn::kMinLogBuffer;
+        options.log_large_buffer_bytes = world_.log_bytes;
+      }
     }
     auto database = txn::Database::Open(bed_->fabric(), static_cast<rdma::NodeId>(node), options);
     GANNET_RETURN_IF_ERROR(Named("Open", database.status()));

@@ -79,8 +79,7 @@ coro::Task<Status> Driver::Upsert(Caller& caller, const Op& op, Random random) {
   bool fits = true;
   size_t size = AffordableSize(random, table);
   if (random.OneIn(16)) {
-    size = table.variable_length || random.OneIn(2) ? table.payload_bytes + 1 + random.Below(100)
-                                                    : random.Below(table.payload_bytes);
+    size = UnfitSize(random, table);
     fits = false;
   }
   const std::string payload = DrawPayload(random, size);
@@ -93,14 +92,14 @@ coro::Task<Status> Driver::Upsert(Caller& caller, const Op& op, Random random) {
     co_return Judge(status, fits ? Codes{StatusCode::kFailedPrecondition}
                                  : Codes{StatusCode::kFailedPrecondition, StatusCode::kInvalidArgument});
   }
-  Status judged = Judge(status, {fits ? StatusCode::kOk : StatusCode::kInvalidArgument});
-  if (!judged.ok() || !fits) co_return judged;
-  if (d.row == nullptr) {
+  if (!fits) co_return Judge(status, {StatusCode::kInvalidArgument});
+  const bool is_new = d.row == nullptr;
+  Status judged = JudgeWrite(status, d.table, d.key, payload);
+  if (judged.ok() && is_new && status.ok()) {
     // Handles from before the removal of this row may refer to it or not.
     std::erase_if(held_, [&](const Held& held) { return held.table == d.table && held.key == d.key; });
   }
-  NoteWrite(d.table, d.key, payload);
-  co_return absl::OkStatus();
+  co_return judged;
 }
 
 coro::Task<Status> Driver::UpdateIf(Caller& caller, const Op& op, Random random) {
@@ -122,7 +121,11 @@ coro::Task<Status> Driver::UpdateIf(Caller& caller, const Op& op, Random random)
       break;
   }
   const bool is = d.row != nullptr && *d.row == expected;
-  const std::string payload = DrawPayload(random, AffordableSize(random, table));
+  const bool unfit = random.OneIn(16);
+  const std::string payload = DrawPayload(random, unfit ? UnfitSize(random, table) : AffordableSize(random, table));
+  // A row cannot have the size that is expected, or that it is to get.
+  const bool fits = !unfit && (table.variable_length ? expected.size() <= table.payload_bytes
+                                                     : expected.size() == table.payload_bytes);
   Say(absl::StrCat("UpdateIf ", Describe(d.table, d.key), " is ", expected.size(), is ? " such" : " other",
                    " bytes, to ", payload.size()));
   coro::Async<StatusOr<bool>> update =
@@ -130,12 +133,16 @@ coro::Task<Status> Driver::UpdateIf(Caller& caller, const Op& op, Random random)
   const StatusOr<bool> updated = co_await update;
   if (d.too_long) co_return Judge(updated.status(), {StatusCode::kInvalidArgument});
   if (!IsTrouble(updated.status())) NoteRead(d.table, d.key);
+  if (d.row == nullptr) co_return Judge(updated.status(), {StatusCode::kNotFound});
+  if (!fits) co_return Judge(updated.status(), {StatusCode::kInvalidArgument});
   if (is && table.placement.replicated) co_return Judge(updated.status(), {StatusCode::kFailedPrecondition});
-  Status judged = Judge(updated.status(), {d.row != nullptr ? StatusCode::kOk : StatusCode::kNotFound});
-  if (!judged.ok() || d.row == nullptr) co_return judged;
-  if (*updated != is) co_return Fail(*updated ? "it updated another payload" : "it found another payload");
-  if (is) NoteWrite(d.table, d.key, payload);
-  co_return absl::OkStatus();
+  if (is) {
+    if (updated.ok() && !*updated) co_return Fail("it found another payload");
+    co_return JudgeWrite(updated.status(), d.table, d.key, payload);
+  }
+  Status judged = Judge(updated.status(), {StatusCode::kOk});
+  if (judged.ok() && *updated) co_return Fail("it updated another payload");
+  co_return judged;
 }
 
 template <class Number>
@@ -147,34 +154,37 @@ coro::Task<Status> Driver::Add(Caller& caller, const Op& op, Random random) {
   auto offset = static_cast<uint32_t>(random.Below(size + 2));
   if (size >= sizeof(Number) && !random.OneIn(5))
     offset = static_cast<uint32_t>(random.Below(size - sizeof(Number) + 1));
+  // The number that is the whole row, or is not.
+  const bool whole = size == sizeof(Number) ? random.OneIn(2) : random.OneIn(16);
+  const uint32_t place = whole ? 0 : offset;
   const auto delta = static_cast<Number>(random.OneIn(2) ? random() : random.Below(5));
-  const bool within = d.row != nullptr && offset + sizeof(Number) <= size;
+  const bool is_row = size == sizeof(Number) || !whole;
+  const bool within = d.row != nullptr && place + sizeof(Number) <= size && is_row;
   Number sum = 1;
   Number expected{};
   bool fits = within;
   if (within) {
     Number old;
-    std::memcpy(&old, d.row->data() + offset, sizeof(Number));
+    std::memcpy(&old, d.row->data() + place, sizeof(Number));
     fits = AddNumbers(old, delta, &expected);
   }
-  Say(absl::StrCat("Add to ", sizeof(Number), " bytes at ", offset, " of ", Describe(d.table, d.key)));
-  coro::Async<Status> add = caller.Add(TableAt(d.table), KeyAt(d.table, d.key), delta, &sum, offset);
+  Say(absl::StrCat("Add to ", sizeof(Number), " bytes",
+                   whole ? ", the whole payload, of " : absl::StrCat(" at ", place, " of "), Describe(d.table, d.key)));
+  coro::Async<Status> add =
+      caller.Add(TableAt(d.table), KeyAt(d.table, d.key), delta, &sum, whole ? Caller::kWhole : place);
   const Status status = co_await add;
   if (d.too_long) co_return Judge(status, {StatusCode::kInvalidArgument});
   if (!IsTrouble(status)) NoteRead(d.table, d.key);
   if (fits && table.placement.replicated) co_return Judge(status, {StatusCode::kFailedPrecondition});
-  Status judged = Judge(status, {d.row == nullptr ? StatusCode::kNotFound
-                                 : fits           ? StatusCode::kOk
-                                                  : StatusCode::kOutOfRange});
-  if (!judged.ok()) co_return judged;
-  if (!status.ok()) {
-    if (sum != 1) co_return Fail("it stored a sum although it failed");
-    co_return absl::OkStatus();
+  if (!status.ok() && sum != 1) co_return Fail("it stored a sum although it failed");
+  if (!fits) {
+    co_return Judge(status, {d.row == nullptr ? StatusCode::kNotFound
+                             : is_row         ? StatusCode::kOutOfRange
+                                              : StatusCode::kInvalidArgument});
   }
-  if (std::memcmp(&sum, &expected, sizeof(Number)) != 0) co_return Fail("the sum is wrong");
+  if (status.ok() && std::memcmp(&sum, &expected, sizeof(Number)) != 0) co_return Fail("the sum is wrong");
   const std::string bytes(reinterpret_cast<const char*>(&expected), sizeof(Number));
-  NoteWrite(d.table, d.key, WriteOf(*d.row, offset, bytes));
-  co_return absl::OkStatus();
+  co_return JudgeWrite(status, d.table, d.key, WriteOf(*d.row, place, bytes));
 }
 
 template coro::Task<Status> Driver::Add<uint64_t>(Caller& caller, const Op& op, Random random);

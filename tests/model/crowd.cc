@@ -467,10 +467,9 @@ class Crowd {
 
   // Replaces a row, possibly with intermediate sizes.
   Status Replace(Worker& worker, Caller& caller, const Place& place, RecordHandle handle, int64_t amount) {
-    const bool resize = world_.tables[place.table].options.variable_length;
     for (uint64_t times = 1 + worker.random.Below(3); times > 0; --times) {
       const std::string row = RowOf(worker.random, TableAt(worker, place.table), place, amount);
-      Status status = caller.Update(handle, std::as_bytes(std::span(row)), 0, resize);
+      Status status = caller.Update(handle, std::as_bytes(std::span(row)), Caller::kWhole);
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
@@ -617,7 +616,7 @@ class Crowd {
     coro::Async<Status> first = caller.Done(cursor.First());
     Status status = co_await first;
     while (status.ok() && cursor.valid()) {
-      *sum += cursor.As<Header>().amount;
+      *sum += txn::RowOf<Header>(cursor.payload().first(sizeof(Header))).amount;
       coro::Async<Status> next = caller.Done(cursor.Next());
       status = co_await next;
     }
@@ -644,6 +643,7 @@ class Crowd {
       std::vector<GetRequest> requests;
       for (size_t i = 0; i < spec.keys.size(); ++i) {
         requests.push_back(GetRequest::Of(TableAt(worker, table), KeyAt({table, &spec.keys[i]}), &headers[i]));
+        requests.back().offset = 0;
       }
       coro::Async<Status> all = caller.GetMany(requests);
       const Status status = co_await all;

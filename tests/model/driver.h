@@ -133,6 +133,11 @@ class Driver {
   coro::Task<Status> Add(Caller& caller, const Op& op, Random random);
   coro::Task<Status> MoveCursor(Caller& caller, const Op& op, Random random);
   Status CompareCursor(const txn::Cursor& cursor, const Op& op, const std::optional<Model::Row>& expected);
+  // dropped_operations.cc
+  // Whatever a body does with a table or an index that was dropped is refused, and changes nothing else.
+  coro::Task<Status> UseDropped(Caller& caller, Random random);
+  coro::Task<Status> UseDroppedTable(Caller& caller, Random random);
+  coro::Task<Status> UseDroppedIndex(Caller& caller, Random random);
   // index_operations.cc
   coro::Task<Status> GetBy(Caller& caller, const Op& op, Random random);
   coro::Task<Status> MoveIndexCursor(Caller& caller, const Op& op, Random random);
@@ -162,7 +167,10 @@ class Driver {
   static std::string WriteOf(const std::string& old, size_t offset, const std::string& data);
   void NoteWrite(size_t table, const std::string& key, std::string payload);
   bool MayWrite(size_t table, const std::string& key) const;
+  static size_t UnfitSize(Random& random, const txn::TableOptions& table);
   size_t AffordableSize(Random& random, const txn::TableOptions& table);
+  size_t LogBytesWith(size_t table, const std::string& key, const std::optional<std::string>& payload) const;
+  Status JudgeWrite(const Status& status, size_t table, const std::string& key, std::optional<std::string> payload);
 
   const txn::Table& TableAt(size_t table) const { return cluster_.table(static_cast<size_t>(node_), table); }
   index::Key KeyAt(size_t table, const std::string& key) const {
@@ -215,6 +223,14 @@ class Driver {
   bool by_hand_ = false;
   size_t written_bytes_ = 0;
   std::vector<std::string> said_;
+
+  // What was dropped since the databases were opened, as each node has it.
+  struct DroppedTable {
+    TableSpec spec;
+    std::vector<const txn::Table*> on;
+  };
+  std::vector<DroppedTable> dropped_tables_;
+  std::vector<std::vector<const txn::SecondaryIndex*>> dropped_indexes_;
 
   // Reused between operations, also across transactions.
   std::vector<txn::GetRequest> requests_;

@@ -206,10 +206,9 @@ Op DrawOp(Random& random, const World& world, const std::vector<Op::Place>& hot,
       op.limit = random.OneIn(8) ? 0 : 1 + random.Below(12);
     }
   }
-  if (!world.indexes.empty()) {
-    Random own(op.salt);
-    if (own.OneIn(6)) DrawIndexOp(own, world, &op);
-  }
+  Random own(op.salt);
+  if (!world.indexes.empty() && own.OneIn(6)) DrawIndexOp(own, world, &op);
+  if (own.OneIn(20)) op.kind = OpKind::kDropped;
   return op;
 }
 
@@ -223,7 +222,8 @@ std::string World::ToString() const {
   std::string text = absl::StrCat(NameOf(fabric), ", nodes ", nodes, ", data_nodes ", data_nodes, ", reads ",
                                   kPaths[static_cast<size_t>(read_path)], ", durability ",
                                   directory ? kModes[static_cast<size_t>(durability)] : "without a directory",
-                                  ", run_sessions ", run_sessions);
+                                  ", run_sessions ", run_sessions, log_bytes == 0 ? "" : ", log for ",
+                                  log_bytes == 0 ? "" : absl::StrCat(log_bytes, " bytes of a transaction"));
   for (const TableSpec& table : tables) {
     const TableOptions& o = table.options;
     absl::StrAppend(&text, "\n  ", o.name, ": ", index::EntryOf(o.index).name, ", ",
@@ -257,7 +257,10 @@ World DrawWorld(uint64_t seed, const FabricKind* fabric) {
   const size_t tables = 2 + random.Below(4);
   const int owners = world.data_nodes == 0 ? world.nodes : world.data_nodes;
   for (size_t i = 0; i < tables; ++i) world.tables.push_back(DrawTable(random, i, owners));
-  DrawIndexes(&world);
+  Random own(Mix64(seed) ^ 0x94d049bb133111ebull);
+  const bool has_log = world.directory && world.durability != DurabilityMode::kNone;
+  if (has_log && own.OneIn(3)) world.log_bytes = txn::kMinLogBuffer << (1 + own.Below(3));
+  if (world.log_bytes == 0) DrawIndexes(&world);
   return world;
 }
 

@@ -40,12 +40,17 @@ struct World {
   bool directory = false;
   txn::DurabilityMode durability = txn::DurabilityMode::kSync;
   int run_sessions = 64;  // DatabaseOptions::run_sessions
+  // DatabaseOptions::log_large_buffer_bytes, so small that writes are refused; 0: the default. There are no indexes
+  // then, whose entries take room in the log, too.
+  size_t log_bytes = 0;
   std::vector<TableSpec> tables;
   std::vector<IndexSpec> indexes;
 
   bool HasIndex(size_t table) const {
     return std::ranges::any_of(indexes, [table](const IndexSpec& index) { return index.table == table; });
   }
+  // Most bytes of the log that the changes of a transaction take.
+  size_t most_change_bytes() const { return log_bytes == 0 ? SIZE_MAX : log_bytes - 96; }
   std::string ToString() const;
 };
 
@@ -72,6 +77,7 @@ enum class OpKind : uint8_t {
   kRollback,   // by hand: the transaction continues. In a body of Run it is an error
   kCommit,     // in a body of Run, where it is an error
   kInterlope,  // another session changes the rows, and commits
+  kDropped,    // uses a table or an index that was dropped
 };
 
 struct Op {

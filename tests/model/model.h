@@ -63,6 +63,8 @@ class Model {
   void Put(size_t table, const std::string& key, std::string payload) { changes_[table][key] = std::move(payload); }
   void Remove(size_t table, const std::string& key) { changes_[table][key] = std::nullopt; }
 
+  // nullopt: the row is removed.
+  const std::map<std::string, std::optional<std::string>>& changes(size_t table) const { return changes_[table]; }
   bool Changes(size_t table, const std::string& key) const { return changes_[table].contains(key); }
   bool ChangesAnyOf(size_t table) const { return !changes_[table].empty(); }
   bool ChangesAny() const {

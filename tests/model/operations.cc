@@ -18,37 +18,60 @@ using txn::RecordHandle;
 constexpr size_t kMostWritten = size_t{1} << 20;
 constexpr char kGuard = '\x5a';
 constexpr size_t kGuardBytes = 64;
+constexpr size_t kBytesOfChange = 18;  // DatabaseOptions::log_large_buffer_bytes
 
 std::span<const std::byte> BytesOf(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
-// A piece to read of a payload of `size` bytes, and whether it lies within the payload.
+// What to read of a payload, and the result if there is one. An offset of Caller::kWhole: the whole payload.
 struct Piece {
   uint32_t offset = 0;
   size_t size = 0;
-  bool within = true;
+  StatusCode code = StatusCode::kOk;
+
+  std::string_view Of(std::string_view payload) const {
+    return payload.substr(offset == Caller::kWhole ? 0 : offset, size);
+  }
+  std::string ToString() const {
+    return offset == Caller::kWhole ? absl::StrCat("of ", size, " bytes") : absl::StrCat("[", offset, ", +", size, ")");
+  }
 };
 
-Piece DrawPiece(Random& random, size_t size, bool may_be_beyond) {
-  switch (random.Below(may_be_beyond ? 6 : 4)) {
+// A part of a payload of `size` bytes that lies in it; the rest may not.
+Piece DrawPart(Random& random, size_t size, bool may_be_beyond) {
+  switch (random.Below(may_be_beyond ? 5 : 3)) {
     case 0:
-    case 1:
       return {.offset = 0, .size = size};
-    case 2: {
+    case 1: {
       const auto offset = static_cast<uint32_t>(random.Below(size + 1));
       return {.offset = offset, .size = random.Below(size - offset + 1)};
     }
-    case 3:
+    case 2:
       return {.offset = static_cast<uint32_t>(size), .size = 0};
-    case 4: {
+    case 3: {
       const auto offset = static_cast<uint32_t>(random.Below(size + 1));
-      return {.offset = offset, .size = size - offset + 1 + random.Below(100), .within = false};
+      return {.offset = offset, .size = size - offset + 1 + random.Below(100), .code = StatusCode::kOutOfRange};
     }
     default:
-      return {
-          .offset = static_cast<uint32_t>(size + 1 + random.Below(100)), .size = random.Below(100), .within = false};
+      return {.offset = static_cast<uint32_t>(size + 1 + random.Below(100)),
+              .size = random.Below(100),
+              .code = StatusCode::kOutOfRange};
   }
+}
+
+// Any size but this one.
+size_t DrawOther(Random& random, size_t size) {
+  const size_t other = random.Below(size + 40);
+  return other < size ? other : other + 1;
+}
+
+Piece DrawPiece(Random& random, size_t size) {
+  if (random.OneIn(3)) return {.offset = Caller::kWhole, .size = size};
+  if (random.OneIn(8)) {
+    return {.offset = Caller::kWhole, .size = DrawOther(random, size), .code = StatusCode::kInvalidArgument};
+  }
+  return DrawPart(random, size, true);
 }
 
 // An output buffer followed by bytes that must not change.
@@ -183,6 +206,9 @@ coro::Task<Status> Driver::ExecuteOp(Caller& caller, const Op& op) {
       co_return absl::OkStatus();
     case OpKind::kInterlope:
       co_return Interlope(op, random);
+    case OpKind::kDropped:
+      task = UseDropped(caller, random);
+      break;
   }
   Status status = co_await task;
   co_return status;
@@ -202,7 +228,7 @@ coro::Task<Status> Driver::EndInBody(Caller& caller, const Op& op) {
   }
   const Op::Place& place = op.places[0];
   const index::Key key = KeyAt(place.table, world_.tables[place.table].keys[place.key]);
-  coro::Async<Status> get = caller.Get(TableAt(place.table), key, {}, 0);
+  coro::Async<Status> get = caller.Get(TableAt(place.table), key, std::span<std::byte>(), 0);
   const Status got = co_await get;
   coro::Async<Status> removal = caller.Remove(TableAt(place.table), key);
   const Status removed = co_await removal;
@@ -273,7 +299,11 @@ Status Driver::Interlope(const Op& op, Random random) {
                     change.payload ? absl::StrCat(" with ", change.payload->size(), " bytes") : "");
     changes.push_back(std::move(change));
   }
-  if (changes.empty()) return absl::OkStatus();
+  size_t log_bytes = 0;
+  for (const Change& change : changes) {
+    log_bytes += kBytesOfChange + change.key.size() + (change.payload.has_value() ? change.payload->size() : 0);
+  }
+  if (changes.empty() || log_bytes > world_.most_change_bytes()) return absl::OkStatus();
   Model others = model_;
   others.Rollback();
   for (const Change& change : changes) {
@@ -329,14 +359,12 @@ Status Driver::Interlope(const Op& op, Random random) {
 
 coro::Task<Status> Driver::Get(Caller& caller, const Op& op, Random random) {
   const Drawn d = Draw(op, &random);
-  const Piece piece = DrawPiece(random, d.row != nullptr ? d.row->size() : random.Below(100), true);
+  const Piece piece = DrawPiece(random, d.row != nullptr ? d.row->size() : random.Below(100));
   const bool for_update = op.kind == OpKind::kGetForUpdate;
-  Say(absl::StrCat(for_update ? "GetForUpdate " : "Get ", Describe(d.table, d.key), " [", piece.offset, ", +",
-                   piece.size, ")"));
+  Say(absl::StrCat(for_update ? "GetForUpdate " : "Get ", Describe(d.table, d.key), " ", piece.ToString()));
   const StatusCode expected = d.too_long         ? StatusCode::kInvalidArgument
                               : d.row == nullptr ? StatusCode::kNotFound
-                              : piece.within     ? StatusCode::kOk
-                                                 : StatusCode::kOutOfRange;
+                                                 : piece.code;
   Output out(piece.size);
   Status status;
   RecordHandle handle;
@@ -355,7 +383,7 @@ coro::Task<Status> Driver::Get(Caller& caller, const Op& op, Random random) {
   if (!d.too_long) NoteRead(d.table, d.key);
   if (!out.guarded()) co_return Fail("it wrote behind the output");
   if (!status.ok()) co_return absl::OkStatus();
-  const std::string_view wanted = std::string_view(*d.row).substr(piece.offset, piece.size);
+  const std::string_view wanted = piece.Of(*d.row);
   if (out.text() != wanted) co_return Fail(absl::StrCat("the payload ", Difference(out.text(), wanted)));
   if (for_update) held_.push_back({handle, d.table, d.key});
   co_return absl::OkStatus();
@@ -372,10 +400,10 @@ coro::Task<Status> Driver::GetMany(Caller& caller, const Op& op, Random random) 
     const Op::Place& place = op.places[i];
     const std::string& key = world_.tables[place.table].keys[place.key];
     const std::string* row = model_.Find(place.table, key);
-    pieces.push_back(DrawPiece(random, row != nullptr ? row->size() : random.Below(100), true));
+    pieces.push_back(DrawPiece(random, row != nullptr ? row->size() : random.Below(100)));
     outputs.emplace_back(pieces.back().size);
-    absl::StrAppend(&text, i == 0 ? " " : ", ", Describe(place.table, key), " [", pieces[i].offset, ", +",
-                    pieces[i].size, ")", place.for_update ? " for update" : "");
+    absl::StrAppend(&text, i == 0 ? " " : ", ", Describe(place.table, key), " ", pieces[i].ToString(),
+                    place.for_update ? " for update" : "");
   }
   Say(std::move(text));
   for (size_t i = 0; i < op.places.size(); ++i) {
@@ -396,9 +424,7 @@ coro::Task<Status> Driver::GetMany(Caller& caller, const Op& op, Random random) 
     const Op::Place& place = op.places[i];
     const std::string& key = world_.tables[place.table].keys[place.key];
     const std::string* row = model_.Find(place.table, key);
-    const StatusCode expected = row == nullptr     ? StatusCode::kNotFound
-                                : pieces[i].within ? StatusCode::kOk
-                                                   : StatusCode::kOutOfRange;
+    const StatusCode expected = row == nullptr ? StatusCode::kNotFound : pieces[i].code;
     const GetRequest& request = requests[i];
     const std::string which = absl::StrCat("request ", i, ", ", Describe(place.table, key), ": ");
     if (IsTrouble(request.status)) co_return request.status;
@@ -411,7 +437,7 @@ coro::Task<Status> Driver::GetMany(Caller& caller, const Op& op, Random random) 
     if (request.payload_bytes != row->size()) {
       co_return Fail(absl::StrCat(which, "payload_bytes is ", request.payload_bytes, " instead of ", row->size()));
     }
-    const std::string_view wanted = std::string_view(*row).substr(pieces[i].offset, pieces[i].size);
+    const std::string_view wanted = pieces[i].Of(*row);
     if (outputs[i].text() != wanted) {
       co_return Fail(absl::StrCat(which, "the payload ", Difference(outputs[i].text(), wanted)));
     }
@@ -427,6 +453,12 @@ bool Driver::MayWrite(size_t table, const std::string& key) const {
   return options_.write_again || !options.variable_length || !model_.Changes(table, key);
 }
 
+// A size that no row of the table has.
+size_t Driver::UnfitSize(Random& random, const txn::TableOptions& table) {
+  return table.variable_length || random.OneIn(2) ? table.payload_bytes + 1 + random.Below(100)
+                                                  : random.Below(table.payload_bytes);
+}
+
 size_t Driver::AffordableSize(Random& random, const txn::TableOptions& table) {
   size_t size = DrawSize(random, table);
   if (table.variable_length && written_bytes_ + size > kMostWritten) size = std::min<size_t>(size, 64);
@@ -438,6 +470,36 @@ std::string Driver::WriteOf(const std::string& old, size_t offset, const std::st
   std::string result = old;
   result.replace(offset, data.size(), data);
   return result;
+}
+
+// Bytes of the log that the transaction's changes take, if this row becomes that payload, or is removed.
+size_t Driver::LogBytesWith(size_t table, const std::string& key, const std::optional<std::string>& payload) const {
+  size_t bytes = 0;
+  const auto count = [&](size_t of_table, const std::string& of_key, const std::optional<std::string>& to) {
+    if (!to.has_value() && !model_.committed(of_table).contains(of_key)) return;
+    bytes += kBytesOfChange + of_key.size() + (to.has_value() ? to->size() : 0);
+  };
+  for (size_t i = 0; i < world_.tables.size(); ++i) {
+    for (const auto& [changed, to] : model_.changes(i)) {
+      if (i != table || changed != key) count(i, changed, to);
+    }
+  }
+  count(table, key, payload);
+  return bytes;
+}
+
+// Judges a write that has no other result than Ok, or that the log cannot take it, and notes it.
+Status Driver::JudgeWrite(const Status& status, size_t table, const std::string& key,
+                          std::optional<std::string> payload) {
+  const bool is_too_large = LogBytesWith(table, key, payload) > world_.most_change_bytes();
+  Status judged = Judge(status, {is_too_large ? StatusCode::kResourceExhausted : StatusCode::kOk});
+  if (!judged.ok() || is_too_large) return judged;
+  if (payload.has_value()) {
+    NoteWrite(table, key, *std::move(payload));
+  } else {
+    model_.Remove(table, key);
+  }
+  return absl::OkStatus();
 }
 
 void Driver::NoteWrite(size_t table, const std::string& key, std::string payload) {
@@ -458,46 +520,32 @@ coro::Task<Status> Driver::UpdateByHandle(Caller& caller, const Op& op, Random r
   if (!MayWrite(held.table, held.key)) co_return absl::OkStatus();
   const std::string* row = model_.Find(held.table, held.key);
   const size_t old_size = row != nullptr ? row->size() : 0;
-  uint32_t offset = 0;
-  size_t size = 0;
-  bool resize = false;
+  Piece piece;
   bool fits = true;
   const uint64_t way = random.Below(20);
-  if (way < 8 && table.variable_length) {
-    resize = true;
-    size = AffordableSize(random, table);
-  } else if (way == 8) {  // larger than the row, without resize
-    const Piece piece = DrawPiece(random, old_size, true);
-    offset = piece.offset;
-    size = old_size + 1 - std::min<size_t>(offset, old_size) + random.Below(10);
+  if (way < 8) {
+    piece = {.offset = Caller::kWhole, .size = AffordableSize(random, table)};
+  } else if (way == 8) {
+    piece = DrawPart(random, old_size, true);
+    piece.size = old_size + 1 - std::min<size_t>(piece.offset, old_size) + random.Below(10);
     fits = false;
   } else if (way == 9) {
-    resize = true;
-    offset = table.variable_length ? 1 + static_cast<uint32_t>(random.Below(10)) : 0;
-    size = std::min<size_t>(table.payload_bytes, random.Below(40));
-    fits = false;
-  } else if (way == 10 && table.variable_length) {
-    resize = true;
-    size = table.payload_bytes + 1 + random.Below(100);
+    piece = {.offset = Caller::kWhole, .size = UnfitSize(random, table)};
     fits = false;
   } else {
-    const Piece piece = DrawPiece(random, old_size, false);
-    offset = piece.offset;
-    size = piece.size;
+    piece = DrawPart(random, old_size, false);
   }
-  const std::string data = DrawPayload(random, size);
-  Say(absl::StrCat("Update by handle ", held.handle.index, " ", Describe(held.table, held.key), " [", offset, ", +",
-                   size, ")", resize ? " resize" : ""));
-  const Status status = caller.Update(held.handle, BytesOf(data), offset, resize);
+  const std::string data = DrawPayload(random, piece.size);
+  Say(absl::StrCat("Update by handle ", held.handle.index, " ", Describe(held.table, held.key), " ", piece.ToString()));
+  const Status status = caller.Update(held.handle, BytesOf(data), piece.offset);
   if (table.placement.replicated || row == nullptr) {
     co_return Judge(status, fits ? Codes{StatusCode::kFailedPrecondition}
                                  : Codes{StatusCode::kFailedPrecondition, StatusCode::kInvalidArgument});
   }
-  Status judged = Judge(status, {fits ? StatusCode::kOk : StatusCode::kInvalidArgument});
-  if (!judged.ok()) co_return judged;
-  NoteRead(held.table, held.key);
-  if (fits) NoteWrite(held.table, held.key, resize ? data : WriteOf(*row, offset, data));
-  co_return absl::OkStatus();
+  if (!IsTrouble(status)) NoteRead(held.table, held.key);
+  if (!fits) co_return Judge(status, {StatusCode::kInvalidArgument});
+  co_return JudgeWrite(status, held.table, held.key,
+                       piece.offset == Caller::kWhole ? data : WriteOf(*row, piece.offset, data));
 }
 
 coro::Task<Status> Driver::UpdateByKey(Caller& caller, const Op& op, Random random) {
@@ -505,17 +553,17 @@ coro::Task<Status> Driver::UpdateByKey(Caller& caller, const Op& op, Random rand
   const txn::TableOptions& table = world_.tables[d.table].options;
   if (!MayWrite(d.table, d.key)) co_return absl::OkStatus();
   bool fits = true;
-  // The whole row if its length is variable; otherwise its first bytes.
-  size_t size = table.variable_length ? AffordableSize(random, table)
-                : random.OneIn(2)     ? table.payload_bytes
-                                      : random.Below(table.payload_bytes + 1);
+  Piece piece{.offset = Caller::kWhole, .size = AffordableSize(random, table)};
   if (random.OneIn(16)) {
-    size = table.payload_bytes + 1 + random.Below(100);
+    piece.size = UnfitSize(random, table);
     fits = false;
+  } else if (random.OneIn(4)) {
+    piece = DrawPart(random, d.row != nullptr ? d.row->size() : random.Below(100), random.OneIn(8));
+    fits = piece.code == StatusCode::kOk;
   }
-  const std::string data = DrawPayload(random, size);
-  Say(absl::StrCat("Update ", Describe(d.table, d.key), " with ", size, " bytes"));
-  coro::Async<Status> update = caller.Update(TableAt(d.table), KeyAt(d.table, d.key), BytesOf(data));
+  const std::string data = DrawPayload(random, piece.size);
+  Say(absl::StrCat("Update ", Describe(d.table, d.key), " ", piece.ToString()));
+  coro::Async<Status> update = caller.Update(TableAt(d.table), KeyAt(d.table, d.key), BytesOf(data), piece.offset);
   const Status status = co_await update;
   if (d.too_long) co_return Judge(status, {StatusCode::kInvalidArgument});
   // The row is read before the size is judged.
@@ -530,10 +578,9 @@ coro::Task<Status> Driver::UpdateByKey(Caller& caller, const Op& op, Random rand
     co_return Judge(status, fits ? Codes{StatusCode::kFailedPrecondition}
                                  : Codes{StatusCode::kFailedPrecondition, StatusCode::kInvalidArgument});
   }
-  Status judged = Judge(status, {fits ? StatusCode::kOk : StatusCode::kInvalidArgument});
-  if (!judged.ok()) co_return judged;
-  if (fits) NoteWrite(d.table, d.key, table.variable_length ? data : WriteOf(*d.row, 0, data));
-  co_return absl::OkStatus();
+  if (!fits) co_return Judge(status, {StatusCode::kInvalidArgument});
+  co_return JudgeWrite(status, d.table, d.key,
+                       piece.offset == Caller::kWhole ? data : WriteOf(*d.row, piece.offset, data));
 }
 
 Status Driver::Insert(Caller& caller, const Op& op, Random random) {
@@ -543,8 +590,7 @@ Status Driver::Insert(Caller& caller, const Op& op, Random random) {
   bool fits = true;
   size_t size = AffordableSize(random, table);
   if (random.OneIn(20)) {
-    size = table.variable_length || random.OneIn(2) ? table.payload_bytes + 1 + random.Below(100)
-                                                    : random.Below(table.payload_bytes);
+    size = UnfitSize(random, table);
     fits = false;
   }
   const std::string payload = DrawPayload(random, size);
@@ -560,14 +606,17 @@ Status Driver::Insert(Caller& caller, const Op& op, Random random) {
                                           : Codes{StatusCode::kInvalidArgument, StatusCode::kAlreadyExists});
   }
   if (d.row != nullptr) {
-    Status judged = Judge(status, {StatusCode::kOk, StatusCode::kAlreadyExists});
+    // A small log may have no room for another change.
+    Status judged = world_.log_bytes == 0
+                        ? Judge(status, {StatusCode::kOk, StatusCode::kAlreadyExists})
+                        : Judge(status, {StatusCode::kOk, StatusCode::kAlreadyExists, StatusCode::kResourceExhausted});
     clash_ = judged.ok() && status.ok();
     return judged;
   }
-  Status judged = Judge(status, {StatusCode::kOk});
-  if (!judged.ok()) return judged;
-  if (!HasRead(d.table, d.key, true)) blind_.insert({d.table, d.key});
-  NoteWrite(d.table, d.key, payload);
+  const bool is_blind = !HasRead(d.table, d.key, true);
+  Status judged = JudgeWrite(status, d.table, d.key, payload);
+  if (!judged.ok() || !status.ok()) return judged;
+  if (is_blind) blind_.insert({d.table, d.key});
   // Handles from before the removal of this row may refer to it or not.
   std::erase_if(held_, [&](const Held& held) { return held.table == d.table && held.key == d.key; });
   return absl::OkStatus();
@@ -583,12 +632,9 @@ Status Driver::RemoveByHandle(Caller& caller, const Op& op, Random random) {
   if (world_.tables[held.table].options.placement.replicated) {
     return Judge(status, {StatusCode::kFailedPrecondition});
   }
-  Status judged = Judge(status, {present ? StatusCode::kOk : StatusCode::kNotFound});
-  if (judged.ok() && present) {
-    NoteRead(held.table, held.key);
-    model_.Remove(held.table, held.key);
-  }
-  return judged;
+  if (!present) return Judge(status, {StatusCode::kNotFound});
+  if (!IsTrouble(status)) NoteRead(held.table, held.key);
+  return JudgeWrite(status, held.table, held.key, std::nullopt);
 }
 
 coro::Task<Status> Driver::RemoveByKey(Caller& caller, const Op& op, Random random) {
@@ -602,9 +648,8 @@ coro::Task<Status> Driver::RemoveByKey(Caller& caller, const Op& op, Random rand
     co_return Judge(status, d.row == nullptr ? Codes{StatusCode::kNotFound, StatusCode::kFailedPrecondition}
                                              : Codes{StatusCode::kFailedPrecondition});
   }
-  Status judged = Judge(status, {d.row != nullptr ? StatusCode::kOk : StatusCode::kNotFound});
-  if (judged.ok() && d.row != nullptr) model_.Remove(d.table, d.key);
-  co_return judged;
+  if (d.row == nullptr) co_return Judge(status, {StatusCode::kNotFound});
+  co_return JudgeWrite(status, d.table, d.key, std::nullopt);
 }
 
 Status Driver::CompareRows(const txn::ScanRows& rows, const std::vector<Model::Row>& expected, const Op& op) {

@@ -102,9 +102,9 @@ class Rack {
 
   coro::Task<Status> Resize(txn::Transaction& t, const txn::Table& table, std::string_view key, size_t bytes) {
     const std::vector<std::byte> text(bytes, std::byte{2});
-    StatusOr<txn::RecordHandle> handle = co_await t.GetForUpdate(table, key, std::span<std::byte>());
+    StatusOr<txn::RecordHandle> handle = co_await t.GetForUpdate(table, key, std::span<std::byte>(), 0);
     if (!handle.ok()) co_return handle.status();
-    co_return t.Update(*handle, text, 0, /*resize=*/true);
+    co_return t.Update(*handle, text);
   }
 
   void Write(txn::Step& transaction, txn::Session& session, size_t bytes) {

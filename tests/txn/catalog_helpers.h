@@ -60,10 +60,11 @@ inline Status Put(DurableCluster& cluster, const std::string& table, uint64_t ke
       [&](BlockingTransaction& t) { return t.Upsert(cluster.table(table, node), key, value); });
 }
 
+// The number at the begin of a row, which may be longer.
 inline StatusOr<uint64_t> Get(DurableCluster& cluster, const std::string& table, uint64_t key, int node = 0) {
   uint64_t value = 0;
   const Status status = cluster.database(node).Run(
-      [&](BlockingTransaction& t) { return t.Get(cluster.table(table, node), key, &value); });
+      [&](BlockingTransaction& t) { return t.Get(cluster.table(table, node), key, &value, 0); });
   if (!status.ok()) return status;
   return value;
 }

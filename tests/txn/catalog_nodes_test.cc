@@ -211,7 +211,7 @@ TEST(CatalogNodesTest, OpenSessionsUseANewTable) {
             for (uint64_t n = 0; n < 60; ++n) {
               const index::OwnedKey key = KeyOf(options, n);
               std::array<std::byte, kPayload> row;
-              const Status got = co_await t.Get(table, key.view(), std::span(row).first(n % kPayload));
+              const Status got = co_await t.Get(table, key.view(), std::span(row).first(n % kPayload), 0);
               if (!got.ok()) co_return got;
             }
             co_return absl::OkStatus();

@@ -130,12 +130,12 @@ class ConstantMemoryTest : public testing::TestWithParam<bool> {
     const Status status = RunBlockingBody(session, [&](BlockingTransaction& t) -> Status {
       StatusOr<RecordHandle> handle = session.worker().BlockOn(HandleOf(t.transaction(), table("blobs"), key));
       if (!handle.ok()) return handle.status();
-      return t.transaction().Update(*handle, payload_, 0, /*resize=*/true);
+      return t.transaction().Update(*handle, payload_);
     });
     ASSERT_TRUE(status.ok()) << status;
   }
   static coro::Task<StatusOr<RecordHandle>> HandleOf(Transaction& t, const Table& table, uint64_t key) {
-    co_return co_await t.GetForUpdate(table, key, std::span<std::byte>());
+    co_return co_await t.GetForUpdate(table, key, std::span<std::byte>(), 0);
   }
 
   std::unique_ptr<Machine> machine_;

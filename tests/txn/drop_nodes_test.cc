@@ -322,7 +322,7 @@ TEST(DropNodesTest, ItsMemoryIsFree) {
             std::array<std::byte, kPayload> row;
             for (uint64_t i = 0; i < kRows; i += 7) {
               const index::OwnedKey key = KeyOf(options, i);
-              const Status got = co_await t.Get(table, key.view(), std::span(row).first(i % kPayload));
+              const Status got = co_await t.Get(table, key.view(), std::span(row).first(i % kPayload), 0);
               if (!got.ok()) co_return got;
             }
             co_return absl::OkStatus();
@@ -516,7 +516,7 @@ TEST(DropNodesTest, TransactionsRunMeanwhile) {
                 if (random.OneIn(2)) {
                   status = co_await t.Remove(one, other.view());
                 } else {
-                  status = co_await t.Get(one, other.view(), std::span(read).first(0));
+                  status = co_await t.Get(one, other.view(), std::span(read).first(0), 0);
                 }
                 if (absl::IsNotFound(status) || absl::IsInvalidArgument(status)) status = absl::OkStatus();
               }

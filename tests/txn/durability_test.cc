@@ -50,8 +50,7 @@ TEST(DurabilityTest, ClosingAndOpeningShowsTheSame) {
                         std::array<std::byte, 5> small;
                         auto handle = t.transaction().GetForUpdate(names, Key("the one that grew"), small);
                         if (!handle.value().ok()) return handle.value().status();
-                        return t.transaction().Update(*handle.value(), std::as_bytes(std::span(large)), 0,
-                                                      /*resize=*/true);
+                        return t.transaction().Update(*handle.value(), std::as_bytes(std::span(large)));
                       })
                       .ok());
     }

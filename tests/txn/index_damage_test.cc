@@ -113,7 +113,7 @@ class IndexDamageTest : public testing::TestWithParam<std::tuple<Kind, int>> {
     cluster_.On(worker_node(), [&](Session& session) {
       for (uint64_t warm = 0; warm < 2; ++warm) {  // the caches lead to leaves
         const Status read = RunBlockingBody(session, [&](BlockingTransaction& t) {
-          return t.Get(hurt(worker_node()), keys_(0).view(), std::span<std::byte>());
+          return t.Get(hurt(worker_node()), keys_(0).view(), std::span<std::byte>(), 0);
         });
         ASSERT_TRUE(read.ok()) << read;
       }
@@ -146,7 +146,7 @@ TEST_P(IndexDamageTest, AMoveOfALostKeyIsCounted) {
     uint64_t row = 0;
     const StatusOr<RecordHandle> handle = step->GetForUpdate(hurt(worker_node()), keys_(3).view(), &row);
     ASSERT_TRUE(handle.ok()) << handle.status();
-    ASSERT_TRUE(step->transaction().Update(*handle, Payload(400), 0, /*resize=*/true).ok());
+    ASSERT_TRUE(step->transaction().Update(*handle, Payload(400)).ok());
     Forget();
     EXPECT_TRUE(step.Commit().ok());
   });
@@ -333,7 +333,7 @@ TEST_P(HostileClientTest, HurtsOnlyItsTable) {
           case 5: {
             const StatusOr<RecordHandle> handle = t.GetForUpdate(hurt, key.view(), &row);
             if (!handle.ok()) return handle.status();
-            return t.transaction().Update(*handle, std::span(bytes).first(size), 0, /*resize=*/true);
+            return t.transaction().Update(*handle, std::span(bytes).first(size));
           }
           default:
             return t.Insert(hurt, key.view(), std::span(bytes).first(size));

@@ -107,7 +107,8 @@ TEST_P(MemoryLimitTest, AnyDivisionFillsIt) {
     EXPECT_EQ((*database)->table_statistics().front().index.keys, rows);
     // Room that a removal makes is found.
     EXPECT_TRUE((*database)->Run([&](BlockingTransaction& t) { return t.Remove(table, 0); }).ok());
-    EXPECT_TRUE((*database)->Run([&](BlockingTransaction& t) { return t.Get(table, 1, std::span<std::byte>()); }).ok());
+    EXPECT_TRUE(
+        (*database)->Run([&](BlockingTransaction& t) { return t.Get(table, 1, std::span<std::byte>(), 0); }).ok());
   }
 }
 

@@ -123,9 +123,9 @@ class Rounds {
 
   coro::Task<Status> Resize(Transaction& t, int from, uint64_t node, uint64_t round) {
     const Table& table = Of(from, "text");
-    StatusOr<RecordHandle> handle = co_await t.GetForUpdate(table, TextKey(node), std::span<std::byte>());
+    StatusOr<RecordHandle> handle = co_await t.GetForUpdate(table, TextKey(node), std::span<std::byte>(), 0);
     if (!handle.ok()) co_return handle.status();
-    co_return t.Update(*handle, Text(round), 0, /*resize=*/true);
+    co_return t.Update(*handle, Text(round));
   }
 
   Cluster* cluster_;

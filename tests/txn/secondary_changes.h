@@ -30,7 +30,7 @@ inline Status ChangePeople(Database& database, Random& random, uint64_t keys) {
     }
     if (kind == 1) {
       uint32_t sum = 0;
-      const Status added = t.Add(people, key, uint32_t{1}, &sum, 16);
+      const Status added = t.Add(people, key, &Person::city, 1, &sum);
       return absl::IsNotFound(added) ? absl::OkStatus() : added;
     }
     if (kind == 2) {  // two rows exchange what they are, without their numbers

@@ -130,14 +130,13 @@ TEST_F(SecondaryIndexTest, EveryWayOfWritingKeepsIt) {
   ASSERT_TRUE(Run([&](auto& t) { return t.Update(*people_, 1, MakePerson("ann", 2)); }).ok());
   EXPECT_THAT(Keys(KeyRange::Closed(1, 1)), IsEmpty());
   EXPECT_THAT(Keys(KeyRange::Closed(2, 2)), ElementsAre(1));
-  ASSERT_TRUE(Run([&](auto& t) { return t.Add(*people_, 1, uint32_t{5}, static_cast<uint32_t*>(nullptr), 16); }).ok());
+  ASSERT_TRUE(Run([&](auto& t) { return t.Add(*people_, 1, &Person::city, 5, nullptr); }).ok());
   EXPECT_THAT(Keys(KeyRange::Closed(7, 7)), ElementsAre(1));
   ASSERT_TRUE(Run([&](auto& t) -> Status {
                 Person person;
                 const StatusOr<RecordHandle> handle = t.GetForUpdate(*people_, 1, &person);
                 GANNET_RETURN_IF_ERROR(handle.status());
-                const uint32_t city = 8;
-                return t.transaction().Update(*handle, std::as_bytes(std::span(&city, 1)), 16);
+                return t.Update(*handle, &Person::city, 8);
               }).ok());
   EXPECT_THAT(Keys(KeyRange::Closed(8, 8)), ElementsAre(1));
   ASSERT_TRUE(Run([&](auto& t) { return t.Upsert(*people_, 1, MakePerson("ann2", 9)); }).ok());

@@ -80,8 +80,7 @@ class SizeChanges {
   }
 
   void ChangePart(BlockingTransaction& t, const Table& table, const std::string& key, std::string* payload) {
-    std::byte nothing;
-    GetRequest request{.table = &table, .key = Key(key), .out = {&nothing, 0}, .for_update = true};
+    GetRequest request{.table = &table, .key = Key(key), .out = {}, .offset = 0, .for_update = true};
     ASSERT_TRUE(t.GetMany({&request, 1}).ok());
     ASSERT_TRUE(request.status.ok()) << request.status;
     ASSERT_EQ(request.payload_bytes, payload->size());

@@ -138,7 +138,8 @@ class ReusedMemoryTest : public testing::Test {
     return RunBlockingBody(owner, [&](BlockingTransaction& t) { return t.Remove(cluster.table(0, "blobs"), key); });
   }
   Status Get(uint64_t key, std::span<std::byte> out) {
-    return RunBlockingBody(reader, [&](BlockingTransaction& t) { return t.Get(cluster.table(1, "blobs"), key, out); });
+    return RunBlockingBody(reader,
+                           [&](BlockingTransaction& t) { return t.Get(cluster.table(1, "blobs"), key, out, 0); });
   }
   // Everything that was removed before is free afterwards.
   void PassGracePeriods(int rounds = 12) {
@@ -254,7 +255,7 @@ TEST_F(AdversarialReuseTest, ReadersFindWhatWasWrittenWhileSizesShift) {
         const std::vector<std::byte> payload = ForgedPayload(key, lines, table, keys, &random);
         const Status status = RunBlockingBody(session, [&](BlockingTransaction& t) -> Status {
           const Table& blobs = cluster.table(node, "blobs");
-          const Status there = t.Get(blobs, key, out);
+          const Status there = t.Get(blobs, key, out, 0);
           if (there.ok()) {
             // The other writer may remove it between the two reads. RunBlockingBody validates no error.
             const Status removed = t.Remove(blobs, key);

@@ -407,7 +407,8 @@ TEST_P(TransactionTest, AKeyMayLieInTheOutputOfItsOwnGet) {
       buffers = names;
       std::vector<GetRequest> requests;
       for (const size_t i : {0, 1}) {  // each into the other's key
-        requests.push_back({.table = table, .key = key(i), .out = out(1 - i).first(8), .for_update = true});
+        requests.push_back(
+            {.table = table, .key = key(i), .out = out(1 - i).first(8), .offset = 0, .for_update = true});
       }
       if (Status s = t.GetMany(requests); !s.ok()) return s;
       for (const size_t i : {0, 1}) {
@@ -415,8 +416,7 @@ TEST_P(TransactionTest, AKeyMayLieInTheOutputOfItsOwnGet) {
         EXPECT_EQ(buffers[1 - i].substr(0, 8), std::string(8, names[i][0]));
         // The longer payload needs another block, so that the index is asked for the key.
         const std::string longer(3000, static_cast<char>('x' + i));
-        if (Status s = t.transaction().Update(requests[i].handle, std::as_bytes(std::span(longer)), 0, true); !s.ok())
-          return s;
+        if (Status s = t.transaction().Update(requests[i].handle, longer); !s.ok()) return s;
       }
       return absl::OkStatus();
     });
@@ -687,7 +687,7 @@ TEST_P(TransactionTest, ManyWritesOfOneTransactionMatchAModel) {
           if (Status s = t.Remove(ordered, key); !absl::IsNotFound(s)) return absl::InternalError(s.ToString());
           if (Status s = t.Insert(ordered, key, account); !s.ok()) return s;
           now[key] = account.balance;
-          Status twice = i % 2 == 0 ? absl::OkStatus() : t.Get(ordered, key, std::span<std::byte>());
+          Status twice = i % 2 == 0 ? absl::OkStatus() : t.Get(ordered, key, std::span<std::byte>(), 0);
           if (!twice.ok()) return twice;
         } else if (random() % 3 == 0) {
           if (Status s = t.Remove(ordered, key); !s.ok()) return s;

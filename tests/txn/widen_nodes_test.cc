@@ -352,7 +352,7 @@ TEST(WidenNodesTest, ATableThatIsHalfWidenedIsCompletedByTheNextStart) {
       EXPECT_EQ(a.payload_bytes(), kWide);
       for (uint64_t key = 0; key < rows; key += first ? rows : 1) {
         uint64_t value = 0;
-        const Status got = node->Run([&](BlockingTransaction& t) { return t.Get(a, key, &value); });
+        const Status got = node->Run([&](BlockingTransaction& t) { return t.Get(a, key, &value, 0); });
         EXPECT_EQ(got.code(), first ? absl::StatusCode::kFailedPrecondition : absl::StatusCode::kOk) << got;
         ASSERT_EQ(value, first ? 0 : key);
       }
@@ -401,7 +401,7 @@ TEST(WidenNodesTest, PlacesAtTheEndOfMemory) {
     const auto read = [&](uint64_t key) {
       return (*session)->RunBlocking([&](Transaction& t) -> coro::Task<Status> {
         uint64_t value = 0;
-        const Status got = co_await t.Get(a, key, &value);
+        const Status got = co_await t.Get(a, key, &value, 0);
         EXPECT_TRUE(!got.ok() || value == key) << value;
         co_return got;
       });
@@ -638,7 +638,7 @@ TEST(WidenNodesTest, TransactionsRunMeanwhile) {
             const Status done = (*session)->RunBlocking([&](Transaction& t) -> coro::Task<Status> {
               size_t at = 0;
               for (const char* name : {"hash", "tree", "blink"}) {
-                const Status one = co_await t.Add(*database.FindTable(name), keys[at++], uint64_t{1});
+                const Status one = co_await t.AddAt<uint64_t>(*database.FindTable(name), keys[at++], 0, 1);
                 if (!one.ok()) co_return one;
               }
               co_return co_await t.Upsert(longest, key, std::span<const std::byte>(word));

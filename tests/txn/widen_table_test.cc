@@ -206,7 +206,7 @@ TEST(WidenTableTest, ATableThatIsHalfWidenedIsCompletedByTheNextStart) {
   EXPECT_EQ(a.payload_bytes(), kWide);
   for (uint64_t key = 0; key < rows; ++key) {
     uint64_t value = 0;
-    ASSERT_TRUE((*database)->Run([&](BlockingTransaction& t) { return t.Get(a, key, &value); }).ok());
+    ASSERT_TRUE((*database)->Run([&](BlockingTransaction& t) { return t.Get(a, key, &value, 0); }).ok());
     ASSERT_EQ(value, key);
   }
   ASSERT_TRUE((*database)->Close().ok());
@@ -238,8 +238,8 @@ TEST(WidenTableTest, TransactionsRunMeanwhile) {
           const uint64_t from = random.Below(kCounters);
           const uint64_t to = random.Below(kCounters);
           const Status done = (*session)->RunBlocking([&](Transaction& t) -> coro::Task<Status> {
-            GANNET_CO_RETURN_IF_ERROR(co_await t.Add(*database.FindTable("hash"), from, uint64_t{1}));
-            co_return co_await t.Add(*database.FindTable("tree"), to, uint64_t{1});
+            GANNET_CO_RETURN_IF_ERROR(co_await t.AddAt<uint64_t>(*database.FindTable("hash"), from, 0, 1));
+            co_return co_await t.AddAt<uint64_t>(*database.FindTable("tree"), to, 0, 1);
           });
           ASSERT_TRUE(done.ok()) << done;
           added[static_cast<size_t>(i)].fetch_add(1);

@@ -69,13 +69,11 @@ StatusOr<std::span<GetRequest>> AskForRows(const Tables& tables, const DeliveryI
 StatusOr<const GetRequest*> Deliver(txn::Transaction& transaction, const DeliveryInput& input,
                                     DeliveryScratch::Delivered& delivered, txn::RecordHandle order,
                                     const GetRequest* rows) {
-  GANNET_RETURN_IF_ERROR(
-      transaction.Update(order, std::as_bytes(std::span(&input.carrier, 1)), offsetof(Order, carrier_id)));
+  GANNET_RETURN_IF_ERROR(transaction.Update(order, &Order::carrier_id, input.carrier));
   const GetRequest* const customer = rows++;
-  const auto delivery_d = std::as_bytes(std::span(&input.delivery_d, 1));
   for (uint32_t line = 0; line < delivered.order.ol_cnt; ++line, ++rows) {
     delivered.customer.balance += delivered.lines[line].amount;
-    GANNET_RETURN_IF_ERROR(transaction.Update(rows->handle, delivery_d,
+    GANNET_RETURN_IF_ERROR(transaction.Update(rows->handle, input.delivery_d,
                                               offsetof(OrderLine, delivery) + offsetof(OrderLineDelivery, delivery_d)));
   }
   delivered.customer.delivery_cnt += 1;

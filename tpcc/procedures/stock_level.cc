@@ -28,9 +28,9 @@ coro::Task<Status> CollectItems(txn::Transaction& transaction, const Tables& tab
 }
 
 std::span<GetRequest> AskForStocks(const Tables& tables, uint32_t w, StockLevelScratch& scratch) {
-  static_assert(offsetof(Stock, quantity) == 0);
   for (size_t i = 0; i < scratch.items.size(); ++i) {
     scratch.requests[i] = GetRequest::Of(*tables.stock, StockKey(w, scratch.items[i]), &scratch.quantities[i]);
+    scratch.requests[i].offset = offsetof(Stock, quantity);
   }
   return std::span(scratch.requests).first(scratch.items.size());
 }

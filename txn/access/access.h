@@ -53,21 +53,19 @@ class Access {
   Access(const Access&) = delete;
   Access& operator=(const Access&) = delete;
 
-  // Like those of Transaction.
+  // Like those of Transaction. An offset of GetRequest::kWhole: the whole payload.
   coro::Async<Status> Get(const Table& table, Key key, std::span<std::byte> out, uint32_t offset);
   coro::Async<Status> GetMany(std::span<GetRequest> requests);
   coro::Async<StatusOr<RecordHandle>> GetForUpdate(const Table& table, Key key, std::span<std::byte> out,
                                                    uint32_t offset);
-  coro::Async<Status> Update(const Table& table, Key key, std::span<const std::byte> data);
+  coro::Async<Status> Update(const Table& table, Key key, std::span<const std::byte> data, uint32_t offset);
   coro::Async<Status> Remove(const Table& table, Key key);
   coro::Async<StatusOr<std::span<const std::byte>>> GetView(const Table& table, Key key);
   coro::Async<StatusOr<bool>> Exists(const Table& table, Key key);
   coro::Async<Status> Upsert(const Table& table, Key key, std::span<const std::byte> payload);
   coro::Async<StatusOr<bool>> UpdateIf(const Table& table, Key key, std::span<const std::byte> expected,
                                        std::span<const std::byte> payload);
-  using Adder = bool (*)(std::byte* number, const std::byte* delta);
-  coro::Async<Status> Add(const Table& table, Key key, uint32_t offset, std::span<const std::byte> delta,
-                          std::byte* sum, Adder add);
+  coro::Async<Status> Add(const Table& table, Key key, uint32_t offset, const payload::Sum& addition, std::byte* sum);
   coro::Async<Status> Scan(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options);
   coro::Async<Status> Search(const Table& table, const index::Rectangle& window, ScanRows* rows, ScanOptions options);
   coro::Async<Status> Nearest(const Table& table, const index::NearestQuery& query, ScanRows* rows,
@@ -169,18 +167,14 @@ class Access {
   Status PutRow(Status found, const GetRequest& request, std::span<const std::byte> payload);
   StatusOr<bool> PutRowIf(Status found, const GetRequest& request, std::span<const std::byte> expected,
                           std::span<const std::byte> payload);
-  struct Addition {
-    std::span<const std::byte> delta;
-    std::byte* sum;
-    Adder add;
-  };
-  Status PutSum(Status found, const GetRequest& request, const Addition& addition);
+  Status PutSum(Status found, const GetRequest& request, const payload::Sum& addition, std::byte* sum);
   coro::Task<StatusOr<std::span<const std::byte>>> GetViewRemote(const Table& table, Key key);
   coro::Task<StatusOr<bool>> ExistsRemote(const Table& table, Key key);
   coro::Task<Status> UpsertRemote(const Table& table, Key key, std::span<const std::byte> payload);
   coro::Task<StatusOr<bool>> UpdateIfRemote(const Table& table, Key key, std::span<const std::byte> expected,
                                             std::span<const std::byte> payload);
-  coro::Task<Status> AddRemote(const Table& table, Key key, uint32_t offset, Addition addition);
+  coro::Task<Status> AddRemote(const Table& table, Key key, uint32_t offset, payload::Sum addition, std::byte* sum);
+  GetRequest RequestForNumber(const Table& table, Key key, uint32_t offset, size_t bytes);
   GetRequest RequestForView(const Table& table, Key key);
   // False: the payload is longer than the request's room, which is larger now; serve it again.
   bool HasWholeView(GetRequest* request);
@@ -284,7 +278,7 @@ class Access {
   // Takes a record, present or not, that an owner's answer has next. False: it is malformed.
   bool TakeAnswer(rdma::WireReader& reader, ReadOutcome outcome, GetRequest* request);
   void Remember(const GetRequest& request, rdma::GlobalAddress record);
-  coro::Task<Status> UpdateByKey(const Table& table, Key key, std::span<const std::byte> data);
+  coro::Task<Status> UpdateByKey(const Table& table, Key key, std::span<const std::byte> data, uint32_t offset);
   coro::Task<Status> RemoveByKey(const Table& table, Key key);
 
   // remote_groups.cc

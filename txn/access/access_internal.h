@@ -24,17 +24,29 @@ inline constexpr int kReadAgain = 16;
 // wait.
 inline constexpr int kOwnersSpins = 16;
 
+// The first byte of the payload that the request is about.
+inline uint32_t OffsetOf(const GetRequest& request) {
+  return request.offset == GetRequest::kWhole ? 0 : request.offset;
+}
+// Reads nothing of the record but its state, to write it.
+inline GetRequest RequestForHandle(const Table& table, const Key& key) {
+  return {.table = &table, .key = key, .out = {}, .offset = 0, .for_update = true};
+}
 // The part of the request's output that a payload of `payload_bytes` fills: all of it, if it reaches that far.
 inline std::span<std::byte> OutWithin(const GetRequest& request, uint32_t payload_bytes) {
-  if (request.offset + request.out.size() <= payload_bytes) [[likely]]
+  const uint32_t offset = OffsetOf(request);
+  if (offset + request.out.size() <= payload_bytes) [[likely]]
     return request.out;
   if (!request.up_to_end) return {};
-  return request.out.first(payload_bytes - std::min(payload_bytes, request.offset));
+  return request.out.first(payload_bytes - std::min(payload_bytes, offset));
 }
 // The result of such a request.
 inline Status StatusWithin(const GetRequest& request, uint32_t payload_bytes) {
-  if (request.offset + request.out.size() <= payload_bytes || request.up_to_end) [[likely]]
+  const bool whole = request.offset == GetRequest::kWhole;
+  const size_t end = OffsetOf(request) + request.out.size();
+  if (end == payload_bytes || request.up_to_end || (!whole && end < payload_bytes)) [[likely]]
     return absl::OkStatus();
+  if (whole) return RowIsNot(*request.table, request.key, request.out.size(), payload_bytes);
   return PayloadEndsBefore(*request.table, request.key, request.offset, request.out.size(), payload_bytes);
 }
 

@@ -65,12 +65,12 @@ coro::Task<StatusOr<std::span<const std::byte>>> Access::GetViewRemote(const Tab
 coro::Async<StatusOr<bool>> Access::Exists(const Table& table, Key key) {
   rdma::NodeId owner;
   if (!session_->OwnedHere(table, key, &owner)) return ExistsRemote(table, key);
-  GetRequest request{.table = &table, .key = key, .out = {}};
+  GetRequest request{.table = &table, .key = key, .out = {}, .offset = 0};
   return WhetherFound(LoadDirect(&request));
 }
 
 coro::Task<StatusOr<bool>> Access::ExistsRemote(const Table& table, Key key) {
-  GetRequest request{.table = &table, .key = key, .out = {}};
+  GetRequest request{.table = &table, .key = key, .out = {}, .offset = 0};
   Status status = co_await LoadRemote(&request);
   co_return WhetherFound(std::move(status));
 }
@@ -79,22 +79,18 @@ coro::Task<StatusOr<bool>> Access::ExistsRemote(const Table& table, Key key) {
 Status Access::PutRow(Status found, const GetRequest& request, std::span<const std::byte> payload) {
   if (absl::IsNotFound(found)) return writes_.Insert(*request.table, request.key, payload);
   GANNET_RETURN_IF_ERROR(found);
-  const TableOptions& options = request.table->options();
-  if (!options.variable_length && payload.size() != request.table->payload_bytes()) {
-    return PayloadDoesNotFit(*request.table, payload.size());
-  }
-  return writes_.Update(request.handle, payload, 0, options.variable_length);
+  return writes_.Update(request.handle, payload, GetRequest::kWhole);
 }
 
 coro::Async<Status> Access::Upsert(const Table& table, Key key, std::span<const std::byte> payload) {
   rdma::NodeId owner;
   if (!session_->OwnedHere(table, key, &owner)) return UpsertRemote(table, key, payload);
-  GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
+  GetRequest request = RequestForHandle(table, key);
   return PutRow(LoadDirect(&request), request, payload);
 }
 
 coro::Task<Status> Access::UpsertRemote(const Table& table, Key key, std::span<const std::byte> payload) {
-  GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
+  GetRequest request = RequestForHandle(table, key);
   Status status = co_await LoadRemote(&request);
   co_return PutRow(std::move(status), request, payload);
 }
@@ -102,8 +98,10 @@ coro::Task<Status> Access::UpsertRemote(const Table& table, Key key, std::span<c
 StatusOr<bool> Access::PutRowIf(Status found, const GetRequest& request, std::span<const std::byte> expected,
                                 std::span<const std::byte> payload) {
   GANNET_RETURN_IF_ERROR(found);
+  GANNET_RETURN_IF_ERROR(CheckFits(*request.table, expected.size()));
+  GANNET_RETURN_IF_ERROR(CheckFits(*request.table, payload.size()));
   if (request.payload_bytes != expected.size() || !std::ranges::equal(request.out, expected)) return false;
-  GANNET_RETURN_IF_ERROR(PutRow(absl::OkStatus(), request, payload));
+  GANNET_RETURN_IF_ERROR(writes_.Update(request.handle, payload, GetRequest::kWhole));
   return true;
 }
 
@@ -130,37 +128,39 @@ coro::Task<StatusOr<bool>> Access::UpdateIfRemote(const Table& table, Key key, s
   co_return PutRowIf(std::move(status), request, expected, payload);
 }
 
-Status Access::PutSum(Status found, const GetRequest& request, const Addition& addition) {
+Status Access::PutSum(Status found, const GetRequest& request, const payload::Sum& addition, std::byte* sum) {
   GANNET_RETURN_IF_ERROR(found);
   if (!addition.add(request.out.data(), addition.delta.data())) {
     return absl::OutOfRangeError(absl::StrCat(NameOfRow(*request.table, request.key),
-                                              ": the sum of the number at byte ", request.offset, " does not fit it"));
+                                              ": the sum of the number at byte ", OffsetOf(request),
+                                              " does not fit it"));
   }
-  GANNET_RETURN_IF_ERROR(writes_.Update(request.handle, request.out, request.offset, /*resize=*/false));
-  if (addition.sum != nullptr) std::memcpy(addition.sum, request.out.data(), request.out.size());
+  GANNET_RETURN_IF_ERROR(writes_.Update(request.handle, request.out, OffsetOf(request)));
+  if (sum != nullptr) std::memcpy(sum, request.out.data(), request.out.size());
   return absl::OkStatus();
 }
 
-coro::Async<Status> Access::Add(const Table& table, Key key, uint32_t offset, std::span<const std::byte> delta,
-                                std::byte* sum, Adder add) {
-  rdma::NodeId owner;
-  if (!session_->OwnedHere(table, key, &owner)) {
-    return AddRemote(table, key, offset, {writes_.arena().Copy(delta), sum, add});
-  }
-  GetRequest request{.table = &table,
-                     .key = key,
-                     .out = {writes_.arena().Allocate(delta.size()), delta.size()},
-                     .offset = offset,
-                     .for_update = true};
-  return PutSum(LoadDirect(&request), request, {delta, sum, add});
+GetRequest Access::RequestForNumber(const Table& table, Key key, uint32_t offset, size_t bytes) {
+  return {.table = &table,
+          .key = key,
+          .out = {writes_.arena().Allocate(bytes), bytes},
+          .offset = offset,
+          .for_update = true};
 }
 
-coro::Task<Status> Access::AddRemote(const Table& table, Key key, uint32_t offset, Addition addition) {
-  const size_t size = addition.delta.size();
-  GetRequest request{
-      .table = &table, .key = key, .out = {writes_.arena().Allocate(size), size}, .offset = offset, .for_update = true};
+coro::Async<Status> Access::Add(const Table& table, Key key, uint32_t offset, const payload::Sum& addition,
+                                std::byte* sum) {
+  rdma::NodeId owner;
+  if (!session_->OwnedHere(table, key, &owner)) return AddRemote(table, key, offset, addition, sum);
+  GetRequest request = RequestForNumber(table, key, offset, addition.number_bytes);
+  return PutSum(LoadDirect(&request), request, addition, sum);
+}
+
+coro::Task<Status> Access::AddRemote(const Table& table, Key key, uint32_t offset, payload::Sum addition,
+                                     std::byte* sum) {
+  GetRequest request = RequestForNumber(table, key, offset, addition.number_bytes);
   Status status = co_await LoadRemote(&request);
-  co_return PutSum(std::move(status), request, addition);
+  co_return PutSum(std::move(status), request, addition, sum);
 }
 
 }  // namespace gannet::txn

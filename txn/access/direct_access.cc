@@ -34,7 +34,7 @@ constexpr int kSpinsOnLock = 256;
 
 // Lines of the record from its start to the last one that the request needs.
 size_t LinesToRead(const GetRequest& request) {
-  return rdma::LinesFor(PayloadDataOffset(request.key.size()) + request.offset + request.out.size());
+  return rdma::LinesFor(PayloadDataOffset(request.key.size()) + OffsetOf(request) + request.out.size());
 }
 
 // rdma::CopyOut. Most payloads that are read alone are a few whole words in the first line of their record.
@@ -56,7 +56,7 @@ size_t LinesToRead(const GetRequest& request) {
   if (IsLocked(*state)) return false;
   request->payload_bytes = index::LoadMeta(record).payload_bytes;
   const std::span<std::byte> out = OutWithin(*request, request->payload_bytes);
-  CopyPayload(record, PayloadDataOffset(request->key.size()) + request->offset, out);
+  CopyPayload(record, PayloadDataOffset(request->key.size()) + OffsetOf(*request), out);
   Charge(Cost::kRecordLine, 1 + out.size() / rdma::kLineDataBytes);
   PreemptionPoint();
   const uint64_t after = LoadWord(record);
@@ -193,7 +193,7 @@ bool HoldsKey(const std::byte* record, const Key& key) {
 }
 
 void PrefetchLines(const std::byte* record, const GetRequest& request) {
-  const size_t from = PayloadDataOffset(request.key.size()) + request.offset;
+  const size_t from = PayloadDataOffset(request.key.size()) + OffsetOf(request);
   for (size_t at = from; at < from + request.out.size(); at += rdma::kLineDataBytes) {
     Prefetch(record + rdma::PlaceOf(at));
   }
@@ -395,18 +395,18 @@ coro::Task<Status> Access::GetManyApart(std::span<GetRequest> requests) {
   co_return status;
 }
 
-coro::Async<Status> Access::Update(const Table& table, Key key, std::span<const std::byte> data) {
+coro::Async<Status> Access::Update(const Table& table, Key key, std::span<const std::byte> data, uint32_t offset) {
   rdma::NodeId owner;
-  if (!session_->OwnedHere(table, key, &owner)) return UpdateByKey(table, key, data);
-  GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
+  if (!session_->OwnedHere(table, key, &owner)) return UpdateByKey(table, key, data, offset);
+  GetRequest request = RequestForHandle(table, key);
   if (Status status = LoadDirect(&request); !status.ok()) return status;
-  return writes_.Update(request.handle, data, 0, table.options().variable_length);
+  return writes_.Update(request.handle, data, offset);
 }
 
 coro::Async<Status> Access::Remove(const Table& table, Key key) {
   rdma::NodeId owner;
   if (!session_->OwnedHere(table, key, &owner)) return RemoveByKey(table, key);
-  GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
+  GetRequest request = RequestForHandle(table, key);
   if (Status status = LoadDirect(&request); !status.ok()) return status;
   return writes_.Remove(request.handle);
 }

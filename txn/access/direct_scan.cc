@@ -44,7 +44,12 @@ bool Access::AppendRow(const Table& table, const index::Entry& entry, ScanRows* 
                                              : static_cast<uint32_t>(table.accepted_payload_bytes());
   }
   ScanRows::Item& row = rows->Add(key, size);
-  GetRequest request{.table = &table, .key = key, .out = rows->PayloadOf(row), .for_update = options.for_update};
+  GetRequest request{.table = &table,
+                     .key = key,
+                     .out = rows->PayloadOf(row),
+                     .offset = 0,
+                     .for_update = options.for_update,
+                     .up_to_end = true};
   *look = LookDirect(&request, entry.record);
   if (*look == Look::kDone && request.status.ok() && (options.keys_only || size == request.payload_bytes)) {
     row.handle = request.handle;

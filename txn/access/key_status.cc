@@ -178,6 +178,19 @@ Status PayloadDoesNotFit(const Table& table, size_t payload_bytes) {
                                                  table.payload_bytes()));
 }
 
+Status NotRowOf(const Table& table, size_t row_bytes) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("a struct of ", row_bytes, " bytes is not that of ", NameOf(table), ", whose rows have ",
+                   table.options().variable_length ? "at most " : "", table.payload_bytes()));
+}
+
+Status RowIsNot(const Table& table, const index::Key& key, size_t asked_bytes, size_t payload_bytes) {
+  return absl::InvalidArgumentError(absl::StrCat(NameOfRow(table, key), ": its payload has ", payload_bytes,
+                                                 " bytes, not ", asked_bytes,
+                                                 ": take the struct of the table, or name a part by its offset or "
+                                                 "field"));
+}
+
 Status PayloadEndsBefore(const Table& table, const index::Key& key, uint32_t offset, size_t size,
                          uint32_t payload_bytes) {
   return absl::OutOfRangeError(absl::StrCat(NameOfRow(table, key), ": bytes [", offset, ", ", offset + size,

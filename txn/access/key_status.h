@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "index/key.h"
+#include "txn/payload.h"
 #include "txn/session/local_node.h"
 #include "txn/table.h"
 
@@ -60,6 +61,24 @@ Status CheckUsable(const Table& table);
 [[gnu::cold]] Status IndexDamaged(const Table& table);
 // InvalidArgument: the table's rows have other sizes.
 [[gnu::cold]] Status PayloadDoesNotFit(const Table& table, size_t payload_bytes);
+// InvalidArgument if the table may have a row, or all of them, of another size.
+inline Status CheckFits(const Table& table, size_t payload_bytes) {
+  const size_t most = table.payload_bytes();
+  if (payload_bytes == most || (payload_bytes < most && table.options().variable_length)) [[likely]]
+    return absl::OkStatus();
+  return PayloadDoesNotFit(table, payload_bytes);
+}
+// InvalidArgument if `part` is a field of a struct that is not that of the table.
+[[gnu::cold]] Status NotRowOf(const Table& table, size_t row_bytes);
+inline Status CheckRowOf(const Table& table, const PayloadPart& part) {
+  const size_t most = table.payload_bytes();
+  if (part.row_bytes() == 0 || part.row_bytes() == most) [[likely]]
+    return absl::OkStatus();
+  if (part.row_bytes() < most && table.options().variable_length) return absl::OkStatus();
+  return NotRowOf(table, part.row_bytes());
+}
+// InvalidArgument: the whole payload was asked for, and has another size.
+[[gnu::cold]] Status RowIsNot(const Table& table, const index::Key& key, size_t asked_bytes, size_t payload_bytes);
 // The error of a Get whose bytes [offset, offset + size) are not all in the record's `payload_bytes`.
 [[gnu::cold]] Status PayloadEndsBefore(const Table& table, const index::Key& key, uint32_t offset, size_t size,
                                        uint32_t payload_bytes);

@@ -84,7 +84,7 @@ Access::Look Access::LookAtImage(GetRequest* request, const FindResult& found, c
     request->handle = {};
     reads_.AddRecord(found.record, look.state);
   }
-  rdma::CopyOut(image, PayloadDataOffset(request->key.size()) + request->offset,
+  rdma::CopyOut(image, PayloadDataOffset(request->key.size()) + OffsetOf(*request),
                 OutWithin(*request, request->payload_bytes));
   request->status = StatusWithin(*request, request->payload_bytes);
   return Look::kDone;
@@ -237,15 +237,15 @@ coro::Task<StatusOr<RecordHandle>> Access::GetOneForUpdate(GetRequest request) {
   co_return request.handle;
 }
 
-coro::Task<Status> Access::UpdateByKey(const Table& table, Key key, std::span<const std::byte> data) {
-  GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
+coro::Task<Status> Access::UpdateByKey(const Table& table, Key key, std::span<const std::byte> data, uint32_t offset) {
+  GetRequest request = RequestForHandle(table, key);
   Status status = co_await LoadRemote(&request);
   if (!status.ok()) co_return status;
-  co_return writes_.Update(request.handle, data, 0, table.options().variable_length);
+  co_return writes_.Update(request.handle, data, offset);
 }
 
 coro::Task<Status> Access::RemoveByKey(const Table& table, Key key) {
-  GetRequest request{.table = &table, .key = key, .out = {}, .for_update = true};
+  GetRequest request = RequestForHandle(table, key);
   Status status = co_await LoadRemote(&request);
   if (!status.ok()) co_return status;
   co_return writes_.Remove(request.handle);

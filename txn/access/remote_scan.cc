@@ -82,7 +82,7 @@ coro::Task<Status> Access::RowsByReads(const Table& table, RowsWanted wanted, in
   if (doubtful == SIZE_MAX || !table.index_traits().client_writes) co_return status;
   // Another scan may do better; not if the index is damaged. A lookup of the key finds out.
   const Key key = found.entries[doubtful].key.view();
-  GetRequest request{.table = &table, .key = key, .out = {}};
+  GetRequest request{.table = &table, .key = key, .out = {}, .offset = 0};
   const Status looked_up = co_await GetByReads(&request, remote);
   co_return absl::IsDataLoss(looked_up) ? looked_up : status;
 }
@@ -102,7 +102,8 @@ coro::Task<Status> Access::FetchFound(const Table& table, const index::ScanResul
   for (size_t i = 0; i < scan.entries.size(); ++i) {
     const index::Entry& entry = scan.entries[i];
     const FindResult found{.record = entry.record};
-    GetRequest request{.table = &table, .key = entry.key.view(), .out = {}, .for_update = options.for_update};
+    GetRequest request{
+        .table = &table, .key = entry.key.view(), .out = {}, .offset = 0, .for_update = options.for_update};
     std::byte* image = pieces.image(i);
     uint32_t bytes = pieces.bytes(i);
     Look look = LookAtImage(&request, found, image, bytes);
@@ -168,7 +169,7 @@ Status Access::TakeScanned(const Table& table, rdma::NodeId node, rdma::WireRead
     const Key key = writes_.arena().Keep(row.key);
     size_t bytes = 0;
     const std::byte* const image = MakeImage(key, row.state, row.meta, row.payload, &bytes);
-    GetRequest got{.table = &table, .key = key, .out = {}, .for_update = options.for_update};
+    GetRequest got{.table = &table, .key = key, .out = {}, .offset = 0, .for_update = options.for_update};
     if (LookAtImage(&got, {.record = row.record}, image, bytes) != Look::kDone) return MalformedReply(node, "a scan");
     GANNET_RETURN_IF_ERROR(AppendImage(got, row.record, image, rows, options));
   }

@@ -167,6 +167,7 @@ coro::Task<Status> Access::ChangeIndexes(const IndexChanges* changes, bool last)
     GetRequest& request = requests.emplace_back();
     request.table = &index.entries();
     request.key = KeyOfEntry(key);
+    request.offset = 0;
     request.for_update = for_update;
   };
   for (const IndexRemoval& each : changes->removals) {
@@ -362,7 +363,7 @@ coro::Task<Status> Access::AddEntry(const SecondaryIndex& index, Key row) {
 }
 
 coro::Task<Status> Access::RemoveEntryByKey(const SecondaryIndex& index, Key entry_key) {
-  GetRequest request{.table = &index.entries(), .key = entry_key, .out = {}, .for_update = true};
+  GetRequest request = RequestForHandle(index.entries(), entry_key);
   coro::Async<Status> getting = GetMany(std::span(&request, 1));
   const Status got = co_await getting;
   if (!got.ok()) co_return got;

@@ -18,6 +18,14 @@ namespace gannet::txn {
 
 using index::PayloadDataOffset;
 
+namespace {
+
+bool IsWhole(const PayloadPart& part) {
+  return part.offset() == GetRequest::kWhole;
+}
+
+}  // namespace
+
 WriteBuffer::WriteBuffer(SessionState* session)
     : session_(session), most_change_bytes_(session->log->most_change_bytes()) {}
 
@@ -46,7 +54,7 @@ void WriteBuffer::ReadOwn(int number, GetRequest* request) {
   if (request->for_update) request->handle = RecordHandle{static_cast<uint32_t>(number)};
   request->status = StatusWithin(*request, entry.payload_bytes);
   if (!request->status.ok()) return;
-  CopyPayload(entry, request->offset, OutWithin(*request, entry.payload_bytes));
+  CopyPayload(entry, OffsetOf(*request), OutWithin(*request, entry.payload_bytes));
   // The base was read again: it must be the state on which this transaction builds.
   if (entry.is_direct() && entry.kind != WriteKind::kInsert && LoadWord(entry.direct) != entry.seen) {
     Sometimes<"read: the base of an own write has changed">();
@@ -116,20 +124,17 @@ void WriteBuffer::Touch(size_t i) {
   touched_.push_back(static_cast<uint32_t>(i));
 }
 
-Status WriteBuffer::CheckWrite(const WriteEntry& entry, size_t size, uint32_t offset, bool resize) const {
-  const TableOptions& options = entry.table->options();
+Status WriteBuffer::CheckWrite(const WriteEntry& entry, size_t size, const PayloadPart& part) const {
   if (entry.is_removed()) {
     return absl::FailedPreconditionError(
         absl::StrCat(NameOfRow(*entry.table, entry.key), " was removed by this transaction before"));
   }
-  if (resize && (!options.variable_length || offset != 0)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "only a whole record (offset 0) of a variable-length table can be resized; not of ", NameOf(*entry.table)));
-  }
-  const size_t limit = resize ? entry.table->payload_bytes() : entry.payload_bytes;
-  if (offset + size > limit) {
-    return absl::InvalidArgumentError(absl::StrCat("bytes [", offset, ", ", offset + size, ") do not fit a payload of ",
-                                                   limit, " bytes of ", NameOf(*entry.table)));
+  if (IsWhole(part)) return CheckFits(*entry.table, size);
+  GANNET_RETURN_IF_ERROR(CheckRowOf(*entry.table, part));
+  if (part.offset() + size > entry.payload_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("bytes [", part.offset(), ", ", part.offset() + size,
+                                                   ") do not fit a payload of ", entry.payload_bytes, " bytes of ",
+                                                   NameOf(*entry.table)));
   }
   return absl::OkStatus();
 }
@@ -181,36 +186,35 @@ void WriteBuffer::JoinPatches(WriteEntry& entry) {
   entry.patch_count = 1;
 }
 
-Status WriteBuffer::Update(RecordHandle handle, std::span<const std::byte> data, uint32_t offset, bool resize) {
+Status WriteBuffer::Update(RecordHandle handle, std::span<const std::byte> data, const PayloadPart& part) {
   ++changes_;
   if (handle.index >= set_.size()) return absl::InvalidArgumentError("not a handle of this transaction");
   WriteEntry& entry = set_[handle.index];
-  if (entry.table->checks_writes()) [[unlikely]] {
+  const bool checks_writes = entry.table->checks_writes();
+  if (checks_writes) [[unlikely]]
     GANNET_RETURN_IF_ERROR(CheckMayWrite(*entry.table));
-    Touch(handle.index);
-  }
-  GANNET_RETURN_IF_ERROR(CheckWrite(entry, data.size(), offset, resize));
-  GANNET_RETURN_IF_ERROR(CountChange(
-      &entry.redo_bytes, log::MaxChangeBytes(entry.key.size(), resize ? data.size() : entry.payload_bytes)));
-  if (resize) {
+  GANNET_RETURN_IF_ERROR(CheckWrite(entry, data.size(), part));
+  const bool whole = IsWhole(part);
+  GANNET_RETURN_IF_ERROR(
+      CountChange(&entry.redo_bytes, log::MaxChangeBytes(entry.key.size(), whole ? data.size() : entry.payload_bytes)));
+  if (whole) {
     ReplacePayload(entry, data);
   } else {
-    AddPatch(entry, data, offset);
+    AddPatch(entry, data, part.offset());
   }
   if (entry.kind == WriteKind::kNone) entry.kind = WriteKind::kUpdate;
+  if (checks_writes) [[unlikely]]
+    Touch(handle.index);
   return absl::OkStatus();
 }
 
 Status WriteBuffer::Insert(const Table& table, Key key, std::span<const std::byte> payload) {
   ++changes_;
   GANNET_RETURN_IF_ERROR(CheckRow(*session_->local, table, key));
-  const TableOptions& options = table.options();
   const bool checks_writes = table.checks_writes();
   if (checks_writes) [[unlikely]]
     GANNET_RETURN_IF_ERROR(CheckMayWrite(table));
-  if (options.variable_length ? payload.size() > table.payload_bytes() : payload.size() != table.payload_bytes()) {
-    return PayloadDoesNotFit(table, payload.size());
-  }
+  GANNET_RETURN_IF_ERROR(CheckFits(table, payload.size()));
   const size_t redo_bytes = log::MaxChangeBytes(key.size(), payload.size());
   if (const int own = inserts_ + removals_ == 0 ? -1 : set_.FindKey(table, key); own >= 0) [[unlikely]] {
     WriteEntry& entry = set_[own];
@@ -272,10 +276,9 @@ Status WriteBuffer::Remove(RecordHandle handle) {
   ++changes_;
   if (handle.index >= set_.size()) return absl::InvalidArgumentError("not a handle of this transaction");
   WriteEntry& entry = set_[handle.index];
-  if (entry.table->checks_writes()) [[unlikely]] {
+  const bool checks_writes = entry.table->checks_writes();
+  if (checks_writes) [[unlikely]]
     GANNET_RETURN_IF_ERROR(CheckMayWrite(*entry.table));
-    Touch(handle.index);
-  }
   if (entry.is_removed()) return KeyNotFound(*entry.table, entry.key);
   const bool inserted = entry.kind == WriteKind::kInsert;
   GANNET_RETURN_IF_ERROR(CountChange(&entry.redo_bytes, inserted ? 0 : log::MaxChangeBytes(entry.key.size(), 0)));
@@ -286,6 +289,8 @@ Status WriteBuffer::Remove(RecordHandle handle) {
     entry.kind = WriteKind::kRemove;
     set_.NoteKey(handle.index);
   }
+  if (checks_writes) [[unlikely]]
+    Touch(handle.index);
   return absl::OkStatus();
 }
 

@@ -29,8 +29,9 @@ class WriteBuffer {
   // `session` must outlive it.
   explicit WriteBuffer(SessionState* session);
 
-  // Like those of Transaction.
-  Status Update(RecordHandle handle, std::span<const std::byte> data, uint32_t offset, bool resize);
+  // Like those of Transaction. What returns an error has changed nothing. An offset of GetRequest::kWhole: the whole
+  // payload.
+  Status Update(RecordHandle handle, std::span<const std::byte> data, const PayloadPart& part);
   Status Insert(const Table& table, Key key, std::span<const std::byte> payload);
   Status Remove(RecordHandle handle);
 
@@ -116,7 +117,7 @@ class WriteBuffer {
   [[gnu::cold]] Status CheckMayWrite(const Table& table) const;
   // Notes that entry `i` was changed, if its table has secondary indexes.
   [[gnu::cold]] void Touch(size_t i);
-  Status CheckWrite(const WriteEntry& entry, size_t size, uint32_t offset, bool resize) const;
+  Status CheckWrite(const WriteEntry& entry, size_t size, const PayloadPart& part) const;
   Status InsertDirect(const Table& table, const Key& key, std::span<const std::byte> payload);
   void AddPatch(WriteEntry& entry, std::span<const std::byte> data, uint32_t offset);
   void ReplacePayload(WriteEntry& entry, std::span<const std::byte> data);
