@@ -226,9 +226,9 @@ Status Database::ArrangeTable(std::string_view name) {
         ChangeableTable(name, "ArrangeTable", "its rows stay where they are; arrange a table where it is alone");
     if (!found.ok()) return found.status();
     table = *found;
-    if (!table->index_traits().keeps_order) {
+    if (!table->index_traits().ordered) {
       return absl::FailedPreconditionError(
-          absl::StrCat(NameOf(*table), " cannot be arranged: its index keeps no order"));
+          absl::StrCat(NameOf(*table), " cannot be arranged: its index is not ordered"));
     }
     if (table->secondary() != nullptr) {
       return absl::FailedPreconditionError(absl::StrCat(NameOf(*table), " has the entries of a secondary index"));

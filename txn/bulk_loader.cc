@@ -24,6 +24,11 @@ Status CheckStopOfLoad(const SessionState& session) {
   return CheckStop(session.local->options.stop, "rows were loaded");
 }
 
+[[gnu::cold]] Status Finished(const Table& table) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("a load of ", NameOf(table), " is over after Finish: make another BulkLoader"));
+}
+
 // A load makes no entries of secondary indexes.
 Status CheckNoIndex(const Table& table) {
   if (table.secondary() != nullptr) {
@@ -44,6 +49,7 @@ struct BulkLoader::State {
   std::vector<index::LoadEntry> entries;
   Arena arena;          // the bytes of their keys
   Status failure = {};  // of the first Add that failed
+  bool finished = false;
 
   Status Add(const Key& key, std::span<const std::byte> payload);
   Status PutInOrder();
@@ -107,18 +113,20 @@ size_t BulkLoader::State::TakeBack(index::Context& context, bool indexed) {
 }
 
 BulkLoader::BulkLoader(Session* session, const Table* table)
-    : state_(std::make_unique<State>(State{&session->state(), table, {}, {}, {}})) {}
+    : state_(std::make_unique<State>(State{&session->state(), table, {}, {}})) {}
 
 BulkLoader::~BulkLoader() {
   state_->TakeBack(state_->session->context, /*indexed=*/false);
 }
 
 Status BulkLoader::Add(const Key& key, PayloadBytes row) {
+  if (state_->finished) return Finished(*state_->table);
   if (state_->failure.ok()) state_->failure = state_->Add(key, row);
   return state_->failure;
 }
 
 Status BulkLoader::Finish() {
+  if (state_->finished) return Finished(*state_->table);
   GANNET_RETURN_IF_ERROR(CheckStopOfLoad(*state_->session));
   rdma::EpochManager::Participant& participant = *state_->session->participant;
   Durability& durability = *state_->session->durability;
@@ -143,6 +151,7 @@ Status BulkLoader::Finish() {
   // A transaction that saw a row of a failed load also depends on data that a crash removes.
   if (counts) durability.loads().End(state_->table->id(), /*seen=*/seen > 0);
   state_->Clear();
+  state_->finished = status.ok();
   return status;
 }
 

@@ -129,8 +129,8 @@ struct DatabaseOptions {
   bool log_keep_preallocated = true;
   // Per session, 4 KiB to kMaxLogBuffer. More than a few group commits only takes room in the processor's caches.
   size_t log_buffer_bytes = size_t{256} << 10;
-  // For larger transactions: one may have changes of this size less 96 bytes, where each takes 18 bytes, its key and its
-  // payload. A write that exceeds it returns ResourceExhausted, and the transaction goes on without it. All large
+  // For larger transactions: one may have changes of this size less 96 bytes, where each takes 18 bytes, its key and
+  // its payload. A write that exceeds it returns ResourceExhausted, and the transaction goes on without it. All large
   // transactions of one node together take at most this much at a time, and as much again while they are written;
   // others wait. The memory is used only while there are some. At most kMaxLogLargeBuffer.
   size_t log_large_buffer_bytes = size_t{256} << 20;
@@ -212,7 +212,9 @@ class Database {
   // Makes a table, or returns the one of this name that the directory has: a program may create its tables each time,
   // in any order, and tables that it does not know stay. InvalidArgument names the wrong option, or the one that
   // differs from the table in the directory; expected_rows, application and index_rights may differ, and those given
-  // here then count, if Start was not called yet. AlreadyExists: this object has created it before. Thread-safe.
+  // here then count, if Start was not called yet. AlreadyExists: this object has created it before. Aborted: another
+  // call is widening or arranging the table of this name; call again. FailedPrecondition: one is dropping it.
+  // Thread-safe.
   //
   // A new table may be created while transactions run, by a database of one node (several: Unimplemented after Start;
   // CreateTableOnAllNodes of all_nodes.h does it).
@@ -253,7 +255,7 @@ class Database {
   // another order are faster afterwards (docs/performance.md). Later inserts have any place again. Rows that Open reads
   // from a checkpoint lie in this order. The rows move among the places that they have, so this takes one block more of
   // each size, and 24 bytes for each row while it works: one to two seconds for a million rows. Who uses the table
-  // meanwhile: as for WidenTable. FailedPrecondition: its index keeps no order, or it has the entries of a secondary
+  // meanwhile: as for WidenTable. FailedPrecondition: its index is not ordered, or it has the entries of a secondary
   // index. ResourceExhausted: memory is full, and rows of a size that has no free block stay where they are. Cancelled
   // by DatabaseOptions::stop: a part of the rows has moved. NotFound, DeadlineExceeded and others: as WidenTable.
   // Unimplemented with several nodes. Thread-safe.

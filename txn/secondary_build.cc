@@ -167,6 +167,11 @@ StatusOr<TableOptions> Database::OptionsOfEntries(const SecondaryIndexOptions& o
   }
   const index::IndexKindEntry& kind = index::EntryOf(options.index);
   if (!kind.traits.ordered) return wrong("an index of kind ", kind.name, " has no order: choose an ordered kind");
+  if (options.placement.replicated) return wrong("placement is Replicated: transactions write entries at one node");
+  if (options.wait_for_transactions < absl::ZeroDuration()) {
+    return wrong("wait_for_transactions is ", absl::FormatDuration(options.wait_for_transactions),
+                 "; it must not be negative");
+  }
   if (table.secondary() != nullptr) return wrong("that table is an index itself");
   if (table.options().placement.replicated) return wrong("a replicated table is read-only");
   GANNET_RETURN_IF_ERROR(CheckFields(options, table));

@@ -206,7 +206,15 @@ TEST(ArrangeTableTest, WrongOnesAreRefused) {
   EXPECT_TRUE(absl::IsNotFound((*database)->ArrangeTable("b")));
   const Status hash = (*database)->ArrangeTable("hash");
   EXPECT_TRUE(absl::IsFailedPrecondition(hash)) << hash;
-  EXPECT_THAT(Message(hash), HasSubstr("table 'hash' cannot be arranged: its index keeps no order"));
+  EXPECT_THAT(Message(hash), HasSubstr("table 'hash' cannot be arranged: its index is not ordered"));
+  ASSERT_TRUE((*database)
+                  ->CreateTable({.name = "boxes",
+                                 .key_kind = index::KeyKind::kBytes,
+                                 .max_key_bytes = index::RectangleKey::kBytes,
+                                 .index = IndexKind::kCatfish})
+                  .ok());
+  const Status boxes = (*database)->ArrangeTable("boxes");
+  EXPECT_TRUE(absl::IsFailedPrecondition(boxes)) << boxes;
   const Status entries = (*database)->ArrangeTable("by_number");
   EXPECT_TRUE(absl::IsFailedPrecondition(entries)) << entries;
   Random random(2);

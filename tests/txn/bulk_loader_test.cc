@@ -77,6 +77,18 @@ TEST_P(BulkLoaderTest, WhatIsNotFinishedIsGivenBack) {
   EXPECT_TRUE(Exists(2));
 }
 
+TEST_P(BulkLoaderTest, AfterFinishItIsOver) {
+  BulkLoader loader(session_.get(), rows_);
+  ASSERT_TRUE(Add(loader, 1).ok());
+  ASSERT_TRUE(loader.Finish().ok());
+  const Status late = Add(loader, 2);
+  EXPECT_TRUE(absl::IsFailedPrecondition(late)) << late;
+  EXPECT_EQ(late.message(), "a load of table 'rows' is over after Finish: make another BulkLoader");
+  EXPECT_EQ(loader.Finish(), late);
+  EXPECT_TRUE(Exists(1));
+  EXPECT_FALSE(Exists(2));
+}
+
 TEST_P(BulkLoaderTest, ATableThatIsNotEmptyKeepsWhatItHas) {
   ASSERT_TRUE(Load({7}).ok());
   const uint64_t before = record_bytes();

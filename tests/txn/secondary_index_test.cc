@@ -317,6 +317,14 @@ TEST_F(SecondaryIndexTest, OptionsAreChecked) {
           "at most 64");
   refused({.name = "new", .table = "people", .fields = std::vector<IndexField>(60, IndexField::Bytes(0, 16))},
           "at most 1024");
+  refused(
+      {.name = "new", .table = "people", .fields = {IndexField::Unsigned(0, 1)}, .placement = Placement::Replicated()},
+      "placement is Replicated");
+  refused({.name = "new",
+           .table = "people",
+           .fields = {IndexField::Unsigned(0, 1)},
+           .wait_for_transactions = absl::Seconds(-1)},
+          "wait_for_transactions is -1s");
   SecondaryIndexOptions nameless = ByMail();
   nameless.name = "";
   EXPECT_TRUE(absl::IsInvalidArgument(database_->CreateIndex(nameless).status()));
