@@ -195,6 +195,7 @@ StatusOr<bool> SecondaryIndex::AppendKey(const Key& key, std::span<const std::by
       return absl::InternalError(absl::StrCat(Describe(), ": the key function threw an exception"));
     }
     if (!made.has_value()) return false;
+    if (made->kind() == KeyKind::kNone) return NegativeKey();
     if (made->kind() == KeyKind::kInteger) {
       tuple.Append(made->integer());
     } else {
@@ -219,10 +220,15 @@ void SecondaryIndex::AppendPrimaryKey(const Key& key, std::string* to) {
   to->append(bytes.data(), bytes.size());
 }
 
+Status SecondaryIndex::NegativeKey() const {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a negative number is no key of ", Describe(),
+      by_function_ ? ": Key::Signed makes keys of such numbers" : ": Key::Tuple makes keys of such numbers"));
+}
+
 Status SecondaryIndex::EncodeKey(const Key& key, bool whole, std::string* to) const {
   if (key.kind() == KeyKind::kNone) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a negative number is no key of ", Describe(), ": Key::Tuple makes keys of such numbers"));
+    return NegativeKey();
   }
   if (key.kind() == KeyKind::kInteger) {
     to->append(TupleKey::Of(key.integer()).bytes());

@@ -127,7 +127,8 @@ struct IndexField {
 };
 
 // Returns the secondary key of a row, or nothing: the row is not in the index then. It depends on its arguments alone,
-// and is called by any thread. It may throw; the transaction then gets Internal.
+// and is called by any thread. It may throw: the transaction then gets Internal, a failure. A key of a negative number
+// is refused, as by tables, with InvalidArgument: Key::Signed makes keys of such numbers.
 using KeyFunction =
     std::function<std::optional<index::OwnedKey>(const index::Key& key, std::span<const std::byte> payload)>;
 
@@ -140,11 +141,11 @@ struct SecondaryIndexOptions {
   // Or the key comes from this function, and there are no fields. The key of an entry has at most 64 bytes then; if it
   // ends with the primary key, and the table's may be longer than 64 bytes, so much more.
   KeyFunction function = nullptr;
-  // Of the table of the entries. An ordered kind.
+  // Of the table of the entries. An ordered kind, and not replicated.
   index::IndexKind index = index::IndexKind::kXStore;
   Placement placement = Placement::OnFirstNode();
   uint64_t expected_rows = 1024;
-  // Limit for the transactions that are open when the index is made: it waits until they end.
+  // Limit for the transactions that are open when the index is made: it waits until they end. Not negative.
   absl::Duration wait_for_transactions = absl::Seconds(30);
 };
 
@@ -169,7 +170,8 @@ class SecondaryIndex {
   // The rest is for txn/ itself.
 
   // Appends the secondary key of a row to *to, as it begins its entry. False: it has none. Internal: the function
-  // threw. `payload` may lack what follows the first payload_bytes_needed() bytes.
+  // threw. InvalidArgument: it returned a negative number. `payload` may lack what follows the first
+  // payload_bytes_needed() bytes.
   StatusOr<bool> AppendKey(const index::Key& key, std::span<const std::byte> payload, std::string* to) const;
   size_t payload_bytes_needed() const { return payload_bytes_needed_; }
   // The key that a user gives becomes what entries begin with. InvalidArgument: it is no tuple of the first fields.
@@ -195,6 +197,7 @@ class SecondaryIndex {
   // Number of the first bytes of an entry's key that are the secondary key. DataLoss: it does not begin with one.
   StatusOr<size_t> SecondaryBytes(std::string_view entry_key) const;
   void SetFunction(KeyFunction function);
+  Status NegativeKey() const;
 
   const Table* const table_;
   const Table* const entries_;

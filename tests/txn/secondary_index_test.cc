@@ -333,6 +333,51 @@ TEST_F(SecondaryIndexTest, OptionsAreChecked) {
   EXPECT_TRUE(absl::IsNotFound(database_->CreateIndex(homeless).status()));
 }
 
+// As a table refuses a negative number as a key. Otherwise all of them would have one key.
+TEST(SecondaryFunctionTest, ANegativeNumberIsNoKey) {
+  auto database = Database::OpenInMemory({.memory_bytes = uint64_t{256} << 20}).value();
+  const Table* table = database->CreateTable({.name = "rows", .payload_bytes = sizeof(int64_t)}).value();
+  const auto function = [](bool is_signed) {
+    return [is_signed](const Key&, std::span<const std::byte> payload) -> std::optional<index::OwnedKey> {
+      const auto value = RowOf<int64_t>(payload);
+      return index::OwnedKey(is_signed ? Key::Signed(value) : Key(value));
+    };
+  };
+  const SecondaryIndex* const by_value =
+      database->CreateIndex({.name = "by_value", .table = "rows", .unique = true, .function = function(false)}).value();
+  ASSERT_TRUE(database->Start().ok());
+  const auto insert = [&](uint64_t key, int64_t value) {
+    return database->Run([&](auto& t) { return t.Insert(*table, key, value); });
+  };
+  ASSERT_TRUE(insert(1, 1).ok());
+  const Status refused = insert(2, -1);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_THAT(Message(refused),
+              HasSubstr("a negative number is no key of index 'by_value' of table 'rows': Key::Sign"));
+  const Status searched = database->Run([&](auto& t) { return t.GetBy(*by_value, Key(-1)).status(); });
+  EXPECT_EQ(searched, refused);
+  // A build refuses it, too.
+  const SecondaryIndexOptions with_sign{
+      .name = "with_sign", .table = "rows", .unique = true, .function = function(true)};
+  ASSERT_TRUE(database->DropTable("by_value").ok());
+  ASSERT_TRUE(insert(2, -1).ok());
+  ASSERT_TRUE(insert(3, -2).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      database->CreateIndex({.name = "again", .table = "rows", .unique = true, .function = function(false)}).status()));
+  ASSERT_TRUE(database->DropTable("again").ok());
+  const SecondaryIndex* const in_order = database->CreateIndex(with_sign).value();
+  std::vector<uint64_t> keys;
+  ASSERT_TRUE(database
+                  ->Run([&](auto& t) {
+                    keys.clear();
+                    BlockingIndexCursor rows = t.RowsBy(*in_order);
+                    for (const IndexCursor& row : rows) keys.push_back(row.key().integer());
+                    return rows.status();
+                  })
+                  .ok());
+  EXPECT_THAT(keys, ElementsAre(3, 2, 1));
+}
+
 // Every type of field, in the order of its values; rows that lack a field are left out.
 TEST(SecondaryFieldsTest, KeepTheOrderOfValues) {
   auto database = Database::OpenInMemory({.memory_bytes = uint64_t{256} << 20}).value();
