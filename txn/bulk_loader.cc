@@ -21,6 +21,7 @@ namespace {
 constexpr double kFill = 0.9;
 
 Status CheckStopOfLoad(const SessionState& session) {
+  GANNET_RETURN_IF_ERROR(session.registry->CheckHome());
   return CheckStop(session.local->options.stop, "rows were loaded");
 }
 
@@ -116,6 +117,7 @@ BulkLoader::BulkLoader(Session* session, const Table* table)
     : state_(std::make_unique<State>(State{&session->state(), table, {}, {}})) {}
 
 BulkLoader::~BulkLoader() {
+  if (!state_->session->home.is_here()) return;
   state_->TakeBack(state_->session->context, /*indexed=*/false);
 }
 

@@ -211,6 +211,10 @@ Database::Database(std::unique_ptr<DatabaseState> state) : state_(std::move(stat
 }
 
 Database::~Database() {
+  if (!state_->sessions.home().is_here()) {
+    static_cast<void>(state_.release());  // a copy in a child, whose parts wait for threads that are not there
+    return;
+  }
   state_->run_sessions->Clear();
   state_->debts->Stop();
   if (state_->sessions.CloseAnyway()) state_->durability->Close(/*keep_unlogged=*/true).IgnoreError();
@@ -330,6 +334,7 @@ StatusOr<std::unique_ptr<Database>> Database::OpenAlone(const DatabaseOptions& o
 }
 
 StatusOr<const Table*> Database::CreateTable(const TableOptions& options) {
+  GANNET_RETURN_IF_ERROR(state_->sessions.CheckHome());
   GANNET_RETURN_IF_ERROR(CheckNewTable(options, data_nodes()));
   const std::lock_guard lock(state_->create_mutex);
   GANNET_RETURN_IF_ERROR(state_->sessions.CheckOpen());
@@ -532,8 +537,8 @@ std::vector<const Table*> Database::tables() const {
 }
 
 Status Database::Start(absl::Duration wait_for_others) {
-  if (state_->started) return absl::FailedPreconditionError("the database has been started");
   GANNET_RETURN_IF_ERROR(state_->sessions.CheckOpen());
+  if (state_->started) return absl::FailedPreconditionError("the database has been started");
   if (state_->start_was_called) return absl::FailedPreconditionError("Start has failed; open the database again");
   state_->start_was_called = true;
   Status status;
@@ -583,6 +588,7 @@ Status Database::WaitForDataNodes(absl::Duration timeout) {
 }
 
 StatusOr<std::unique_ptr<Session>> Database::OpenSession() {
+  GANNET_RETURN_IF_ERROR(state_->sessions.CheckHome());
   if (!state_->started) return absl::FailedPreconditionError("call Database::Start before OpenSession");
   GANNET_RETURN_IF_ERROR(state_->sessions.CheckOpen());
   StatusOr<std::unique_ptr<Session>> session = MakeSession();
@@ -617,6 +623,7 @@ StatusOr<std::unique_ptr<Session>> Database::MakeSession() {
   session->live_bytes = std::make_unique<LiveBytes>(state_->tables.id_bound());
   session->self = state_->node->id();
   session->owner_bits = OwnerBits(session->self, session->channel->index());
+  session->home = state_->sessions.home();
   session->memory = state_->node->memory().data();
   StatusOr<std::unique_ptr<CommitLog>> log = state_->durability->OpenCommitLog();
   if (!log.ok()) return log.status();
@@ -646,6 +653,7 @@ StatusOr<std::unique_ptr<Session>> Database::MakeSession() {
 }
 
 Status Database::Run(const std::function<Status(BlockingTransaction&)>& body) {
+  GANNET_RETURN_IF_ERROR(state_->sessions.CheckHome());
   if (!state_->started) return absl::FailedPreconditionError("call Database::Start before Run");
   if (RunSessions::Lease own = state_->run_sessions->BorrowOwn(); own.has_session()) [[likely]]
     return own.session().RunOnThread(body);
@@ -655,6 +663,7 @@ Status Database::Run(const std::function<Status(BlockingTransaction&)>& body) {
 }
 
 StatusOr<ManualTransaction> Database::Begin() {
+  GANNET_RETURN_IF_ERROR(state_->sessions.CheckHome());
   if (!state_->started) return absl::FailedPreconditionError("call Database::Start before Begin");
   StatusOr<RunSessions::Lease> lease = state_->run_sessions->Borrow();
   if (!lease.ok()) return lease.status();
@@ -680,6 +689,7 @@ Status Database::CloseWithoutCheckpoint() {
 }
 
 Status Database::Close(LastCheckpoint checkpoint) {
+  GANNET_RETURN_IF_ERROR(state_->sessions.CheckHome());
   state_->run_sessions->Clear();
   const StatusOr<bool> first = state_->sessions.Close();
   if (!first.ok()) return first.status();
@@ -706,6 +716,7 @@ CheckpointStatistics Database::checkpoint_statistics() const {
 }
 
 Status Database::log_health() const {
+  GANNET_RETURN_IF_ERROR(state_->sessions.CheckHome());
   return state_->durability->health();
 }
 std::string Database::log_description() const {

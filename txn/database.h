@@ -14,6 +14,12 @@
 //   const Table* accounts = (*database)->FindTable("accounts");
 //
 // Every node of a cluster opens the database and creates the same tables; those that are new, in the same order.
+//
+// Processes. A database belongs to the process that opened it. In a child of fork each call that begins, commits,
+// closes or changes something returns FailedPrecondition, which names that process, and destructors do nothing. A child
+// that needs a database opens one itself, when its parent has closed its own. Transactions that were open at the fork
+// must not be used in the child. The parent notices nothing, and its Close frees the directory also if children live
+// on.
 #pragma once
 
 #include <atomic>

@@ -7,6 +7,7 @@
 #include "base/coro/worker.h"
 #include "txn/session.h"
 #include "txn/session/manual_lease.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 
@@ -17,7 +18,11 @@ ManualTransaction::ManualTransaction(std::unique_ptr<Lease> lease)
 
 ManualTransaction::ManualTransaction(ManualTransaction&&) noexcept = default;
 
-ManualTransaction::~ManualTransaction() = default;
+ManualTransaction::~ManualTransaction() {
+  if (lease_ != nullptr && !lease_->session.session().state().home.is_here()) {
+    static_cast<void>(lease_.release());  // as ~Database
+  }
+}
 
 void ManualTransaction::Begin() {
   lease_->transaction.reset();  // its memory goes back to the session, which gives it to the next one

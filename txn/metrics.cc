@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "txn/session/session_internal.h"
+
 namespace gannet::txn {
 namespace {
 
@@ -145,6 +147,7 @@ std::vector<MetricFamily> MetricsOf(const Database& database) {
 }
 
 std::string Database::MetricsText() const {
+  if (!state_->sessions.home().is_here()) return {};
   return MetricsToText(MetricsOf(*this));
 }
 

@@ -252,6 +252,7 @@ StatusOr<Table*> Database::TableToIndex(const SecondaryIndexOptions& options) co
 
 // Without a build: the index is complete, or its table has no rows yet.
 StatusOr<const SecondaryIndex*> Database::CreateIndexHere(const SecondaryIndexOptions& options) {
+  GANNET_RETURN_IF_ERROR(state_->sessions.CheckHome());
   const std::lock_guard lock(state_->create_mutex);
   GANNET_RETURN_IF_ERROR(state_->sessions.CheckOpen());
   const StatusOr<Table*> table = TableToIndex(options);

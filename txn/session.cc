@@ -65,6 +65,10 @@ StatusOr<index::RemoteIndex*> SessionState::RemoteIndexOf(const Table& table, rd
 Session::Session(std::unique_ptr<SessionState> state) : state_(std::move(state)) {}
 
 Session::~Session() {
+  if (!state_->home.is_here()) {
+    static_cast<void>(state_.release());  // as ~Database
+    return;
+  }
   state_->local->record_bytes.Close(state_->live_bytes.get());
   state_->registry->Remove(state_->owner_bits, &state_->debts, &state_->paths);
 }
@@ -86,6 +90,8 @@ Transaction Session::Begin(PrecedenceClaim* claim) {
 }
 
 coro::Async<Status> Session::Conclude(Transaction& transaction, Status body_status) {
+  if (!state_->home.is_here()) [[unlikely]]  // the body has forked, and this is the child
+    return state_->registry->CheckHome();
   if (body_status.ok()) return transaction.DoCommit();
   if (!transaction.failure().ok()) return transaction.failure();  // whatever the body made of it
   if (absl::IsAborted(body_status)) {                             // it asks for another attempt

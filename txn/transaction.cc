@@ -52,9 +52,13 @@ Transaction::~Transaction() {
 
 void Transaction::Release() {
   if (impl_ == nullptr) return;
-  impl_->End();
   failure_ = &Over();
   changes_ = &kNoChanges;
+  if (!session_->home.is_here()) [[unlikely]] {
+    static_cast<void>(impl_.release());  // as ~Database
+    return;
+  }
+  impl_->End();
   session_->idle_transactions.push_back(std::move(impl_));
 }
 
@@ -271,6 +275,8 @@ coro::Async<Status> Transaction::Commit() {
   return DoCommit();
 }
 coro::Async<Status> Transaction::DoCommit() {
+  if (!session_->home.is_here()) [[unlikely]]
+    return session_->registry->CheckHome();
   if (!failure_->ok()) [[unlikely]] {
     Status failure = *failure_;
     Release();
@@ -294,6 +300,7 @@ void Transaction::Rollback() {
     RefuseToEnd("a body of Session::Run called Rollback: return an error, and Run rolls back").IgnoreError();
     return;
   }
+  if (!session_->home.is_here()) return;
   impl_->Restart();
 }
 Session& Transaction::session() {

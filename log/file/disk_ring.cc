@@ -42,6 +42,7 @@ std::unique_ptr<DiskRing> DiskRing::Create(int* error) {
   const int result = io_uring_queue_init(2 * kPieces, &ring->ring_, 0);
   if (result == 0) {
     NoteRingBegins();
+    CloseInForkedChildren(ring->ring_.ring_fd);
     ring->pieces_.reserve(kPieces);
     return ring;
   }
@@ -51,8 +52,9 @@ std::unique_ptr<DiskRing> DiskRing::Create(int* error) {
 }
 
 DiskRing::~DiskRing() {
-  if (ring_.ring_fd < 0) return;
+  if (ring_.ring_fd < 0 || !home_.is_here()) return;
   NoteRingEnds();
+  ForgetInForkedChildren(ring_.ring_fd);
   io_uring_queue_exit(&ring_);
 }
 

@@ -12,6 +12,8 @@
 #include <span>
 #include <vector>
 
+#include "base/home_process.h"
+
 namespace gannet::log::internal {
 
 // One thread at a time.
@@ -44,6 +46,7 @@ class DiskRing {
   // Removes the written part of each piece. Returns the errno of a failed piece.
   int DropWritten();
 
+  HomeProcess home_;
   io_uring ring_{};
   bool works_ = true;
   std::vector<Piece> pieces_;  // of one window, not yet written

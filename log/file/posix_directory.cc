@@ -54,6 +54,18 @@ std::string HolderAndAdvice(int fd) {
                       "; end it, or use another directory");
 }
 
+// A lock of a directory. The destructor unlocks it, because the file may have copies that closing it does not end: a
+// child between vfork and exec has one.
+struct HeldLock {
+  explicit HeldLock(Descriptor of) : fd(std::move(of)) {}
+  HeldLock(const HeldLock&) = delete;
+  HeldLock& operator=(const HeldLock&) = delete;
+  ~HeldLock() {
+    if (fd.is_here()) flock(fd.get(), LOCK_UN);
+  }
+  const Descriptor fd;
+};
+
 class ReadOnlyFile final : public File {
  public:
   ReadOnlyFile(std::string path, Descriptor fd) : path_(std::move(path)), fd_(std::move(fd)) {}
@@ -86,12 +98,14 @@ class ReadOnlyFile final : public File {
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
   std::swap(fd_, other.fd_);
+  std::swap(home_, other.home_);
   return *this;
 }
 
 Descriptor::~Descriptor() {
-  // The content has been synced or is not promised, so an error of close is ignored.
-  if (fd_ >= 0) close(fd_);
+  if (fd_ < 0 || !home_.is_here()) return;
+  ForgetInForkedChildren(fd_);
+  close(fd_);  // the content has been synced or is not promised, so an error is ignored
 }
 
 void CheckAligned(const std::string& path, uint64_t offset, std::span<const std::byte> data) {
@@ -217,7 +231,7 @@ StatusOr<std::shared_ptr<void>> PosixDirectories::Lock(const std::string& direct
   if (!written || ftruncate(fd.get(), static_cast<off_t>(text.size())) != 0) {
     return PosixError(errno, absl::StrCat("writing the process id to ", path));
   }
-  return std::make_shared<Descriptor>(std::move(fd));
+  return std::make_shared<HeldLock>(std::move(fd));
 }
 
 }  // namespace gannet::log::internal

@@ -7,8 +7,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/home_process.h"
 #include "log/file/file_system.h"
 
 namespace gannet::log::internal {
@@ -21,8 +23,8 @@ class PosixDirectories : public FileSystem {
   Status Rename(const std::string& from, const std::string& to) override;
   Status SyncDirectory(const std::string& path) override;
   StatusOr<uint64_t> FreeBytes(const std::string& directory) override;
-  // Takes a flock on DIR/LOCK, whose text is the holder's process id. A forked child holds it, too, until it execs or
-  // ends.
+  // Takes a flock on DIR/LOCK, whose text is the holder's process id. It ends with the holder's object or process, also
+  // if children of the holder live on.
   StatusOr<std::shared_ptr<void>> Lock(const std::string& directory) override;
 
  protected:
@@ -39,19 +41,24 @@ StatusOr<size_t> ReadFully(int fd, const std::string& path, uint64_t offset, std
 Status AllocateSpace(int fd, const std::string& path, uint64_t old_bytes, uint64_t bytes);
 void CheckAligned(const std::string& path, uint64_t offset, std::span<const std::byte> data);
 
-// Owns a file descriptor and closes it.
+// Owns a file descriptor and closes it. A forked child closes it at its beginning.
 class Descriptor {
  public:
   Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+  explicit Descriptor(int fd) : fd_(fd) {
+    if (fd >= 0) CloseInForkedChildren(fd);
+  }
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)), home_(other.home_) {}
   Descriptor& operator=(Descriptor&& other) noexcept;
   ~Descriptor();
   int get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
+  // False in a forked child, where it is closed, and another file may have its number.
+  bool is_here() const { return home_.is_here(); }
 
  private:
   int fd_ = -1;
+  HomeProcess home_;
 };
 
 }  // namespace gannet::log::internal

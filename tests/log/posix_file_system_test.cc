@@ -91,6 +91,29 @@ TEST_F(PosixFileSystemTest, ALockHoldsAgainstOtherProcessesAndEndsWithItsHolder)
   for (const int fd : {ready[0], ready[1], done[0], done[1]}) close(fd);
 }
 
+// A child without the handlers of fork, as between vfork and exec, has a copy of the file that has the lock.
+TEST_F(PosixFileSystemTest, ALockEndsWithItsHolderAlsoIfAChildHasItsFile) {
+  int done[2];
+  ASSERT_EQ(pipe(done), 0);
+  PosixFileSystem files;
+  std::shared_ptr<void> lock = files.Lock(directory_).value();
+  const pid_t child = _Fork();
+  if (child == 0) {
+    char byte = 0;
+    close(done[1]);
+    _exit(read(done[0], &byte, 1) == 0 ? 0 : 1);
+  }
+  EXPECT_FALSE(files.Lock(directory_).ok());
+  lock.reset();
+  lock = files.Lock(directory_).value();
+  close(done[1]);
+  int end = 0;
+  ASSERT_EQ(waitpid(child, &end, 0), child);
+  EXPECT_EQ(end, 0);
+  EXPECT_FALSE(files.Lock(directory_).ok()) << "the child has ended, and the lock stays";
+  close(done[0]);
+}
+
 TEST_F(PosixFileSystemTest, ErrorsOfTheSystemHaveAMeaningAndAdvice) {
   const Status full = internal::PosixError(ENOSPC, "writing /x");
   EXPECT_TRUE(absl::IsResourceExhausted(full));

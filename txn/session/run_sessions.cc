@@ -182,6 +182,8 @@ void RunSessions::CountGiveBack(Nest* nest) {
 }
 
 void RunSessions::GiveBack(Session* session, Nest* nest) {
+  if (!home_.is_here()) [[unlikely]]  // nobody can borrow it
+    return;
   if (nest == nullptr) [[unlikely]] {
     nest = MyNest();
     if (nest == nullptr || nest->session.load(std::memory_order_relaxed) != nullptr) {

@@ -37,6 +37,7 @@
 #include "absl/time/time.h"
 #include "base/asymmetric_fence.h"
 #include "base/cache_line.h"
+#include "base/home_process.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "txn/database.h"
@@ -137,6 +138,7 @@ class RunSessions {
   std::unique_ptr<Session> TakeIdle();
 
   Database* const database_;
+  const HomeProcess home_;
   const size_t most_;
   const absl::Duration patience_;
 

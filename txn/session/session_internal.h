@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/coro/worker.h"
+#include "base/home_process.h"
 #include "base/random.h"
 #include "base/thread.h"
 #include "index/own_locations.h"
@@ -116,6 +117,7 @@ struct SessionState {
   rdma::NodeId self = 0;
   uint64_t owner_bits = 0;
   std::byte* memory = nullptr;
+  HomeProcess home;  // that of the database
   // The owner's CPU may lock, read and write records while others use one-sided verbs. If not, own records take the
   // remote path.
   bool direct = true;

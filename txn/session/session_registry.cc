@@ -13,7 +13,13 @@ Status Closed() {
 
 }  // namespace
 
+Status SessionRegistry::NotHome() const {
+  return absl::FailedPreconditionError(
+      absl::StrCat("this database was opened by process ", process_, "; open it after fork"));
+}
+
 Status SessionRegistry::CheckOpen() const {
+  GANNET_RETURN_IF_ERROR(CheckHome());
   const std::lock_guard lock(mutex_);
   return closed_ ? Closed() : absl::OkStatus();
 }

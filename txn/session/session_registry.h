@@ -1,12 +1,15 @@
 // SessionRegistry: the open sessions of a database, and the debts that were open when a session was closed.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "base/home_process.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "txn/access/offload_chooser.h"
@@ -17,7 +20,12 @@ namespace gannet::txn {
 // Thread-safe.
 class SessionRegistry {
  public:
-  // FailedPrecondition once the database is closed: no session can be opened after that.
+  // The process that opened the database. Its children must not touch it: functions begin with CheckHome, before they
+  // take a lock, which the child would find locked if another thread held it at the fork.
+  const HomeProcess& home() const { return home_; }
+  // FailedPrecondition in a forked child of that process.
+  Status CheckHome() const { return home_.is_here() ? absl::OkStatus() : NotHome(); }
+  // FailedPrecondition once the database is closed: no session can be opened after that; and in a forked child.
   Status CheckOpen() const;
   // Counts a session with these owner bits. *number: how many there have been with it. `debts` takes over those that a
   // closed session with the same bits left.
@@ -35,6 +43,10 @@ class SessionRegistry {
   bool CloseAnyway();
 
  private:
+  Status NotHome() const;
+
+  const HomeProcess home_;
+  const pid_t process_ = getpid();
   mutable Mutex mutex_;  // guards the members below
   bool closed_ = false;
   size_t open_ = 0;
