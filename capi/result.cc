@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "capi/handles.h"
+#include "txn/message_terms.h"
 
 namespace gannet::capi {
 namespace {
@@ -33,7 +34,8 @@ gannet_code CodeOf(const Status& status) {
   static_assert(static_cast<int>(absl::StatusCode::kNotFound) == GANNET_NOT_FOUND);
   static_assert(static_cast<int>(absl::StatusCode::kUnavailable) == GANNET_UNAVAILABLE);
   if (status.ok()) return GANNET_OK;
-  LastOfThread() = {std::string(status.message()), static_cast<gannet_code>(status.code())};
+  LastOfThread() = {txn::InLanguage({status.message().data(), status.message().size()}, txn::Language::kC),
+                    static_cast<gannet_code>(status.code())};
   return LastOfThread().code;
 }
 

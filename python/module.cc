@@ -27,6 +27,8 @@
 #include "txn/blocking.h"
 #include "txn/database.h"
 #include "txn/manual_transaction.h"
+#include "txn/message_terms.h"
+#include "txn/secondary_index.h"
 
 namespace gannet::python {
 namespace {
@@ -38,7 +40,8 @@ namespace py = pybind11;
 void ThrowIfError(const Status& status) {
   if (status.ok()) return;
   const py::object type = py::module_::import("gannet._errors").attr("error_of_code")(static_cast<int>(status.code()));
-  PyErr_SetObject(type.ptr(), py::str(std::string(status.message())).ptr());
+  const absl::string_view message = status.message();
+  PyErr_SetObject(type.ptr(), py::str(txn::InLanguage({message.data(), message.size()}, txn::Language::kPython)).ptr());
   throw py::error_already_set();
 }
 

@@ -34,7 +34,7 @@ bool TellsOfData(const Status& status) {
 constexpr uint64_t kNoChanges = 0;  // replaces their number, and Over() the failure, once the transaction is over
 const Status& Over() {
   static const auto* const over = new Status(absl::FailedPreconditionError(
-      "the transaction is over: it was committed, or its Commit failed; begin another one"));
+      "the transaction is over: it was committed, or its commit failed; begin another one"));
   return *over;
 }
 
@@ -271,7 +271,7 @@ Status Transaction::RefuseToEnd(const char* why) {
 }
 coro::Async<Status> Transaction::Commit() {
   if (run_concludes_) [[unlikely]]
-    return RefuseToEnd("a body of Session::Run called Commit: return Ok, and Run commits");
+    return RefuseToEnd("the body called Commit, so nothing is committed: return Ok, and Run commits");
   return DoCommit();
 }
 coro::Async<Status> Transaction::DoCommit() {
@@ -297,7 +297,7 @@ coro::Async<Status> Transaction::Validate() {
 void Transaction::Rollback() {
   if (impl_ == nullptr) return;
   if (run_concludes_) [[unlikely]] {
-    RefuseToEnd("a body of Session::Run called Rollback: return an error, and Run rolls back").IgnoreError();
+    RefuseToEnd("the body called Rollback, so nothing is committed: return an error, and Run rolls back").IgnoreError();
     return;
   }
   if (!session_->home.is_here()) return;

@@ -331,6 +331,7 @@ static void test_by_hand(gannet_database* database) {
   EXPECT_CODE(GANNET_OK, gannet_begin(database, &first));
   EXPECT_CODE(GANNET_OK, gannet_begin(database, &second));
   EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_close(database)); /* they are open */
+  EXPECT_MESSAGE("gannet_close: 2 transactions are open; free each of gannet_begin");
   EXPECT_CODE(GANNET_OK, gannet_insert(first, rows, key, &number, sizeof number));
   EXPECT_CODE(GANNET_OK, gannet_rollback(first));
   EXPECT_CODE(GANNET_NOT_FOUND, gannet_get(first, rows, key, &view));
@@ -374,6 +375,9 @@ static void test_too_many(void) {
   EXPECT_CODE(GANNET_OK, gannet_begin(database, &open[0]));
   EXPECT_CODE(GANNET_OK, gannet_begin(database, &open[1]));
   EXPECT_CODE(GANNET_RESOURCE_EXHAUSTED, gannet_begin(database, &third));
+  EXPECT_MESSAGE(
+      "gannet_begin and gannet_run: all 2 transactions were open for 10ms; raise "
+      "gannet_options_set_open_transactions (2)");
   gannet_transaction_free(open[0]);
   EXPECT_CODE(GANNET_OK, gannet_begin(database, &third));
   gannet_transaction_free(third);
@@ -592,6 +596,7 @@ static void test_open_errors(const char* directory) {
   char missing[4096];
   snprintf(missing, sizeof missing, "%s/none", directory);
   EXPECT_CODE(GANNET_NOT_FOUND, gannet_open(missing, NULL, &database));
+  EXPECT_MESSAGE("or call gannet_options_set_create_if_missing(options, 1) to create it there");
   EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_open("", NULL, &database));
   EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_open(missing, NULL, NULL));
   gannet_options_set_durability(options, (enum gannet_durability)256);
@@ -600,6 +605,7 @@ static void test_open_errors(const char* directory) {
   gannet_options_set_durability(options, GANNET_DURABILITY_ASYNC);
   gannet_options_set_open_transactions(options, 0);
   EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_open(NULL, options, &database));
+  EXPECT_MESSAGE("gannet_options_set_open_transactions is 0");
   gannet_options_free(options);
   gannet_options_free(NULL);
   gannet_table_options_free(NULL);

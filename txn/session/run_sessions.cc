@@ -170,7 +170,7 @@ StatusOr<RunSessions::Lease> RunSessions::Wait(std::unique_lock<Mutex>& lock) {
   }
   RemoveWaiter(std::ranges::find(waiters_, &self));
   return absl::ResourceExhaustedError(
-      absl::StrCat("Database::Run: all ", open_, " sessions were busy for ", absl::FormatDuration(patience_),
+      absl::StrCat("Database::Run: all ", open_, " sessions of Run were busy for ", absl::FormatDuration(patience_),
                    "; raise DatabaseOptions::run_sessions (", most_, "), or do not call Run within a body of Run"));
 }
 
