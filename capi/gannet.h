@@ -286,7 +286,10 @@ GANNET_CHECKED gannet_code gannet_run(gannet_database* database, gannet_body bod
 GANNET_CHECKED gannet_code gannet_begin(gannet_database* database, gannet_transaction** transaction);
 /* GANNET_OK: it has committed, and is durable. GANNET_UNKNOWN: it may have committed. Any other result: nothing was
  * changed. What the transaction read may be relied on only after GANNET_OK or GANNET_ALREADY_EXISTS. Its operations
- * then return GANNET_FAILED_PRECONDITION until gannet_rollback or gannet_try_again begins it again. */
+ * then return GANNET_FAILED_PRECONDITION until gannet_rollback or gannet_try_again begins it again.
+ *
+ * Not in a body of gannet_run, which ends its transaction: gannet_commit and gannet_rollback then return
+ * GANNET_FAILED_PRECONDITION, as do all further operations and gannet_run, and nothing is committed. */
 GANNET_CHECKED gannet_code gannet_commit(gannet_transaction* transaction);
 /* GANNET_OK if everything read so far is still current. */
 GANNET_CHECKED gannet_code gannet_validate(gannet_transaction* transaction);

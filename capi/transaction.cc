@@ -109,10 +109,8 @@ gannet_code gannet_begin(gannet_database* database, gannet_transaction** transac
 gannet_code gannet_commit(gannet_transaction* transaction) {
   GANNET_CAPI_NOT_NULL(transaction);
   return Guarded([&] {
-    // In a body of Run, Commit returns the error that says so.
-    if (!transaction->manual.has_value()) {
-      return CodeOf(absl::FailedPreconditionError("gannet_run commits its transaction: return GANNET_OK"));
-    }
+    // In a body of Run, Commit fails the transaction, and returns the error that says so.
+    if (transaction->run != nullptr) return CodeOf(transaction->run->transaction().Commit().value());
     return CodeOf(transaction->manual->Commit());
   });
 }
@@ -125,8 +123,9 @@ gannet_code gannet_validate(gannet_transaction* transaction) {
 gannet_code gannet_rollback(gannet_transaction* transaction) {
   GANNET_CAPI_NOT_NULL(transaction);
   return Guarded([&] {
-    if (!transaction->manual.has_value()) {
-      return CodeOf(absl::FailedPreconditionError("gannet_run rolls its transaction back: return an error"));
+    if (transaction->run != nullptr) {
+      transaction->run->transaction().Rollback();  // fails it
+      return CodeOf(transaction->run->Validate());
     }
     transaction->manual->Rollback();
     return gannet_code{GANNET_OK};

@@ -240,9 +240,7 @@ static gannet_code use_operations(gannet_transaction* t, void* context) {
   EXPECT_MESSAGE("\"fish\"");
   EXPECT_CODE(GANNET_OK, gannet_validate(t));
 
-  /* In gannet_run, which ends the transaction itself. */
-  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_commit(t));
-  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_rollback(t));
+  /* Not for the transaction of gannet_run, which ends it itself. */
   EXPECT(!gannet_try_again(t, GANNET_ABORTED));
   gannet_transaction_free(t);
 
@@ -282,6 +280,22 @@ static gannet_code fail_by_result(gannet_transaction* t, void* context) {
   return gannet_get(t, tables->rows, gannet_key_integer(98), &view);
 }
 
+struct ending {
+  const gannet_table* rows;
+  gannet_code (*end)(gannet_transaction*);
+  gannet_code result; /* of the body */
+};
+
+static gannet_code end_itself(gannet_transaction* t, void* context) {
+  const struct ending* const ending = context;
+  const int64_t number = 1;
+  int yes = 0;
+  EXPECT_CODE(GANNET_OK, gannet_insert(t, ending->rows, gannet_key_integer(99), &number, sizeof number));
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, ending->end(t));
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_exists(t, ending->rows, gannet_key_integer(99), &yes));
+  return ending->result;
+}
+
 static gannet_code is_absent(gannet_transaction* t, void* context) {
   const struct operations* const tables = context;
   int yes = 1;
@@ -311,6 +325,16 @@ static void test_operations(gannet_database* database) {
   EXPECT_CODE(GANNET_NOT_FOUND, gannet_run(database, return_code, (void*)&not_found));
   EXPECT_MESSAGE("the body of gannet_run returned NOT_FOUND"); /* and not that of an earlier call */
   EXPECT_CODE(GANNET_OK, gannet_run(database, is_absent, &tables));
+  /* A body that ends its transaction itself, whatever it returns then. */
+  for (i = 0; i < 4; ++i) {
+    struct ending ending = {NULL, gannet_commit, GANNET_OK};
+    ending.rows = tables.rows;
+    if (i % 2 == 1) ending.end = gannet_rollback;
+    if (i / 2 == 1) ending.result = own;
+    EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_run(database, end_itself, &ending));
+    EXPECT_MESSAGE(i % 2 == 1 ? "the body called gannet_rollback" : "the body called gannet_commit");
+    EXPECT_CODE(GANNET_OK, gannet_run(database, is_absent, &tables));
+  }
   EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_run(database, NULL, NULL));
   EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_run(NULL, is_absent, &tables));
 }
