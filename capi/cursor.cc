@@ -1,6 +1,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -8,10 +9,12 @@
 #include "index/rectangle.h"
 
 using gannet::Status;
+using gannet::StatusOr;
 using namespace gannet::capi;  // NOLINT: this folder's own
 namespace txn = gannet::txn;
 
-// There are two kinds: one moves over a range of an ordered table, the other over rows that a spatial search has found.
+// There are three kinds: one moves over a range of an ordered table, one over a range of a secondary index, and one
+// over rows that a spatial search has found.
 struct gannet_cursor {
   gannet_cursor(gannet_transaction* of, const txn::Table& rows, gannet_cursor_mode its_mode)
       : transaction(&of->operations()), table(rows), mode(its_mode) {}
@@ -20,25 +23,43 @@ struct gannet_cursor {
   const txn::Table& table;
   gannet_cursor_mode mode;
 
-  // The first kind: `moving` is made by the first move, which ends the choice of the range.
+  // The first and the second kind: the first move makes one of these, which ends the choice of the range.
   txn::KeyRange range;
   std::unique_ptr<txn::BlockingCursor> moving;
+  const txn::SecondaryIndex* index = nullptr;  // of the second kind
+  std::unique_ptr<txn::BlockingIndexCursor> moving_by;
+  std::optional<gannet::index::OwnedKey> index_key;  // of the row that the cursor was at when it was asked for
 
-  // The second kind: the row is found[at]; at is behind the end if the cursor is at no row.
+  // The third kind: the row is found[at]; at is behind the end if the cursor is at no row.
   bool has_found = false;
   txn::ScanRows found;
   size_t at = SIZE_MAX;
 
-  bool valid() const { return has_found ? at < found.size() : moving != nullptr && moving->valid(); }
-  txn::RecordHandle record() const { return has_found ? found.handle(at) : moving->handle(); }
-
-  txn::BlockingCursor& Moving() {
-    if (moving == nullptr) {
-      moving.reset(new txn::BlockingCursor(transaction->OpenCursor(
-          table,
-          {.range = range, .keys_only = mode == GANNET_CURSOR_KEYS, .for_update = mode == GANNET_CURSOR_UPDATE})));
+  // Calls use(const cursor&) with the moving cursor, which is there.
+  template <class Use>
+  auto AtRow(Use&& use) const {
+    return index != nullptr ? use(std::as_const(*moving_by)) : use(std::as_const(*moving));
+  }
+  bool has_moved() const { return moving != nullptr || moving_by != nullptr; }
+  bool valid() const {
+    if (has_found) return at < found.size();
+    return has_moved() && AtRow([](const auto& cursor) { return cursor.valid(); });
+  }
+  txn::RecordHandle record() const {
+    if (has_found) return found.handle(at);
+    return AtRow([](const auto& cursor) { return cursor.handle(); });
+  }
+  // Calls move(cursor&) with the moving cursor, which it makes if it is not there.
+  template <class MoveCursor>
+  Status Move(MoveCursor&& move) {
+    const txn::CursorOptions options{
+        .range = range, .keys_only = mode == GANNET_CURSOR_KEYS, .for_update = mode == GANNET_CURSOR_UPDATE};
+    if (index != nullptr) {
+      if (moving_by == nullptr) moving_by.reset(new txn::BlockingIndexCursor(transaction->OpenCursor(*index, options)));
+      return move(*moving_by);
     }
-    return *moving;
+    if (moving == nullptr) moving.reset(new txn::BlockingCursor(transaction->OpenCursor(table, options)));
+    return move(*moving);
   }
 };
 
@@ -103,7 +124,7 @@ template <class Set>
 gannet_code SetRange(gannet_cursor* cursor, const char* function, Set&& set) {
   GANNET_CAPI_NOT_NULL_OF(function, cursor);
   return Guarded([&] {
-    if (cursor->has_found || cursor->moving != nullptr) {
+    if (cursor->has_found || cursor->has_moved()) {
       return CodeOf(absl::FailedPreconditionError(
           absl::StrCat(function,
                        ": only before the first move, and not of a cursor of gannet_search_open or "
@@ -135,6 +156,19 @@ gannet_code gannet_cursor_open(gannet_transaction* transaction, const gannet_tab
   });
 }
 
+gannet_code gannet_index_cursor_open(gannet_transaction* transaction, const gannet_index* index,
+                                     enum gannet_cursor_mode mode, gannet_cursor** cursor) {
+  GANNET_CAPI_NOT_NULL(transaction);
+  GANNET_CAPI_NOT_NULL(index);
+  GANNET_CAPI_NOT_NULL(cursor);
+  return Guarded([&] {
+    if (const Status good = CheckMode(mode); !good.ok()) return CodeOf(good);
+    *cursor = new gannet_cursor(transaction, IndexOf(index).table(), mode);
+    (*cursor)->index = &IndexOf(index);
+    return gannet_code{GANNET_OK};
+  });
+}
+
 void gannet_cursor_close(gannet_cursor* cursor) {
   delete cursor;
 }
@@ -156,50 +190,71 @@ gannet_code gannet_cursor_set_prefix(gannet_cursor* cursor, const void* data, si
 }
 
 gannet_code gannet_cursor_first(gannet_cursor* cursor) {
-  return Moved(cursor, [](gannet_cursor& it) { return it.has_found ? MoveTo(&it, 0) : it.Moving().First(); });
+  return Moved(cursor, [](gannet_cursor& it) {
+    return it.has_found ? MoveTo(&it, 0) : it.Move([](auto& at) { return at.First(); });
+  });
 }
 
 gannet_code gannet_cursor_last(gannet_cursor* cursor) {
-  return Moved(cursor,
-               [](gannet_cursor& it) { return it.has_found ? MoveTo(&it, it.found.size() - 1) : it.Moving().Last(); });
+  return Moved(cursor, [](gannet_cursor& it) {
+    return it.has_found ? MoveTo(&it, it.found.size() - 1) : it.Move([](auto& at) { return at.Last(); });
+  });
 }
 
 gannet_code gannet_cursor_next(gannet_cursor* cursor) {
   return Moved(cursor, [](gannet_cursor& it) {
     if (!it.valid()) return AtNoRow("gannet_cursor_next");
-    return it.has_found ? MoveTo(&it, it.at + 1) : it.Moving().Next();
+    return it.has_found ? MoveTo(&it, it.at + 1) : it.Move([](auto& at) { return at.Next(); });
   });
 }
 
 gannet_code gannet_cursor_previous(gannet_cursor* cursor) {
   return Moved(cursor, [](gannet_cursor& it) {
     if (!it.valid()) return AtNoRow("gannet_cursor_previous");
-    return it.has_found ? MoveTo(&it, it.at - 1) : it.Moving().Previous();
+    return it.has_found ? MoveTo(&it, it.at - 1) : it.Move([](auto& at) { return at.Previous(); });
   });
 }
 
 gannet_code gannet_cursor_seek_forward(gannet_cursor* cursor, gannet_key key) {
   return Moved(cursor, [&](gannet_cursor& it) {
     if (it.has_found) return Status(absl::FailedPreconditionError("gannet_cursor_seek_forward: rows of a search"));
-    return it.Moving().SeekForward(KeyOf(key));
+    return it.Move([&](auto& at) { return at.SeekForward(KeyOf(key)); });
   });
 }
 
 gannet_code gannet_cursor_seek_backward(gannet_cursor* cursor, gannet_key key) {
   return Moved(cursor, [&](gannet_cursor& it) {
     if (it.has_found) return Status(absl::FailedPreconditionError("gannet_cursor_seek_backward: rows of a search"));
-    return it.Moving().SeekBackward(KeyOf(key));
+    return it.Move([&](auto& at) { return at.SeekBackward(KeyOf(key)); });
   });
 }
 
 gannet_key gannet_cursor_key(const gannet_cursor* cursor) {
   if (cursor == nullptr || !cursor->valid()) return gannet_key_integer(0);
-  return HandleOf(cursor->has_found ? cursor->found.key(cursor->at) : cursor->moving->key());
+  if (cursor->has_found) return HandleOf(cursor->found.key(cursor->at));
+  return HandleOf(cursor->AtRow([](const auto& at) { return at.key(); }));
 }
 
 gannet_bytes gannet_cursor_payload(const gannet_cursor* cursor) {
   if (cursor == nullptr || !cursor->valid() || cursor->mode == GANNET_CURSOR_KEYS) return {nullptr, 0};
-  return HandleOf(cursor->has_found ? cursor->found.payload(cursor->at) : cursor->moving->payload());
+  if (cursor->has_found) return HandleOf(cursor->found.payload(cursor->at));
+  return HandleOf(cursor->AtRow([](const auto& at) { return at.payload(); }));
+}
+
+gannet_code gannet_cursor_index_key(gannet_cursor* cursor, gannet_key* key) {
+  GANNET_CAPI_NOT_NULL(cursor);
+  GANNET_CAPI_NOT_NULL(key);
+  return Guarded([&] {
+    if (cursor->index == nullptr) {
+      return CodeOf(absl::FailedPreconditionError("gannet_cursor_index_key: not a cursor of gannet_index_cursor_open"));
+    }
+    if (!cursor->valid()) return CodeOf(AtNoRow("gannet_cursor_index_key"));
+    StatusOr<gannet::index::OwnedKey> found = cursor->moving_by->index_key();
+    if (!found.ok()) return CodeOf(found.status());
+    cursor->index_key = *std::move(found);
+    *key = HandleOf(cursor->index_key->view());
+    return gannet_code{GANNET_OK};
+  });
 }
 
 gannet_code gannet_cursor_update(gannet_cursor* cursor, const void* payload, size_t size) {

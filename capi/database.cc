@@ -17,25 +17,6 @@ using gannet::StatusOr;
 using namespace gannet::capi;  // NOLINT: this folder's own
 namespace txn = gannet::txn;
 
-namespace {
-
-// Times that a user gives may be larger than absl's.
-absl::Duration Milliseconds(uint64_t milliseconds) {
-  return absl::Milliseconds(static_cast<int64_t>(std::min<uint64_t>(milliseconds, INT64_MAX)));
-}
-
-template <class Options>
-Options* New() {
-  try {
-    return new Options;
-  } catch (...) {
-    CodeOf(absl::ResourceExhaustedError("the process has no memory left"));
-    return nullptr;
-  }
-}
-
-}  // namespace
-
 extern "C" {
 
 gannet_options* gannet_options_new(void) {

@@ -20,6 +20,11 @@
  * Threads. A database and its tables may be used by any number of threads; a transaction and its cursors by one at a
  * time. Options are used by one thread at a time.
  *
+ * Processes. A database belongs to the process that opened it. In a child of fork, functions that begin, commit or
+ * change something, and gannet_close, return GANNET_FAILED_PRECONDITION, and what was opened before the fork must not
+ * be used otherwise. A child that needs a database opens one itself, when its parent has closed its own. The parent
+ * notices nothing, and gannet_close in the parent frees the directory, also if children live on.
+ *
  * Transactions are serializable. A read that meets a concurrent change, and a commit that does, return GANNET_ABORTED.
  * The transaction is then to be run again, from its beginning: gannet_run does that by itself, and gannet_try_again
  * helps a program that begins and commits its transactions itself.
@@ -110,6 +115,40 @@ static inline gannet_key gannet_key_bytes(const void* data, size_t size) {
   key.number = size;
   return key;
 }
+
+/* A byte key of several fields, whose order is that of the fields, first field first. Keys of secondary indexes are
+ * tuples, and those of tables may be. Integers have one order, however they were added.
+ *
+ *   gannet_tuple* place = gannet_tuple_new();
+ *   gannet_tuple_add_unsigned(place, warehouse);
+ *   gannet_tuple_add_bytes(place, "north", 5);
+ *   code = gannet_get(t, districts, gannet_tuple_key(place), &payload);
+ *   gannet_tuple_free(place);
+ */
+typedef struct gannet_tuple gannet_tuple;
+/* Without fields. NULL: the process has no memory left. */
+GANNET_API gannet_tuple* gannet_tuple_new(void);
+GANNET_API void gannet_tuple_free(gannet_tuple* tuple);
+/* Forgets its fields. */
+GANNET_API void gannet_tuple_clear(gannet_tuple* tuple);
+/* Each adds a field at the end. They fail only for want of memory. */
+GANNET_API gannet_code gannet_tuple_add_signed(gannet_tuple* tuple, int64_t number);
+GANNET_API gannet_code gannet_tuple_add_unsigned(gannet_tuple* tuple, uint64_t number);
+GANNET_API gannet_code gannet_tuple_add_double(gannet_tuple* tuple, double number);
+GANNET_API gannet_code gannet_tuple_add_bool(gannet_tuple* tuple, int value);
+GANNET_API gannet_code gannet_tuple_add_bytes(gannet_tuple* tuple, const void* data, size_t size);
+/* The key, valid until the tuple changes or is freed. */
+GANNET_API gannet_key gannet_tuple_key(const gannet_tuple* tuple);
+/* Each reads the first field of the tuple *rest, and leaves the fields after it in *rest; of no bytes, if there are
+ * none. GANNET_INVALID_ARGUMENT: *rest has no field, one of another type, or a number that does not fit; it is then
+ * unchanged. gannet_tuple_read_bytes copies the field into `buffer`, which has `capacity` bytes, and its size to *size.
+ * GANNET_OUT_OF_RANGE: it is longer; *size then has its size, and *rest and the buffer are unchanged. */
+GANNET_CHECKED gannet_code gannet_tuple_read_signed(gannet_key* rest, int64_t* number);
+GANNET_CHECKED gannet_code gannet_tuple_read_unsigned(gannet_key* rest, uint64_t* number);
+GANNET_CHECKED gannet_code gannet_tuple_read_double(gannet_key* rest, double* number);
+GANNET_CHECKED gannet_code gannet_tuple_read_bool(gannet_key* rest, int* value);
+GANNET_CHECKED gannet_code gannet_tuple_read_bytes(gannet_key* rest, void* buffer, size_t capacity, size_t* size);
+
 /* The rectangle of a row in a table with a spatial index ("catfish"), which tells equal ones apart by an id.
  * Both ends are included. */
 typedef struct gannet_rectangle {
@@ -231,9 +270,10 @@ GANNET_CHECKED gannet_code gannet_create_table(gannet_database* database, const 
 GANNET_CHECKED gannet_code gannet_find_table(gannet_database* database, const char* name, gannet_table** table);
 /* GANNET_ABORTED, here and below: another call is widening or arranging the table; call again. */
 GANNET_CHECKED gannet_code gannet_rename_table(gannet_database* database, const char* from, const char* to);
-/* Removes a table and all its rows, for good and durably, while transactions run. Waits for the transactions that had
- * begun before, but not for ever: GANNET_DEADLINE_EXCEEDED, and the table stays. Later uses of its handle give
- * GANNET_FAILED_PRECONDITION. GANNET_NOT_FOUND: there is none. */
+/* Removes a table and all its rows, or a secondary index, for good and durably, while transactions run. Waits for the
+ * transactions that had begun before, but not for ever: GANNET_DEADLINE_EXCEEDED, and the table stays. Later uses of
+ * its handle give GANNET_FAILED_PRECONDITION, and so does this call for a table with secondary indexes: drop these
+ * first. GANNET_NOT_FOUND: there is none. */
 GANNET_CHECKED gannet_code gannet_drop_table(gannet_database* database, const char* name);
 /* Makes the payloads of a table larger, durably: those of a table without `variable` get zeros at their end. Waits like
  * gannet_drop_table; transactions that come meanwhile meet GANNET_ABORTED. */
@@ -254,6 +294,60 @@ GANNET_API int gannet_table_is_ordered(const gannet_table* table);
 GANNET_API size_t gannet_table_payload_bytes(const gannet_table* table);
 GANNET_API int gannet_table_has_variable_payloads(const gannet_table* table);
 GANNET_API const char* gannet_table_application(const gannet_table* table);
+
+/* ---- Secondary indexes ------------------------------------------------------------------------------------------ */
+
+/* Other orders of a table's rows, unique or not, which the library keeps in the transactions that change the rows. The
+ * directory has them, so every later program keeps them, too.
+ *
+ *   gannet_index* by_mail;
+ *   gannet_index_options* options = gannet_index_options_new();
+ *   gannet_index_options_set_unique(options, 1);
+ *   gannet_index_options_add_field(options, GANNET_FIELD_TEXT, offsetof(struct person, mail), sizeof(person.mail));
+ *   gannet_code code = gannet_create_index(database, "by_mail", people, options, &by_mail);
+ *   gannet_index_options_free(options);
+ *
+ * A key of an index is a tuple of its fields (gannet_tuple); of an index with one field that is a number which is not
+ * negative, also gannet_key_integer. */
+typedef struct gannet_index gannet_index; /* valid as long as its database */
+typedef struct gannet_index_options gannet_index_options;
+
+enum gannet_field_type {
+  GANNET_FIELD_UNSIGNED = 0, /* 1 to 8 bytes, little-endian */
+  GANNET_FIELD_SIGNED = 1,   /* the same with a sign */
+  GANNET_FIELD_FLOATING = 2, /* 4 or 8 bytes */
+  GANNET_FIELD_TEXT = 3,     /* up to the first zero byte, or the end of the field */
+  GANNET_FIELD_BYTES = 4     /* all bytes */
+};
+
+/* Not unique, without fields. */
+GANNET_API gannet_index_options* gannet_index_options_new(void);
+GANNET_API void gannet_index_options_free(gannet_index_options* options);
+/* Not 0: two rows cannot have the same key in the index. A commit that would give it to a second row returns
+ * GANNET_ALREADY_EXISTS. */
+GANNET_API void gannet_index_options_set_unique(gannet_index_options* options, int unique);
+/* Adds a field after those before it: some bytes of the payload, or of the row's key. `bytes` 0, with
+ * GANNET_FIELD_TEXT and GANNET_FIELD_BYTES: up to the end. Of an integer key it is the number: offset 0, 8 bytes;
+ * GANNET_FIELD_SIGNED: that of gannet_key_signed. Rows that end before the field are not in the index. */
+GANNET_API void gannet_index_options_add_field(gannet_index_options* options, enum gannet_field_type type,
+                                               size_t offset, size_t bytes);
+GANNET_API void gannet_index_options_add_key_field(gannet_index_options* options, enum gannet_field_type type,
+                                                   size_t offset, size_t bytes);
+/* gannet_create_index waits for the transactions that were open when it began, at most as long. Default 30,000. */
+GANNET_API void gannet_index_options_set_wait_milliseconds(gannet_index_options* options, uint64_t milliseconds);
+
+/* Makes an index of the rows that there are, durably, while transactions run; or returns the one of this name that the
+ * directory has. GANNET_INVALID_ARGUMENT names the option that is wrong, or differs. GANNET_ALREADY_EXISTS: this
+ * process has created it already; or two rows have one key of a unique index: it names both. GANNET_DEADLINE_EXCEEDED:
+ * a transaction stayed open. After an error there is no index that can be read; call it again to build it. */
+GANNET_CHECKED gannet_code gannet_create_index(gannet_database* database, const char* name, const gannet_table* table,
+                                               const gannet_index_options* options, gannet_index** index);
+/* GANNET_NOT_FOUND: there is none. gannet_drop_table drops an index, too. */
+GANNET_CHECKED gannet_code gannet_find_index(gannet_database* database, const char* name, gannet_index** index);
+GANNET_API const char* gannet_index_name(const gannet_index* index);
+/* The table whose rows it has. */
+GANNET_API const gannet_table* gannet_index_table(const gannet_index* index);
+GANNET_API int gannet_index_is_unique(const gannet_index* index);
 
 /* ---- Transactions ----------------------------------------------------------------------------------------------- */
 
@@ -337,6 +431,12 @@ GANNET_CHECKED gannet_code gannet_remove(gannet_transaction* transaction, const 
 GANNET_CHECKED gannet_code gannet_add(gannet_transaction* transaction, const gannet_table* table, gannet_key key,
                                       size_t offset, int64_t delta, int64_t* sum);
 
+/* The row with this key of a unique index: its own key, and its payload, both valid until the transaction ends. Either
+ * may be NULL. GANNET_NOT_FOUND. GANNET_FAILED_PRECONDITION: the index is not unique, or is still being built.
+ * GANNET_ALREADY_EXISTS: the transaction has given one key of a unique index to two rows. */
+GANNET_CHECKED gannet_code gannet_get_by(gannet_transaction* transaction, const gannet_index* index, gannet_key key,
+                                         gannet_key* row, gannet_bytes* payload);
+
 /* ---- Cursors ---------------------------------------------------------------------------------------------------- */
 
 /* Goes through the rows of a table with an ordered index, in the order of their keys, in both directions:
@@ -363,6 +463,12 @@ enum gannet_cursor_mode {
 /* GANNET_FAILED_PRECONDITION: the table's index is not ordered. */
 GANNET_CHECKED gannet_code gannet_cursor_open(gannet_transaction* transaction, const gannet_table* table,
                                               enum gannet_cursor_mode mode, gannet_cursor** cursor);
+/* The same through the rows of an index's table, in the order of the index: ends of the range, keys to seek and
+ * prefixes are keys of the index, or tuples of its first fields, which stand for all keys that begin so.
+ * gannet_cursor_key is the row's own key. Rows with equal keys in the index are in the order of their own. Errors of
+ * the moves are also those of gannet_get_by. */
+GANNET_CHECKED gannet_code gannet_index_cursor_open(gannet_transaction* transaction, const gannet_index* index,
+                                                    enum gannet_cursor_mode mode, gannet_cursor** cursor);
 /* Closed before its transaction ends. */
 GANNET_API void gannet_cursor_close(gannet_cursor* cursor);
 
@@ -385,6 +491,8 @@ GANNET_CHECKED gannet_code gannet_cursor_seek_backward(gannet_cursor* cursor, ga
 /* The row that the cursor is at: valid until it moves or is closed. At no row: the integer 0, and no bytes. */
 GANNET_API gannet_key gannet_cursor_key(const gannet_cursor* cursor);
 GANNET_API gannet_bytes gannet_cursor_payload(const gannet_cursor* cursor);
+/* Its key in the index, a tuple. GANNET_FAILED_PRECONDITION: the cursor is at no row, or not one of an index. */
+GANNET_CHECKED gannet_code gannet_cursor_index_key(gannet_cursor* cursor, gannet_key* key);
 /* Changes of that row, with GANNET_CURSOR_UPDATE. The cursor stays, and its payload as it was read. */
 GANNET_CHECKED gannet_code gannet_cursor_update(gannet_cursor* cursor, const void* payload, size_t size);
 GANNET_CHECKED gannet_code gannet_cursor_remove(gannet_cursor* cursor);

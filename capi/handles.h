@@ -1,6 +1,7 @@
 // What the opaque handles of gannet.h are, and how results become codes. For the sources of this folder only.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -12,12 +13,14 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "base/status.h"
 #include "capi/gannet.h"
 #include "index/key.h"
 #include "txn/blocking.h"
 #include "txn/database.h"
 #include "txn/manual_transaction.h"
+#include "txn/secondary_index.h"
 #include "txn/table.h"
 
 struct gannet_options {
@@ -27,6 +30,11 @@ struct gannet_options {
 struct gannet_table_options {
   gannet::txn::TableOptions options;
   std::string index = "xstore";
+};
+
+struct gannet_index_options {
+  gannet::txn::SecondaryIndexOptions options;
+  bool bad_type = false;  // a field's type is none
 };
 
 struct gannet_database {
@@ -60,6 +68,14 @@ inline gannet_table* HandleOf(const txn::Table* table) {
 }
 inline const txn::Table& TableOf(const gannet_table* table) {
   return *reinterpret_cast<const txn::Table*>(table);
+}
+
+// The same is true of a gannet_index.
+inline gannet_index* HandleOf(const txn::SecondaryIndex* index) {
+  return reinterpret_cast<gannet_index*>(const_cast<txn::SecondaryIndex*>(index));
+}
+inline const txn::SecondaryIndex& IndexOf(const gannet_index* index) {
+  return *reinterpret_cast<const txn::SecondaryIndex*>(index);
 }
 
 inline index::Key KeyOf(gannet_key key) {
@@ -96,6 +112,22 @@ gannet_code Guarded(Function&& function) noexcept {
   } catch (...) {
     return CodeOf(absl::InternalError("an exception of unknown type"));
   }
+}
+
+// A handle of options or a tuple. Null: the process has no memory left.
+template <class Handle>
+Handle* New() {
+  try {
+    return new Handle;
+  } catch (...) {
+    CodeOf(absl::ResourceExhaustedError("the process has no memory left"));
+    return nullptr;
+  }
+}
+
+// Times that a user gives may be larger than absl's.
+inline absl::Duration Milliseconds(uint64_t milliseconds) {
+  return absl::Milliseconds(static_cast<int64_t>(std::min<uint64_t>(milliseconds, INT64_MAX)));
 }
 
 }  // namespace gannet::capi

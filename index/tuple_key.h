@@ -97,6 +97,8 @@ class TupleReader {
   }
   // True if all fields have been read.
   bool done() const { return rest_.empty(); }
+  // The bytes of the fields that were not read yet.
+  std::string_view rest() const { return rest_; }
 
  private:
   static Status DoesNotFit();

@@ -1,9 +1,12 @@
 /* The C interface, used by a program in C: every function, and every kind of error that it can have. */
 #include <inttypes.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "gannet.h"
 
@@ -512,6 +515,359 @@ static void test_cursors(gannet_database* database) {
   EXPECT_MESSAGE("hash");
 }
 
+/* ---- Tuples ---- */
+
+static void test_tuples(void) {
+  gannet_tuple* const tuple = gannet_tuple_new();
+  gannet_key rest;
+  int64_t number = 0;
+  uint64_t large = 0;
+  double real = 0;
+  int yes = 0;
+  char buffer[8];
+  size_t size = 0;
+
+  EXPECT(gannet_tuple_key(tuple).number == 0);
+  EXPECT_CODE(GANNET_OK, gannet_tuple_add_signed(tuple, -5));
+  EXPECT_CODE(GANNET_OK, gannet_tuple_add_unsigned(tuple, UINT64_MAX));
+  EXPECT_CODE(GANNET_OK, gannet_tuple_add_double(tuple, 0.5));
+  EXPECT_CODE(GANNET_OK, gannet_tuple_add_bool(tuple, 7));
+  EXPECT_CODE(GANNET_OK, gannet_tuple_add_bytes(tuple, "a\0b", 3));
+  EXPECT_CODE(GANNET_OK, gannet_tuple_add_bytes(tuple, NULL, 0));
+
+  rest = gannet_tuple_key(tuple);
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_tuple_read_double(&rest, &real));    /* another type */
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_tuple_read_unsigned(&rest, &large)); /* it does not fit */
+  EXPECT_CODE(GANNET_OK, gannet_tuple_read_signed(&rest, &number));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_tuple_read_signed(&rest, &number));
+  EXPECT_CODE(GANNET_OK, gannet_tuple_read_unsigned(&rest, &large));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_tuple_read_bool(&rest, &yes));
+  EXPECT_CODE(GANNET_OK, gannet_tuple_read_double(&rest, &real));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_tuple_read_bytes(&rest, buffer, sizeof buffer, &size));
+  EXPECT_CODE(GANNET_OK, gannet_tuple_read_bool(&rest, &yes));
+  EXPECT(number == -5 && large == UINT64_MAX && real == 0.5 && yes == 1);
+  EXPECT_CODE(GANNET_OUT_OF_RANGE, gannet_tuple_read_bytes(&rest, buffer, 2, &size));
+  EXPECT(size == 3);
+  EXPECT_CODE(GANNET_OK, gannet_tuple_read_bytes(&rest, buffer, sizeof buffer, &size));
+  EXPECT(size == 3 && memcmp(buffer, "a\0b", 3) == 0);
+  EXPECT_CODE(GANNET_OK, gannet_tuple_read_bytes(&rest, NULL, 0, &size));
+  EXPECT(size == 0 && rest.number == 0);
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_tuple_read_signed(&rest, &number)); /* no further field */
+
+  gannet_tuple_clear(tuple);
+  EXPECT(gannet_tuple_key(tuple).number == 0);
+  rest = gannet_key_integer(7);
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_tuple_read_signed(&rest, &number));
+  EXPECT_MESSAGE("gannet_tuple_read_signed: the integer 7 is no tuple");
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_tuple_read_signed(NULL, &number));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_tuple_read_bool(&rest, NULL));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_tuple_read_bytes(&rest, NULL, 1, &size));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_tuple_add_bytes(tuple, NULL, 1));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_tuple_add_signed(NULL, 1));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_tuple_add_unsigned(NULL, 1));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_tuple_add_double(NULL, 1));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_tuple_add_bool(NULL, 1));
+  EXPECT(gannet_tuple_key(NULL).number == 0);
+  gannet_tuple_clear(NULL);
+  gannet_tuple_free(tuple);
+  gannet_tuple_free(NULL);
+}
+
+/* ---- Secondary indexes ---- */
+
+struct person {
+  char mail[16];
+  int32_t born;
+  uint32_t city;
+};
+
+struct people {
+  const gannet_table* table;
+  const gannet_index* by_mail; /* unique */
+  const gannet_index* by_city; /* the city, then the year */
+};
+
+static gannet_code put_person(gannet_transaction* t, const gannet_table* people, uint64_t id, const char* mail,
+                              int32_t born, uint32_t city) {
+  struct person person;
+  memset(&person, 0, sizeof person);
+  snprintf(person.mail, sizeof person.mail, "%s", mail);
+  person.born = born;
+  person.city = city;
+  return gannet_upsert(t, people, gannet_key_integer(id), &person, sizeof person);
+}
+
+static gannet_code fill_people(gannet_transaction* t, void* context) {
+  const gannet_table* const people = context;
+  EXPECT_CODE(GANNET_OK, put_person(t, people, 1, "ann", 1980, 7));
+  EXPECT_CODE(GANNET_OK, put_person(t, people, 2, "bob", -20, 7));
+  EXPECT_CODE(GANNET_OK, put_person(t, people, 3, "cleo", 1990, 3));
+  return GANNET_OK;
+}
+
+/* The rows' own keys, as digits. */
+static gannet_code gather_people(gannet_cursor* rows, gannet_code (*first)(gannet_cursor*),
+                                 gannet_code (*next)(gannet_cursor*), char* digits) {
+  gannet_code code;
+  size_t n = 0;
+  for (code = first(rows); code == GANNET_OK; code = next(rows)) {
+    digits[n++] = (char)('0' + gannet_cursor_key(rows).number);
+  }
+  digits[n] = 0;
+  return code == GANNET_NOT_FOUND ? GANNET_OK : code;
+}
+
+static gannet_code use_indexes(gannet_transaction* t, void* context) {
+  const struct people* const people = context;
+  gannet_tuple* const tuple = gannet_tuple_new();
+  gannet_cursor* rows = NULL;
+  gannet_key key;
+  gannet_key from;
+  gannet_bytes payload = {NULL, 0};
+  struct person person;
+  char digits[16];
+  uint64_t city = 0;
+  int64_t born = 0;
+
+  gannet_tuple_add_bytes(tuple, "ann", 3);
+  EXPECT_CODE(GANNET_OK, gannet_get_by(t, people->by_mail, gannet_tuple_key(tuple), &key, &payload));
+  EXPECT(key.data == NULL && key.number == 1);
+  EXPECT(payload.size == sizeof person && strcmp(payload.data, "ann") == 0);
+  EXPECT_CODE(GANNET_OK, gannet_get_by(t, people->by_mail, gannet_tuple_key(tuple), NULL, NULL));
+  gannet_tuple_clear(tuple);
+  gannet_tuple_add_bytes(tuple, "dan", 3);
+  EXPECT_CODE(GANNET_NOT_FOUND, gannet_get_by(t, people->by_mail, gannet_tuple_key(tuple), &key, &payload));
+  EXPECT_MESSAGE("by_mail");
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_get_by(t, people->by_mail, gannet_key_integer(5), &key, &payload));
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_get_by(t, people->by_city, gannet_key_integer(5), &key, &payload));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_get_by(NULL, people->by_mail, key, &key, &payload));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_get_by(t, NULL, key, &key, &payload));
+
+  EXPECT_CODE(GANNET_OK, gannet_index_cursor_open(t, people->by_city, GANNET_CURSOR_READ, &rows));
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_cursor_index_key(rows, &key)); /* at no row */
+  EXPECT_CODE(GANNET_OK, gather_people(rows, gannet_cursor_first, gannet_cursor_next, digits));
+  EXPECT(strcmp(digits, "321") == 0);
+  EXPECT_CODE(GANNET_OK, gather_people(rows, gannet_cursor_last, gannet_cursor_previous, digits));
+  EXPECT(strcmp(digits, "123") == 0);
+  EXPECT_CODE(GANNET_OK, gannet_cursor_seek_forward(rows, gannet_key_integer(4)));
+  EXPECT(gannet_cursor_key(rows).number == 2);
+  memcpy(&person, gannet_cursor_payload(rows).data, sizeof person);
+  EXPECT(person.born == -20);
+  EXPECT_CODE(GANNET_OK, gannet_cursor_index_key(rows, &key));
+  EXPECT_CODE(GANNET_OK, gannet_tuple_read_unsigned(&key, &city));
+  EXPECT_CODE(GANNET_OK, gannet_tuple_read_signed(&key, &born));
+  EXPECT(city == 7 && born == -20 && key.number == 0);
+  EXPECT_CODE(GANNET_OK, gannet_cursor_seek_backward(rows, gannet_key_integer(4)));
+  EXPECT(gannet_cursor_key(rows).number == 3);
+  EXPECT_CODE(GANNET_NOT_FOUND, gannet_cursor_seek_forward(rows, gannet_key_integer(8)));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_cursor_seek_forward(rows, text_key("city")));
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_cursor_set_prefix(rows, "a", 1)); /* it has moved */
+  gannet_cursor_close(rows);
+
+  /* A range, and changes of the rows that it meets. */
+  gannet_tuple_clear(tuple);
+  gannet_tuple_add_unsigned(tuple, 7);
+  gannet_tuple_add_signed(tuple, 0);
+  from = gannet_tuple_key(tuple);
+  EXPECT_CODE(GANNET_OK, gannet_index_cursor_open(t, people->by_city, GANNET_CURSOR_UPDATE, &rows));
+  EXPECT_CODE(GANNET_OK, gannet_cursor_set_range(rows, &from, 1, NULL, 0));
+  EXPECT_CODE(GANNET_OK, gannet_cursor_first(rows));
+  EXPECT(gannet_cursor_key(rows).number == 1);
+  memcpy(&person, gannet_cursor_payload(rows).data, sizeof person);
+  person.city = 9;
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_cursor_update(rows, &person, 4));
+  EXPECT_CODE(GANNET_OK, gannet_cursor_update(rows, &person, sizeof person));
+  EXPECT_CODE(GANNET_OK, gannet_cursor_next(rows)); /* the same row, which has moved forward */
+  EXPECT(gannet_cursor_key(rows).number == 1);
+  EXPECT_CODE(GANNET_OK, gannet_cursor_remove(rows));
+  EXPECT_CODE(GANNET_NOT_FOUND, gannet_cursor_next(rows));
+  gannet_cursor_close(rows);
+  EXPECT_CODE(GANNET_OK, gannet_index_cursor_open(t, people->by_mail, GANNET_CURSOR_KEYS, &rows));
+  EXPECT_CODE(GANNET_OK, gather_people(rows, gannet_cursor_first, gannet_cursor_next, digits));
+  EXPECT(strcmp(digits, "23") == 0);
+  gannet_cursor_close(rows);
+
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_index_cursor_open(t, people->by_city, (enum gannet_cursor_mode)9, &rows));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_index_cursor_open(NULL, people->by_city, GANNET_CURSOR_READ, &rows));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_index_cursor_open(t, NULL, GANNET_CURSOR_READ, &rows));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_index_cursor_open(t, people->by_city, GANNET_CURSOR_READ, NULL));
+  EXPECT_CODE(GANNET_OK, gannet_cursor_open(t, people->table, GANNET_CURSOR_READ, &rows));
+  EXPECT_CODE(GANNET_OK, gannet_cursor_first(rows));
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_cursor_index_key(rows, &key)); /* not of an index */
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_cursor_index_key(rows, NULL));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_cursor_index_key(NULL, &key));
+  gannet_cursor_close(rows);
+  gannet_tuple_free(tuple);
+  return GANNET_OK;
+}
+
+static gannet_code steal_mail(gannet_transaction* t, void* context) {
+  return put_person(t, context, 4, "bob", 2000, 1);
+}
+
+static gannet_index* make_index(gannet_database* database, const char* name, const gannet_table* people,
+                                const gannet_index_options* options) {
+  gannet_index* index = NULL;
+  EXPECT_CODE(GANNET_OK, gannet_create_index(database, name, people, options, &index));
+  if (index == NULL) exit(1);
+  return index;
+}
+
+static void test_indexes(gannet_database* database) {
+  gannet_index_options* const mail = gannet_index_options_new();
+  gannet_index_options* const city = gannet_index_options_new();
+  gannet_index_options* const wrong = gannet_index_options_new();
+  gannet_transaction* open = NULL;
+  gannet_index* found = NULL;
+  gannet_table* const table = make_table(database, "people", GANNET_KEY_INTEGER, "xstore", sizeof(struct person), 0);
+  struct people people = {NULL, NULL, NULL};
+  people.table = table;
+  gannet_index_options_set_unique(mail, 1);
+  gannet_index_options_add_field(mail, GANNET_FIELD_TEXT, offsetof(struct person, mail),
+                                 sizeof(((struct person*)0)->mail));
+  gannet_index_options_add_field(city, GANNET_FIELD_UNSIGNED, offsetof(struct person, city), 4);
+  gannet_index_options_add_field(city, GANNET_FIELD_SIGNED, offsetof(struct person, born), 4);
+
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_create_index(database, "by_none", table, wrong, &found)); /* no field */
+  gannet_index_options_add_field(wrong, GANNET_FIELD_UNSIGNED, SIZE_MAX, 4);
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_create_index(database, "by_none", table, wrong, &found));
+  gannet_index_options_add_field(wrong, (enum gannet_field_type)256, 0, 4);
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_create_index(database, "by_none", table, wrong, &found));
+  EXPECT_MESSAGE("gannet_field_type");
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_create_index(NULL, "by_none", table, mail, &found));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_create_index(database, NULL, table, mail, &found));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_create_index(database, "by_none", NULL, mail, &found));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_create_index(database, "by_none", table, NULL, &found));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_create_index(database, "by_none", table, mail, NULL));
+
+  /* One before there are rows, and one of the rows that there are, while a transaction is open. */
+  people.by_mail = make_index(database, "by_mail", table, mail);
+  EXPECT_CODE(GANNET_OK, gannet_run(database, fill_people, table));
+  gannet_index_options_set_wait_milliseconds(city, 1);
+  EXPECT_CODE(GANNET_OK, gannet_begin(database, &open));
+  EXPECT_CODE(GANNET_OK, put_person(open, table, 5, "eve", 1, 1));
+  EXPECT_CODE(GANNET_DEADLINE_EXCEEDED, gannet_create_index(database, "by_city", table, city, &found));
+  gannet_transaction_free(open);
+  gannet_index_options_set_wait_milliseconds(city, UINT64_MAX);
+  people.by_city = make_index(database, "by_city", table, city);
+
+  EXPECT(strcmp(gannet_index_name(people.by_city), "by_city") == 0);
+  EXPECT(gannet_index_table(people.by_city) == table);
+  EXPECT(gannet_index_is_unique(people.by_mail) && !gannet_index_is_unique(people.by_city));
+  EXPECT_CODE(GANNET_OK, gannet_find_index(database, "by_mail", &found));
+  EXPECT(found == people.by_mail);
+  EXPECT_CODE(GANNET_NOT_FOUND, gannet_find_index(database, "people", &found));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_find_index(NULL, "by_mail", &found));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_find_index(database, NULL, &found));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_find_index(database, "by_mail", NULL));
+  EXPECT_CODE(GANNET_ALREADY_EXISTS, gannet_create_index(database, "by_mail", table, mail, &found));
+  EXPECT(strcmp(gannet_index_name(NULL), "") == 0 && gannet_index_table(NULL) == NULL && !gannet_index_is_unique(NULL));
+
+  EXPECT_CODE(GANNET_ALREADY_EXISTS, gannet_run(database, steal_mail, table));
+  EXPECT_MESSAGE("bob");
+  EXPECT_CODE(GANNET_OK, gannet_run(database, use_indexes, &people));
+
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_drop_table(database, "people"));
+  EXPECT_CODE(GANNET_OK, gannet_drop_table(database, "by_city"));
+  EXPECT_CODE(GANNET_NOT_FOUND, gannet_find_index(database, "by_city", &found));
+  gannet_index_options_free(mail);
+  gannet_index_options_free(city);
+  gannet_index_options_free(wrong);
+  gannet_index_options_free(NULL);
+  gannet_index_options_set_unique(NULL, 1);
+  gannet_index_options_add_field(NULL, GANNET_FIELD_TEXT, 0, 0);
+  gannet_index_options_add_key_field(NULL, GANNET_FIELD_TEXT, 0, 0);
+  gannet_index_options_set_wait_milliseconds(NULL, 1);
+}
+
+/* Later runs find the index in the directory. */
+static void test_kept_indexes(gannet_database* database) {
+  gannet_index_options* const options = gannet_index_options_new();
+  gannet_table* table = NULL;
+  struct people people = {NULL, NULL, NULL};
+  gannet_index* by_mail = NULL;
+  EXPECT_CODE(GANNET_OK, gannet_find_table(database, "people", &table));
+  gannet_index_options_add_key_field(options, GANNET_FIELD_SIGNED, 0, 8);
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_create_index(database, "by_mail", table, options, &by_mail));
+  EXPECT_CODE(GANNET_OK, gannet_create_index(database, "by_number", table, options, &by_mail));
+  EXPECT_CODE(GANNET_OK, gannet_find_index(database, "by_mail", &by_mail));
+  gannet_index_options_free(options);
+  people.by_mail = by_mail;
+  EXPECT(gannet_index_is_unique(people.by_mail));
+}
+
+/* ---- Forked children ---- */
+
+/* All that a child does with the database of its parent is refused. Returns the number of failures. */
+static int use_in_child(gannet_database* database, gannet_table* table, gannet_transaction* open) {
+  gannet_table* other = NULL;
+  gannet_index* index = NULL;
+  gannet_transaction* t = NULL;
+  gannet_index_options* const options = gannet_index_options_new();
+  failures = 0;
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_commit(open));
+  EXPECT_MESSAGE("this database was opened by process ");
+  EXPECT_MESSAGE("; open it after fork");
+  gannet_transaction_free(open);
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_begin(database, &t));
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_run(database, fill_people, table));
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_checkpoint(database));
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_backup(database, "/nowhere"));
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_create_table(database, "other", NULL, &other));
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_rename_table(database, "people", "persons"));
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_drop_table(database, "people"));
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_widen_table(database, "people", 100));
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_arrange_table(database, "people"));
+  gannet_index_options_add_field(options, GANNET_FIELD_SIGNED, 0, 4);
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_create_index(database, "by_any", table, options, &index));
+  gannet_index_options_free(options);
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_log_health(database));
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_close(database));
+  return failures;
+}
+
+static gannet_code read_person(gannet_transaction* t, void* context) {
+  gannet_bytes payload;
+  return gannet_get(t, context, gannet_key_integer(6), &payload);
+}
+
+/* Closes the database, and opens it again while its child lives. */
+static gannet_database* test_fork(gannet_database* database, const char* directory) {
+  gannet_table* table = NULL;
+  gannet_transaction* open = NULL;
+  int control[2];
+  int ready[2];
+  int status = -1;
+  char byte = 0;
+  pid_t child;
+  EXPECT_CODE(GANNET_OK, gannet_find_table(database, "people", &table));
+  EXPECT_CODE(GANNET_OK, gannet_begin(database, &open));
+  EXPECT_CODE(GANNET_OK, put_person(open, table, 6, "fay", 2001, 2));
+  EXPECT(pipe(control) == 0 && pipe(ready) == 0);
+  fflush(NULL);
+  child = fork();
+  if (child == 0) {
+    const int result = use_in_child(database, table, open) == 0 ? 0 : 1;
+    close(control[1]);
+    if (write(ready[1], &byte, 1) != 1) _exit(2);
+    _exit(read(control[0], &byte, 1) == 0 ? result : 3); /* lives until the parent ends that */
+  }
+  EXPECT(child > 0);
+  EXPECT(read(ready[0], &byte, 1) == 1);
+  EXPECT_CODE(GANNET_OK, gannet_commit(open));
+  gannet_transaction_free(open);
+  EXPECT_CODE(GANNET_OK, gannet_close(database));
+  database = open_database(directory, 0);
+  EXPECT_CODE(GANNET_OK, gannet_find_table(database, "people", &table));
+  EXPECT_CODE(GANNET_OK, gannet_run(database, read_person, table));
+  close(control[1]);
+  EXPECT(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  close(control[0]);
+  close(ready[0]);
+  close(ready[1]);
+  return database;
+}
+
 /* ---- Rectangles ---- */
 
 static gannet_code use_rectangles(gannet_transaction* t, void* context) {
@@ -705,6 +1061,8 @@ int main(int argc, char** argv) {
   test_operations(database);
   test_by_hand(database);
   test_cursors(database);
+  test_tuples();
+  test_indexes(database);
   test_threads(database);
   EXPECT_CODE(GANNET_OK,
               gannet_run(database, use_rectangles, make_table(database, "taxis", GANNET_KEY_BYTES, "catfish", 8, 0)));
@@ -723,14 +1081,16 @@ int main(int argc, char** argv) {
 
   /* Again, without creating anything: the directory says what there is. */
   database = open_database(directory, 0);
-  EXPECT(gannet_table_count(database) == 7);
+  EXPECT(gannet_table_count(database) == 9); /* a secondary index is one, too */
   EXPECT_CODE(GANNET_OK, gannet_find_table(database, "texts", &table));
   if (table != NULL) EXPECT_CODE(GANNET_OK, gannet_run(database, has_bird, table));
+  test_kept_indexes(database);
+  database = test_fork(database, directory);
   EXPECT_CODE(GANNET_OK, gannet_close(database));
 
   /* The backup has the same. */
   database = open_database(copy, 0);
-  EXPECT(gannet_table_count(database) == 7);
+  EXPECT(gannet_table_count(database) == 9);
   EXPECT_CODE(GANNET_OK, gannet_close(database));
 
   if (failures == 0) printf("all of the C interface works\n");
