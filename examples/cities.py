@@ -6,6 +6,7 @@ Each step prints what it does, so the program reads like a notebook. The picture
 """
 
 import sys
+from typing import Any, List, Optional
 
 import numpy
 
@@ -33,7 +34,7 @@ def main() -> None:
         print("== Load: one transaction, all or nothing")
         with db.transaction() as t:
             for name, longitude, latitude, people in CITIES:
-                t[cities, name] = numpy.array((longitude, latitude, people), CITY)
+                t[cities, name] = (longitude, latitude, people)
 
         print("== One city")
         with db.transaction() as t:
@@ -42,15 +43,20 @@ def main() -> None:
         print("== Those that begin with B, in order")
         with db.transaction() as t:
             for name, city in t.scan(cities, prefix="B"):
-                print(f"{name.decode()}: {city['people']:,} people")
+                print(f"{name}: {city['people']:,} people")
+
+        print("== The largest, by an index of its people, which the engine keeps")
+        by_people = db.create_index("by_people", cities, "people")
+        with db.transaction() as t:
+            for name in t.keys(by_people, 3_000_000, reverse=True):
+                print(name)
 
         print("== A move: runs again if another thread changes one of the cities meanwhile")
 
         @db.transactional
         def move(t: gannet.Transaction, people: int, origin: str, destination: str) -> None:
-            offset = CITY.fields["people"][1]
-            t.add(cities, origin, -people, offset)
-            t.add(cities, destination, people, offset)
+            t.add(cities, origin, -people, "people")
+            t.add(cities, destination, people, "people")
 
         move(1000, "Paris", "Bern")
 
@@ -58,11 +64,11 @@ def main() -> None:
         with db.transaction() as t:
             names, rows = t.array(cities)
         print(f"{rows['people'].sum():,} people in {len(names)} cities; the northernmost is",
-              names[rows["latitude"].argmax()].decode())
+              names[rows["latitude"].argmax()])
         plot(names, rows, picture)
 
 
-def plot(names, rows, picture) -> None:
+def plot(names: List[str], rows: Any, picture: Optional[str]) -> None:
     if picture is None:
         plot_as_text(rows)
         return
@@ -71,14 +77,14 @@ def plot(names, rows, picture) -> None:
     from matplotlib import pyplot
     pyplot.scatter(rows["longitude"], rows["latitude"], s=rows["people"] / 20_000, alpha=0.5)
     for name, row in zip(names, rows):
-        pyplot.annotate(name.decode(), (row["longitude"], row["latitude"]), fontsize=7)
+        pyplot.annotate(name, (row["longitude"], row["latitude"]), fontsize=7)
     pyplot.xlabel("longitude")
     pyplot.ylabel("latitude")
     pyplot.savefig(picture, dpi=150)
     print("== Plotted to", picture)
 
 
-def plot_as_text(rows, width=60, height=14) -> None:
+def plot_as_text(rows: Any, width: int = 60, height: int = 14) -> None:
     grid = numpy.full((height, width), " ")
     x = numpy.interp(rows["longitude"], (rows["longitude"].min(), rows["longitude"].max()), (0, width - 1)).astype(int)
     y = numpy.interp(rows["latitude"], (rows["latitude"].min(), rows["latitude"].max()), (height - 1, 0)).astype(int)

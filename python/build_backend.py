@@ -1,10 +1,10 @@
-"""Makes the wheel of the Python package. pip calls it (pyproject.toml, PEP 517), and `./dev wheel`. It needs nothing but
-Python itself, so `pip install .` works without a network.
+"""Makes the wheel of the Python package. pip calls it (pyproject.toml, PEP 517), and `./dev wheel`. It needs nothing
+but Python itself, so `pip install .` works without a network.
 
     python3 build_backend.py DIRECTORY      # the wheel in this directory
 
-The module is taken from a build of the project: that of GANNET_BUILD, a build directory; without it from build/release if
-`./dev build` made it for this version of Python; else from build/python-VERSION, which is made.
+The module is taken from a build of the project: that of GANNET_BUILD, a build directory; without it from build/release
+if `./dev build` made it for this version of Python; else from build/python-VERSION, which is made.
 """
 
 import base64
@@ -41,8 +41,8 @@ def _build_directory() -> pathlib.Path:
         build = pathlib.Path(os.environ["GANNET_BUILD"]).resolve()
         if _suffix_of(build) != MODULE_SUFFIX:
             raise SystemExit(f"GANNET_BUILD: {build} is no build for {sys.executable}, whose modules end with "
-                             f"{MODULE_SUFFIX}, but for {_suffix_of(build) or 'no Python'}; leave GANNET_BUILD unset, or "
-                             f"configure that directory with -DPython3_EXECUTABLE={sys.executable}")
+                             f"{MODULE_SUFFIX}, but for {_suffix_of(build) or 'no Python'}; leave GANNET_BUILD unset, "
+                             f"or configure that directory with -DPython3_EXECUTABLE={sys.executable}")
         return build
     release = ROOT / "build" / "release"
     if _suffix_of(release) == MODULE_SUFFIX:
@@ -53,8 +53,8 @@ def _build_directory() -> pathlib.Path:
                         "-DGANNET_BUILD_TESTS=OFF", "-DGANNET_BUILD_BENCHMARKS=OFF", "-DGANNET_BUILD_EXAMPLES=OFF",
                         f"-DPython3_EXECUTABLE={sys.executable}"], check=True)
     if _suffix_of(build) != MODULE_SUFFIX:
-        raise SystemExit(f"CMake does not find pybind11 and the headers of {sys.executable}: `./dev setup` installs those "
-                         "of Debian's Python")
+        raise SystemExit(f"CMake does not find pybind11 and the headers of {sys.executable}: `./dev setup` installs "
+                         "those of Debian's Python")
     return build
 
 

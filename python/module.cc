@@ -19,7 +19,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/home_process.h"
 #include "index/rectangle.h"
 #include "index/registry.h"
 #include "index/tuple_key.h"
@@ -58,10 +60,18 @@ auto Unlocked(Function&& function) {
   return std::forward<Function>(function)();
 }
 
+// "key is 1.5": the beginning of a TypeError about an argument.
+std::string Is(const char* argument, py::handle object) {
+  return absl::StrCat(argument, " is ", py::repr(object).cast<std::string>());
+}
+
 // The bytes of an object with the buffer protocol: bytes, bytearray, a memoryview, a numpy array or scalar.
 class Bytes {
  public:
-  explicit Bytes(py::handle object) {
+  // TypeError: it has none; `argument` is that, and `wanted` what it may be.
+  explicit Bytes(py::handle object, const char* argument = "row",
+                 const char* wanted = "bytes, or an object with the buffer protocol") {
+    if (PyObject_CheckBuffer(object.ptr()) == 0) throw py::type_error(absl::StrCat(Is(argument, object), ": ", wanted));
     if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_SIMPLE) != 0) throw py::error_already_set();
   }
   Bytes(const Bytes&) = delete;
@@ -108,7 +118,7 @@ index::TupleKey TupleOf(const py::tuple& fields) {
     } else if (PyUnicode_Check(field.ptr())) {
       key.Append(Utf8Of(field));
     } else {
-      const Bytes bytes(field);
+      const Bytes bytes(field, "a field of the key", "int, float, bool, str or bytes");
       key.Append(std::string_view(reinterpret_cast<const char*>(bytes.span().data()), bytes.span().size()));
     }
   }
@@ -119,7 +129,8 @@ index::TupleKey TupleOf(const py::tuple& fields) {
 class OwnedKey {
  public:
   explicit OwnedKey(py::handle object) {
-    if (PyBool_Check(object.ptr())) throw py::type_error("a bool is no key");
+    constexpr const char* kWanted = "int, str, bytes or tuple";
+    if (PyBool_Check(object.ptr())) throw py::type_error(absl::StrCat(Is("key", object), ": ", kWanted));
     if (PyLong_Check(object.ptr())) {
       int overflow = 0;
       const int64_t number = PyLong_AsLongLongAndOverflow(object.ptr(), &overflow);
@@ -132,7 +143,7 @@ class OwnedKey {
     } else if (PyTuple_Check(object.ptr())) {
       Hold(std::string(TupleOf(py::reinterpret_borrow<py::tuple>(object)).bytes()));
     } else {
-      const Bytes bytes(object);
+      const Bytes bytes(object, "key", kWanted);
       Hold(std::string(reinterpret_cast<const char*>(bytes.span().data()), bytes.span().size()));
     }
   }
@@ -149,18 +160,72 @@ class OwnedKey {
   index::Key key_;
 };
 
-py::object ObjectOf(const index::Key& key) {
-  if (key.kind() == index::KeyKind::kInteger) return py::int_(key.integer());
-  return py::bytes(key.bytes().data(), key.size());
+py::object ObjectOf(std::string_view bytes) {
+  return py::bytes(bytes.data(), bytes.size());
 }
 
-py::bytes ObjectOf(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+// A str; bytes if they are no UTF-8.
+py::object TextOf(std::string_view bytes) {
+  PyObject* const text = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), nullptr);
+  if (text != nullptr) return py::reinterpret_steal<py::object>(text);
+  PyErr_Clear();
+  return ObjectOf(bytes);
+}
+
+// `form`: kTexts or kBytes, for strings.
+py::object FieldOf(index::TupleReader* reader, char form);
+py::tuple UnpackTuple(std::string_view key, std::string_view forms);
+
+// Which objects the keys of a table are for Python. Written as text, for the package: "int", "bytes", "str", "tuple",
+// or "tuple:" and a letter for each field (kTexts: a str; else bytes, if it is a string). In a "tuple" all strings are
+// str.
+class KeyForm {
+ public:
+  static constexpr char kTexts = 's';
+  static constexpr char kBytes = 'b';
+
+  KeyForm() = default;
+  explicit KeyForm(std::string_view text) {
+    kind_ = text == "int"     ? Kind::kInteger
+            : text == "bytes" ? Kind::kBytes
+            : text == "str"   ? Kind::kText
+                              : Kind::kTuple;
+    if (text.starts_with("tuple:")) fields_ = text.substr(6);
+  }
+  py::object ObjectOf(const index::Key& key) const {
+    if (key.kind() == index::KeyKind::kInteger) return py::int_(key.integer());
+    switch (kind_) {
+      case Kind::kText:
+        return TextOf(key.bytes());
+      case Kind::kTuple:
+        return UnpackTuple(key.bytes(), fields_);
+      default:
+        return python::ObjectOf(key.bytes());
+    }
+  }
+
+ private:
+  enum class Kind : uint8_t { kInteger, kBytes, kText, kTuple };
+  Kind kind_ = Kind::kInteger;
+  std::string fields_;
+};
+
+py::object ObjectOf(std::span<const std::byte> bytes) {
+  return ObjectOf(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
 struct Table {
   std::shared_ptr<txn::Database> database;
   const txn::Table* table;
+  KeyForm form;
+};
+
+// A secondary index. `form`: of its own keys; `rows`: of those of its table.
+struct Index {
+  std::shared_ptr<txn::Database> database;
+  const txn::SecondaryIndex* index;
+  KeyForm form;
+  KeyForm rows;
 };
 
 // A transaction, and whether a thread is in one of its calls.
@@ -177,19 +242,31 @@ class Transaction {
   }
   template <class Function>
   auto UseTable(const Table& table, Function&& function) {
-    if (table.database != database_) throw py::value_error("the table is of another database");
+    CheckOwn(table.database);
     return Use([&](txn::ManualTransaction& t) { return function(*t, *table.table); });
+  }
+  // The same for what writes.
+  template <class Function>
+  auto Change(const Table& table, Function&& function) {
+    ++changes_;
+    return UseTable(table, std::forward<Function>(function));
+  }
+  void CheckOwn(const std::shared_ptr<txn::Database>& database) const {
+    if (database != database_) throw py::value_error("the table is of another database");
   }
 
   // Ends it. Does nothing the second time.
   void Close() {
     if (!transaction_.has_value()) return;
+    if (!home_.is_here()) return transaction_.reset();
     const Turn turn(this);
     Unlocked([&] { transaction_.reset(); });
   }
   void Restarted() { ++generation_; }
   bool is_open() const { return transaction_.has_value(); }
   uint64_t generation() const { return generation_; }
+  // Number of its writes.
+  uint64_t changes() const { return changes_; }
 
  private:
   // One thread's call.
@@ -197,6 +274,7 @@ class Transaction {
    public:
     explicit Turn(Transaction* transaction) : transaction_(transaction) {
       if (!transaction->transaction_.has_value()) throw py::value_error("the transaction is closed");
+      if (!transaction->home_.is_here()) ThrowIfError(transaction->database_->Begin().status());  // says why
       if (transaction->in_use_.exchange(true)) {
         throw std::runtime_error("two threads use one transaction at the same time");
       }
@@ -213,109 +291,279 @@ class Transaction {
   std::shared_ptr<txn::Database> database_;
   std::optional<txn::ManualTransaction> transaction_;
   std::atomic<bool> in_use_ = false;
+  const HomeProcess home_;
   uint64_t generation_ = 0;  // cursors of an earlier one are over
+  uint64_t changes_ = 0;
 };
 
-// The rows of a range, or those that a search found.
+// Moves over the rows of a range, in the order of their keys or of a secondary index.
 class Cursor {
  public:
   enum class Move : uint8_t { kFirst, kLast, kNext, kPrevious, kSeekForward, kSeekBackward };
 
-  Cursor(std::shared_ptr<Transaction> transaction, Table table, txn::CursorOptions options)
-      : transaction_(std::move(transaction)),
-        table_(std::move(table)),
-        keys_only_(options.keys_only),
-        generation_(transaction_->generation()) {
-    transaction_->UseTable(table_, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
-      cursor_.reset(new txn::BlockingCursor(t.OpenCursor(rows, std::move(options))));
+  Cursor(std::shared_ptr<Transaction> transaction, const Table& table, txn::CursorOptions options)
+      : Cursor(std::move(transaction), table.form, options.keys_only) {
+    transaction_->UseTable(table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
+      by_key_.reset(new txn::BlockingCursor(t.OpenCursor(rows, std::move(options))));
     });
+  }
+  Cursor(std::shared_ptr<Transaction> transaction, const Index& index, txn::CursorOptions options)
+      : Cursor(std::move(transaction), index.rows, options.keys_only) {
+    index_form_ = index.form;
+    transaction_->CheckOwn(index.database);
+    transaction_->Use([&](txn::ManualTransaction& t) {
+      by_index_.reset(new txn::BlockingIndexCursor(t->OpenCursor(*index.index, std::move(options))));
+    });
+  }
+
+  // Calls use(cursor&) with the cursor of the engine.
+  template <class Use>
+  auto AtRow(Use&& use) const {
+    return by_index_ != nullptr ? use(*by_index_) : use(*by_key_);
   }
 
   // True if the cursor is at a row then.
   bool MoveTo(Move move, const index::Key& key) {
     CheckCurrent();
-    const Status status = transaction_->Use([&](txn::ManualTransaction&) {
+    ThrowIfError(transaction_->Use([&](txn::ManualTransaction&) { return MoveUnlocked(move, key); }));
+    return AtRow([](const auto& cursor) { return cursor.valid(); });
+  }
+  Status MoveUnlocked(Move move, const index::Key& key) {
+    return AtRow([&](auto& cursor) {
       switch (move) {
         case Move::kFirst:
-          return cursor_->First();
+          return cursor.First();
         case Move::kLast:
-          return cursor_->Last();
+          return cursor.Last();
         case Move::kNext:
-          return cursor_->Next();
+          return cursor.Next();
         case Move::kPrevious:
-          return cursor_->Previous();
+          return cursor.Previous();
         case Move::kSeekForward:
-          return cursor_->SeekForward(key);
+          return cursor.SeekForward(key);
         case Move::kSeekBackward:
-          return cursor_->SeekBackward(key);
+          return cursor.SeekBackward(key);
       }
       return Status();
     });
-    ThrowIfError(status);
-    return cursor_->valid();
   }
-
-  py::object key() const { return valid() ? ObjectOf(cursor_->key()) : py::none(); }
-  py::object payload() const { return valid() && !keys_only_ ? py::object(ObjectOf(cursor_->payload())) : py::none(); }
-
-  // All rows from `first` on, in the direction of `next`: the keys, and the payloads one after the other.
-  py::tuple Gather(Move first, Move next) {
-    CheckCurrent();
-    std::vector<index::OwnedKey> keys;
-    std::string payloads;
-    std::vector<uint64_t> ends;
-    const Status status = transaction_->Use([&](txn::ManualTransaction&) {
-      Status moved = first == Move::kFirst ? cursor_->First() : cursor_->Last();
-      while (moved.ok() && cursor_->valid()) {
-        keys.emplace_back(cursor_->key());
-        if (!keys_only_) {
-          payloads.append(reinterpret_cast<const char*>(cursor_->payload().data()), cursor_->payload().size());
-        }
-        ends.push_back(payloads.size());
-        moved = next == Move::kNext ? cursor_->Next() : cursor_->Previous();
-      }
-      return moved;
-    });
-    ThrowIfError(status);
-    py::list list(keys.size());
-    for (size_t i = 0; i < keys.size(); ++i) list[i] = ObjectOf(keys[i].view());
-    return py::make_tuple(list, py::bytes(payloads), ends);
-  }
-
- private:
-  bool valid() const {
-    return transaction_->is_open() && generation_ == transaction_->generation() && cursor_->valid();
-  }
+  bool keys_only() const { return keys_only_; }
+  bool by_index() const { return by_index_ != nullptr; }
+  const KeyForm& form() const { return form_; }
+  Transaction& transaction() const { return *transaction_; }
   void CheckCurrent() const {
     if (!transaction_->is_open() || generation_ != transaction_->generation()) {
       throw py::value_error("the cursor's transaction has ended, or began again");
     }
   }
 
+  py::object key() const {
+    return valid() ? form_.ObjectOf(AtRow([](const auto& cursor) { return cursor.key(); })) : py::none();
+  }
+  py::object payload() const {
+    if (!valid() || keys_only_) return py::none();
+    return ObjectOf(AtRow([](const auto& cursor) { return cursor.payload(); }));
+  }
+  py::object index_key() const {
+    if (by_index_ == nullptr) throw py::value_error("the cursor goes by no index");
+    if (!valid()) return py::none();
+    return index_form_.ObjectOf(ValueOrThrow(by_index_->index_key()).view());
+  }
+
+  // All rows from `first` on, in the direction of `next`: the keys, and the payloads one after the other.
+  py::tuple Gather(Move first, Move next) {
+    CheckCurrent();
+    std::vector<index::OwnedKey> keys;
+    std::string payloads;
+    const Status status = transaction_->Use([&](txn::ManualTransaction&) {
+      return AtRow([&](auto& cursor) {
+        Status moved = MoveUnlocked(first, {});
+        for (; moved.ok() && cursor.valid(); moved = MoveUnlocked(next, {})) {
+          keys.emplace_back(cursor.key());
+          payloads.append(reinterpret_cast<const char*>(cursor.payload().data()), cursor.payload().size());
+        }
+        return moved;
+      });
+    });
+    ThrowIfError(status);
+    py::list list(keys.size());
+    for (size_t i = 0; i < keys.size(); ++i) list[i] = form_.ObjectOf(keys[i].view());
+    return py::make_tuple(list, py::bytearray(payloads.data(), payloads.size()));
+  }
+
+ private:
+  Cursor(std::shared_ptr<Transaction> transaction, KeyForm form, bool keys_only)
+      : transaction_(std::move(transaction)),
+        form_(std::move(form)),
+        keys_only_(keys_only),
+        generation_(transaction_->generation()) {}
+
+  bool valid() const {
+    return transaction_->is_open() && generation_ == transaction_->generation() &&
+           AtRow([](const auto& cursor) { return cursor.valid(); });
+  }
+
   std::shared_ptr<Transaction> transaction_;
-  Table table_;
+  KeyForm form_;
+  KeyForm index_form_;
   bool keys_only_;
   uint64_t generation_;
-  std::unique_ptr<txn::BlockingCursor> cursor_;
+  // One of these.
+  std::unique_ptr<txn::BlockingCursor> by_key_;
+  std::unique_ptr<txn::BlockingIndexCursor> by_index_;
 };
 
-txn::KeyRange RangeOf(const py::object& start, bool start_included, const py::object& stop, bool stop_included,
-                      const py::object& prefix) {
+// The iterator of Transaction.scan and keys. It copies some rows at a time, without the interpreter's lock, and makes
+// one object after the other of them. A write of the transaction ends the batch, because it may change the rows that
+// follow: they are read again.
+class Rows {
+ public:
+  // `dtype`: of the rows; none: they are bytes.
+  Rows(Cursor cursor, bool reverse, py::object dtype)
+      : cursor_(std::move(cursor)), reverse_(reverse), dtype_(std::move(dtype)) {
+    if (!dtype_.is_none()) from_buffer_ = py::module_::import("numpy").attr("frombuffer");
+  }
+
+  // A new reference; null at the end.
+  PyObject* Next() {
+    if (next_ == keys_.size() || cursor_.transaction().changes() != changes_) [[unlikely]] {
+      if (!Fill()) return nullptr;
+    }
+    const size_t at = next_++;
+    py::object key = cursor_.form().ObjectOf(keys_[at].view());
+    if (cursor_.keys_only()) return key.release().ptr();
+    const size_t begin = at == 0 ? 0 : ends_[at - 1];
+    py::object row =
+        array_ ? py::reinterpret_steal<py::object>(PySequence_GetItem(array_.ptr(), static_cast<Py_ssize_t>(at)))
+               : ObjectOf(std::string_view(payloads_).substr(begin, ends_[at] - begin));
+    if (!row) throw py::error_already_set();
+    PyObject* const pair = PyTuple_New(2);
+    if (pair == nullptr) throw py::error_already_set();
+    PyTuple_SET_ITEM(pair, 0, key.release().ptr());
+    PyTuple_SET_ITEM(pair, 1, row.release().ptr());
+    return pair;
+  }
+
+ private:
+  using Move = Cursor::Move;
+  static constexpr size_t kGrowth = 8;
+  static constexpr size_t kMostRows = 256;
+  static constexpr size_t kMostBytes = size_t{256} << 10;
+
+  // Reads the next rows. False: there are none.
+  bool Fill() {
+    if (over_) return false;
+    cursor_.CheckCurrent();
+    Transaction& transaction = cursor_.transaction();
+    const bool changed = transaction.changes() != changes_;
+    if (at_end_ && next_ == keys_.size() && !changed) return End();
+    // The cursor is at the last row of the batch, or behind all; the loop is at the row before next_.
+    const bool goes_back = has_begun_ && (next_ < keys_.size() || (at_end_ && changed));
+    const index::OwnedKey last = next_ > 0 ? keys_[next_ - 1] : last_;
+    const Move next = reverse_ ? Move::kPrevious : Move::kNext;
+    changes_ = transaction.changes();
+    keys_.clear();
+    payloads_.clear();
+    ends_.clear();
+    next_ = 0;
+    // An index has no order in which a row that was moved can be found again: such a batch has one row.
+    most_ = cursor_.by_index() ? 1 : std::min(most_ == 0 ? 1 : most_ * kGrowth, kMostRows);
+    const Status status = transaction.Use([&](txn::ManualTransaction&) {
+      return cursor_.AtRow([&](auto& cursor) {
+        Status moved;
+        if (!has_begun_) {
+          moved = cursor_.MoveUnlocked(reverse_ ? Move::kLast : Move::kFirst, {});
+        } else if (goes_back && !cursor_.by_index()) {
+          moved = cursor_.MoveUnlocked(reverse_ ? Move::kSeekBackward : Move::kSeekForward, last.view());
+          if (moved.ok() && cursor.valid() && cursor.key() == last.view()) moved = cursor_.MoveUnlocked(next, {});
+        } else if (cursor.valid()) {
+          moved = cursor_.MoveUnlocked(next, {});
+        }
+        has_begun_ = true;
+        while (moved.ok() && cursor.valid()) {
+          keys_.emplace_back(cursor.key());
+          if (!cursor_.keys_only()) {
+            payloads_.append(reinterpret_cast<const char*>(cursor.payload().data()), cursor.payload().size());
+            ends_.push_back(payloads_.size());
+          }
+          if (keys_.size() >= most_ || payloads_.size() >= kMostBytes) break;
+          moved = cursor_.MoveUnlocked(next, {});
+        }
+        at_end_ = !cursor.valid();
+        return moved;
+      });
+    });
+    if (!status.ok()) End();
+    ThrowIfError(status);
+    if (keys_.empty()) return End();
+    last_ = keys_.back();
+    if (from_buffer_ && !cursor_.keys_only()) {
+      array_ = from_buffer_(py::bytearray(payloads_.data(), payloads_.size()), dtype_);
+    }
+    return true;
+  }
+  bool End() {
+    over_ = true;
+    keys_.clear();
+    next_ = 0;
+    return false;
+  }
+
+  Cursor cursor_;
+  const bool reverse_;
+  const py::object dtype_;
+  py::object from_buffer_;
+  bool has_begun_ = false;
+  bool over_ = false;  // the loop has met the end, or an error
+  // The batch: rows [next_, keys_.size()) are still to come.
+  std::vector<index::OwnedKey> keys_;
+  std::string payloads_;
+  std::vector<size_t> ends_;
+  py::object array_;  // of the payloads, with a dtype
+  size_t next_ = 0;
+  size_t most_ = 0;       // rows of the next batch
+  bool at_end_ = false;   // no row of the range followed the batch when it was read
+  uint64_t changes_ = 0;  // of the transaction then
+  index::OwnedKey last_;  // the last key of the batch
+};
+
+// The type's function for `next`: pybind11 takes many times as long to come to a method.
+PyObject* NextOf(PyObject* self) noexcept {
+  try {
+    auto* const rows =
+        static_cast<Rows*>(reinterpret_cast<py::detail::instance*>(self)->get_value_and_holder().value_ptr());
+    return rows != nullptr ? rows->Next() : nullptr;
+  } catch (py::error_already_set& error) {
+    error.restore();
+  } catch (const py::builtin_exception& error) {
+    error.set_error();
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+  return nullptr;
+}
+
+// start <= key < stop, or the keys that begin with a prefix.
+txn::KeyRange RangeOf(const py::object& start, const py::object& stop, const py::object& prefix) {
   if (!prefix.is_none()) {
     const OwnedKey key(prefix);
     if (key.view().kind() != index::KeyKind::kBytes) throw py::type_error("a prefix is bytes, a str or a tuple");
     return txn::KeyRange::Prefix(key.view().bytes());
   }
   txn::KeyRange range;
-  if (!start.is_none()) range.from = {txn::KeyCopy(OwnedKey(start).view()), start_included};
-  if (!stop.is_none()) range.to = {txn::KeyCopy(OwnedKey(stop).view()), stop_included};
+  if (!start.is_none()) range.from = {txn::KeyCopy(OwnedKey(start).view()), true};
+  if (!stop.is_none()) range.to = {txn::KeyCopy(OwnedKey(stop).view()), false};
   return range;
 }
 
 // The rows of a search, as a list of (key, payload).
-py::list ListOf(const txn::ScanRows& rows) {
+py::list ListOf(const txn::ScanRows& rows, const KeyForm& form) {
   py::list list(rows.size());
-  for (size_t i = 0; i < rows.size(); ++i) list[i] = py::make_tuple(ObjectOf(rows.key(i)), ObjectOf(rows.payload(i)));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    list[i] = py::make_tuple(form.ObjectOf(rows.key(i)), ObjectOf(rows.payload(i)));
+  }
   return list;
 }
 
@@ -331,6 +579,7 @@ class Gate {
   // Calls function() with the interpreter's lock; does nothing if the gate is closed.
   template <class Function>
   void Pass(Function&& function) {
+    if (!home_.is_here()) return;  // a forked child, which has none of these threads
     {
       const std::lock_guard lock(mutex_);
       if (closed_) return;
@@ -345,6 +594,7 @@ class Gate {
   }
   // Returns when no thread is inside. The caller holds the interpreter's lock.
   void Close() {
+    if (!home_.is_here()) return;
     const py::gil_scoped_release release;
     std::unique_lock lock(mutex_);
     closed_ = true;
@@ -356,6 +606,7 @@ class Gate {
   std::condition_variable left_;
   bool closed_ = false;
   int inside_ = 0;
+  const HomeProcess home_;
 };
 
 // The function of the engine that calls a function of the program. It may be destroyed by any thread, too.
@@ -435,7 +686,7 @@ std::shared_ptr<txn::Database> Open(const std::optional<std::string>& directory,
 
 Table CreateTable(const std::shared_ptr<txn::Database>& database, const std::string& name, bool integer_keys,
                   size_t max_key_bytes, const std::string& index, size_t payload_bytes, bool variable_length,
-                  uint64_t expected_rows, const std::string& application) {
+                  uint64_t expected_rows, const std::string& application, const std::string& form) {
   const index::IndexKind kind = ValueOrThrow(index::IndexKindOf(index));
   const txn::TableOptions options{.name = name,
                                   .key_kind = integer_keys ? index::KeyKind::kInteger : index::KeyKind::kBytes,
@@ -445,10 +696,10 @@ Table CreateTable(const std::shared_ptr<txn::Database>& database, const std::str
                                   .variable_length = variable_length,
                                   .expected_rows = expected_rows,
                                   .application = application};
-  return {database, ValueOrThrow(Unlocked([&] { return database->CreateTable(options); }))};
+  return {database, ValueOrThrow(Unlocked([&] { return database->CreateTable(options); })), KeyForm(form)};
 }
 
-py::object FieldOf(index::TupleReader* reader) {
+py::object FieldOf(index::TupleReader* reader, char form) {
   int64_t number = 0;
   uint64_t large = 0;
   double real = 0;
@@ -456,24 +707,76 @@ py::object FieldOf(index::TupleReader* reader) {
   std::string bytes;
   if (reader->Read(&number).ok()) return py::int_(number);
   if (reader->Read(&large).ok()) return py::int_(large);
-  if (reader->Read(&bytes).ok()) return py::bytes(bytes);
+  if (reader->Read(&bytes).ok()) return form == KeyForm::kTexts ? TextOf(bytes) : ObjectOf(std::string_view(bytes));
   if (reader->Read(&real).ok()) return py::float_(real);
   ThrowIfError(reader->Read(&yes));
   return py::bool_(yes);
 }
 
-py::tuple UnpackTuple(const py::object& key) {
-  const Bytes bytes(key);
-  index::TupleReader reader({reinterpret_cast<const char*>(bytes.span().data()), bytes.span().size()});
+// Fields behind those that `forms` has have kTexts.
+py::tuple UnpackTuple(std::string_view key, std::string_view forms) {
+  index::TupleReader reader(key);
   py::list fields;
-  while (!reader.done()) fields.append(FieldOf(&reader));
+  for (size_t i = 0; !reader.done(); ++i) {
+    fields.append(FieldOf(&reader, i < forms.size() ? forms[i] : KeyForm::kTexts));
+  }
   return py::tuple(fields);
+}
+
+// A field of an index, for Python: whether it is one of the row's key, its type, its place, its size.
+using FieldTuple = std::tuple<bool, std::string, uint32_t, uint32_t>;
+constexpr const char* kFieldTypes[] = {"unsigned", "signed", "floating", "text", "bytes"};  // IndexField::Type
+
+FieldTuple TupleOf(const txn::IndexField& field) {
+  return {field.source == txn::IndexField::Source::kKey, kFieldTypes[static_cast<size_t>(field.type)], field.offset,
+          field.bytes};
+}
+
+txn::IndexField FieldOf(const FieldTuple& tuple) {
+  const auto& [of_key, type, offset, bytes] = tuple;
+  size_t number = 0;
+  while (number < std::size(kFieldTypes) && type != kFieldTypes[number]) ++number;
+  if (number == std::size(kFieldTypes)) throw py::value_error("no type of a field: " + type);
+  return {.source = of_key ? txn::IndexField::Source::kKey : txn::IndexField::Source::kPayload,
+          .type = static_cast<txn::IndexField::Type>(number),
+          .offset = offset,
+          .bytes = bytes};
+}
+
+Index IndexOf(const std::shared_ptr<txn::Database>& database, const txn::SecondaryIndex* index, KeyForm rows) {
+  std::string form = "tuple:";
+  for (const txn::IndexField& field : index->fields()) {
+    form += field.type == txn::IndexField::Type::kBytes ? KeyForm::kBytes : KeyForm::kTexts;
+  }
+  return {database, index, index->by_function() ? KeyForm("bytes") : KeyForm(form), std::move(rows)};
+}
+
+Index CreateIndex(const std::shared_ptr<txn::Database>& database, const std::string& name, const Table& table,
+                  const std::vector<FieldTuple>& fields, bool unique) {
+  if (table.database != database) throw py::value_error("the table is of another database");
+  txn::SecondaryIndexOptions options{.name = name, .table = table.table->name(), .unique = unique};
+  for (const FieldTuple& field : fields) options.fields.push_back(FieldOf(field));
+  return IndexOf(database, ValueOrThrow(Unlocked([&] { return database->CreateIndex(options); })), table.form);
 }
 
 using Box = std::tuple<double, double, double, double>;
 
 index::Rectangle RectangleOf(const Box& box) {
   return {std::get<0>(box), std::get<1>(box), std::get<2>(box), std::get<3>(box)};
+}
+
+// The cursors and iterators over a table, or over an index.
+template <class Over>
+void DefineRanges(py::class_<Transaction, std::shared_ptr<Transaction>>* type) {
+  type->def("cursor", [](const std::shared_ptr<Transaction>& self, const Over& over, const py::object& start,
+                         const py::object& stop, const py::object& prefix, bool keys_only) {
+    return Cursor(self, over, {.range = RangeOf(start, stop, prefix), .keys_only = keys_only});
+  });
+  type->def("rows", [](const std::shared_ptr<Transaction>& self, const Over& over, const py::object& start,
+                       const py::object& stop, const py::object& prefix, bool keys_only, bool reverse,
+                       const py::object& dtype) {
+    return Rows(Cursor(self, over, {.range = RangeOf(start, stop, prefix), .keys_only = keys_only}), reverse, dtype);
+  });
 }
 
 void DefineTransaction(py::module_& module) {
@@ -508,7 +811,7 @@ void DefineTransaction(py::module_& module) {
   type.def("insert", [](Transaction& self, const Table& table, const py::object& key, const py::object& row) {
     const OwnedKey owned(key);
     const Bytes bytes(row);
-    ThrowIfError(self.UseTable(table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
+    ThrowIfError(self.Change(table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
       return t.Insert(rows, owned.view(), bytes.span());
     }));
   });
@@ -518,14 +821,14 @@ void DefineTransaction(py::module_& module) {
     if (!table.table->options().variable_length && bytes.span().size() != table.table->payload_bytes()) {
       ThrowIfError(txn::PayloadDoesNotFit(*table.table, bytes.span().size()));
     }
-    ThrowIfError(self.UseTable(table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
+    ThrowIfError(self.Change(table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
       return t.Update(rows, owned.view(), bytes.span());
     }));
   });
   type.def("upsert", [](Transaction& self, const Table& table, const py::object& key, const py::object& row) {
     const OwnedKey owned(key);
     const Bytes bytes(row);
-    ThrowIfError(self.UseTable(table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
+    ThrowIfError(self.Change(table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
       return t.Upsert(rows, owned.view(), bytes.span());
     }));
   });
@@ -534,19 +837,19 @@ void DefineTransaction(py::module_& module) {
     const OwnedKey owned(key);
     const Bytes old(expected);
     const Bytes bytes(row);
-    return ValueOrThrow(self.UseTable(table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
+    return ValueOrThrow(self.Change(table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
       return t.UpdateIf(rows, owned.view(), old.span(), bytes.span());
     }));
   });
   type.def("remove", [](Transaction& self, const Table& table, const py::object& key) {
     const OwnedKey owned(key);
-    ThrowIfError(self.UseTable(
+    ThrowIfError(self.Change(
         table, [&](txn::BlockingTransaction& t, const txn::Table& rows) { return t.Remove(rows, owned.view()); }));
   });
   const auto add = [](Transaction& self, const Table& table, const py::object& key, auto delta, uint32_t offset) {
     const OwnedKey owned(key);
     decltype(delta) sum = 0;
-    ThrowIfError(self.UseTable(table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
+    ThrowIfError(self.Change(table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
       return t.AddAt<decltype(delta)>(rows, owned.view(), offset, delta, &sum);
     }));
     return sum;
@@ -560,23 +863,27 @@ void DefineTransaction(py::module_& module) {
     ThrowIfError(self.UseTable(table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
       return t.Search(rows, RectangleOf(box), &found);
     }));
-    return ListOf(found);
+    return ListOf(found, table.form);
   });
   type.def("nearest", [](Transaction& self, const Table& table, double x, double y, size_t count) {
     txn::ScanRows found;
     ThrowIfError(self.UseTable(table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
       return t.Nearest(rows, {.x = x, .y = y, .count = count}, &found);
     }));
-    return ListOf(found);
+    return ListOf(found, table.form);
   });
-  type.def("cursor", [](const std::shared_ptr<Transaction>& self, const Table& table, const py::object& start,
-                        bool start_included, const py::object& stop, bool stop_included, const py::object& prefix,
-                        bool keys_only) {
-    return std::make_unique<Cursor>(
-        self, table,
-        txn::CursorOptions{.range = RangeOf(start, start_included, stop, stop_included, prefix),
-                           .keys_only = keys_only});
+  // (primary key, payload); None if there is no such row.
+  type.def("get_by", [](Transaction& self, const Index& index, const py::tuple& key) -> py::object {
+    const OwnedKey owned(key);
+    self.CheckOwn(index.database);
+    const StatusOr<txn::RowBy> found =
+        self.Use([&](txn::ManualTransaction& t) { return t->GetBy(*index.index, owned.view()); });
+    if (absl::IsNotFound(found.status())) return py::none();
+    const txn::RowBy row = ValueOrThrow(found);
+    return py::make_tuple(index.rows.ObjectOf(row.key), ObjectOf(row.payload));
   });
+  DefineRanges<Table>(&type);
+  DefineRanges<Index>(&type);
 }
 
 void DefineCursor(py::module_& module) {
@@ -596,13 +903,42 @@ void DefineCursor(py::module_& module) {
   });
   type.def("key", &Cursor::key);
   type.def("payload", &Cursor::payload);
+  type.def("index_key", &Cursor::index_key);
   type.def("gather", [](Cursor& self, bool reverse) {
     return reverse ? self.Gather(Move::kLast, Move::kPrevious) : self.Gather(Move::kFirst, Move::kNext);
   });
 }
 
+void DefineRows(py::module_& module) {
+  py::class_<Rows>(module, "Rows", py::custom_type_setup([](PyHeapTypeObject* type) {
+                     type->ht_type.tp_iter = &PyObject_SelfIter;
+                     type->ht_type.tp_iternext = &NextOf;
+                   }));
+}
+
+void DefineIndex(py::module_& module) {
+  py::class_<Index> type(module, "Index");
+  // The same index, of rows whose keys have another form.
+  type.def("with_keys", [](const Index& self, const std::string& form) {
+    return Index{self.database, self.index, self.form, KeyForm(form)};
+  });
+  type.def_property_readonly("name", [](const Index& self) { return self.index->name(); });
+  type.def_property_readonly("table", [](const Index& self) { return self.index->table().name(); });
+  type.def_property_readonly("unique", [](const Index& self) { return self.index->unique(); });
+  type.def_property_readonly("fields", [](const Index& self) {
+    std::vector<FieldTuple> fields;
+    for (const txn::IndexField& field : self.index->fields()) fields.push_back(TupleOf(field));
+    return fields;
+  });
+  type.def_property_readonly("is_complete", [](const Index& self) { return self.index->is_complete(); });
+}
+
 void DefineTable(py::module_& module) {
   py::class_<Table> type(module, "Table");
+  // The same table, whose keys have another form.
+  type.def("with_keys", [](const Table& self, const std::string& form) {
+    return Table{self.database, self.table, KeyForm(form)};
+  });
   type.def_property_readonly("name", [](const Table& self) { return self.table->name(); });
   type.def_property_readonly(
       "integer_keys", [](const Table& self) { return self.table->options().key_kind == index::KeyKind::kInteger; });
@@ -629,15 +965,31 @@ void DefineDatabase(py::module_& module) {
   type.def("logged_epoch", &txn::Database::logged_epoch);
   type.def("durable_epoch", &txn::Database::durable_epoch);
   type.def("create_table", &CreateTable);
+  // Its keys are int or bytes.
   type.def("find_table", [](const Handle& self, const std::string& name) -> std::optional<Table> {
     const txn::Table* const found = self->FindTable(name);
-    if (found == nullptr) return std::nullopt;
-    return Table{self, found};
+    if (found == nullptr || found->secondary() != nullptr) return std::nullopt;
+    return Table{self, found, KeyForm("bytes")};
   });
   type.def("tables", [](const Handle& self) {
-    std::vector<Table> tables;
-    for (const txn::Table* table : self->tables()) tables.push_back({self, table});
-    return tables;
+    std::vector<std::string> names;
+    for (const txn::Table* table : self->tables()) {
+      if (table->secondary() == nullptr) names.push_back(table->name());
+    }
+    return names;
+  });
+  type.def("create_index", &CreateIndex);
+  type.def("find_index", [](const Handle& self, const std::string& name) -> std::optional<Index> {
+    const txn::SecondaryIndex* const found = self->FindIndex(name);
+    if (found == nullptr) return std::nullopt;
+    return IndexOf(self, found, KeyForm("bytes"));
+  });
+  type.def("indexes", [](const Handle& self) {
+    std::vector<std::string> names;
+    for (const txn::Table* table : self->tables()) {
+      if (table->secondary() != nullptr) names.push_back(table->name());
+    }
+    return names;
   });
   type.def("rename_table", [](txn::Database& self, const std::string& from, const std::string& to) {
     ThrowIfError(Unlocked([&] { return self.RenameTable(from, to); }));
@@ -663,15 +1015,21 @@ PYBIND11_MODULE(_gannet, module) {
   DefineTable(module);
   DefineTransaction(module);
   DefineCursor(module);
+  DefineRows(module);
+  DefineIndex(module);
   module.def("open", &Open);
   py::module_::import("atexit").attr("register")(py::cpp_function([] { Gate::Only().Close(); }));
   module.def("pack", [](const py::tuple& fields) {
     const index::TupleKey key = TupleOf(fields);
     return py::bytes(key.bytes().data(), key.bytes().size());
   });
-  module.def("unpack", &UnpackTuple);
+  module.def("unpack", [](const py::object& key) {
+    const Bytes bytes(key, "key", "bytes");
+    const std::string_view view(reinterpret_cast<const char*>(bytes.span().data()), bytes.span().size());
+    return UnpackTuple(view, std::string(view.size(), KeyForm::kBytes));
+  });
   module.def("pack_rectangle", [](const Box& box, uint64_t id) {
-    return ObjectOf(ValueOrThrow(index::EncodeRectangleKey(RectangleOf(box), id)).view());
+    return ObjectOf(ValueOrThrow(index::EncodeRectangleKey(RectangleOf(box), id)).view().bytes());
   });
   module.def("unpack_rectangle", [](const py::object& key) {
     const OwnedKey owned(key);

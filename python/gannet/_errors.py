@@ -90,5 +90,10 @@ _BY_CODE: Dict[int, Type[Error]] = {
 }
 
 
+# As users know them: in messages, and for pickle.
+for _error in (Error, *_BY_CODE.values()):
+    _error.__module__ = "gannet"
+
+
 def error_of_code(code: int) -> Type[Error]:
     return _BY_CODE.get(code, Error)

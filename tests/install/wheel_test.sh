@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
 # usage: wheel_test.sh <build directory> <source directory>
-# README's line makes a wheel of the Python package and installs it, without a network; pip install . does, too. Both take
-# the module from the build directory.
+# README's line makes a wheel of the Python package and installs it, without a network; pip install . does, too. Both
+# take the module from the build directory.
 set -euo pipefail
 build=$1 source=$2
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
 line=$(sed -n 's/^ *\(\.\/dev wheel .*\)$/\1/p' "$source/README.md")
-[[ $(wc -l <<<"$line") == 1 && $line == *"pip install"* ]] || { echo "README.md has no line that installs the wheel"; exit 1; }
+[[ $(wc -l <<<"$line") == 1 && $line == *"pip install"* ]] || {
+  echo "README.md has no line that installs the wheel"
+  exit 1
+}
 # The line runs in a directory that has what it uses of the source tree: so `env` is made here.
 ln -s "$source/examples" examples
 ln -s "$source/build" build

@@ -1,7 +1,10 @@
 """The Python package, through what its documentation promises."""
 
+import multiprocessing
 import os
 import pathlib
+import pickle
+import signal
 import struct
 import subprocess
 import sys
@@ -33,7 +36,7 @@ class TableTest(GannetTest):
     def test_describes_itself(self):
         words = self.db.create_table("words", key=str, max_key_bytes=20, payload=8, application="a note")
         self.assertEqual(words.name, "words")
-        self.assertIs(words.key, bytes)
+        self.assertIs(words.key, str)
         self.assertEqual(words.max_key_bytes, 20)
         self.assertEqual(words.index, "xstore")
         self.assertTrue(words.ordered)
@@ -82,7 +85,7 @@ class TableTest(GannetTest):
                 t[table, word] = str(number).encode()
         self.db.arrange_table("words")
         with self.db.transaction() as t:
-            self.assertEqual([key for key, _ in t.scan(table)], sorted(words))
+            self.assertEqual([key.encode() for key, _ in t.scan(table)], sorted(words))
         with self.assertRaises(gannet.NotFound):
             self.db.arrange_table("birds")
 
@@ -105,10 +108,62 @@ class TableTest(GannetTest):
         with self.assertRaises(TypeError):
             self.db.create_table("t", key=float)
         self.db.create_table("t", payload=8)
-        with self.assertRaises(gannet.AlreadyExists):
-            self.db.create_table("t", payload=8)
         with self.assertRaisesRegex(ValueError, "payloads of 8 bytes, but int32 has 4"):
             self.db.table("t", dtype="i4")
+
+    def test_is_created_twice_if_the_definitions_agree(self):
+        dtype = numpy.dtype([("x", "<i4"), ("y", "<i4")])
+        first = self.db.create_table("points", key=str, max_key_bytes=9, payload=dtype)
+        again = self.db.create_table("points", key=str, max_key_bytes=9, payload=dtype)
+        with self.db.transaction() as t:
+            t[first, "a"] = (1, 2)
+            self.assertEqual(t[again, "a"]["y"], 2)
+        self.db.create_table("numbers", payload=8)
+        self.db.create_table("numbers", payload=8, expected_rows=7)
+        for option, differs in (("key", {"key": int}), ("max_key_bytes", {"max_key_bytes": 8}),
+                                ("index", {"index": "hash"}), ("payload", {"payload": 7}),
+                                ("payload", {"payload": None, "max_payload": 8})):
+            with self.assertRaisesRegex(gannet.InvalidArgument, f"table 'points' exists with another {option}: "):
+                self.db.create_table("points", **{"key": str, "max_key_bytes": 9, "payload": dtype, **differs})
+
+    def test_a_wrong_argument_is_named(self):
+        create = self.db.create_table
+        for name, call in (
+                ("name", lambda: create(5)), ("key", lambda: create("t", key=[str])),
+                ("key", lambda: create("t", key=(str, list))), ("index", lambda: create("t", index=5)),
+                ("max_key_bytes", lambda: create("t", key=str, max_key_bytes="8")),
+                ("max_payload", lambda: create("t", max_payload=1.5)),
+                ("application", lambda: create("t", application=5)),
+                ("expected_rows", lambda: create("t", expected_rows=None)), ("name", lambda: self.db.table(5)),
+                ("key", lambda: self.db.table(create("numbers").name, key=str))):
+            with self.assertRaisesRegex(TypeError, f"^{name} is "):
+                call()
+        with self.assertRaisesRegex(ValueError, "^max_payload is -1"):
+            create("t", max_payload=-1)
+
+    def test_gives_keys_back_in_their_form(self):
+        for form, keys, row in ((str, ["Bern", "Z\u00fcrich"], b""), (bytes, [b"a", b"\xff"], b""),
+                                (tuple, [("a", 1), ("b", -1.5, True)], b""),
+                                ((str, int), [("a", 1), ("a", 1 << 63)], b""),
+                                ((bytes, str), [(b"a", "b"), (b"\xff", "c")], b""), (int, [1, 2], b"")):
+            table = self.db.create_table(str(form), key=form, max_payload=8)
+            self.assertEqual(table.key, form)
+            with self.db.transaction() as t:
+                for key in keys:
+                    t[table, key] = row
+                self.assertEqual(list(t.keys(table)), keys)
+                self.assertEqual(list(t.scan(table)), [(key, row) for key in keys])
+                cursor = t.cursor(table)
+                cursor.first()
+                self.assertEqual(cursor.key, keys[0])
+            found = self.db.table(str(form), key=form)
+            with self.db.transaction() as t:
+                self.assertEqual(list(t.keys(found)), keys)
+                self.assertIsInstance(next(t.keys(self.db.table(str(form)))), int if form is int else bytes)
+        words = self.db.table(str(str), key=str)
+        with self.db.transaction() as t:
+            t[words, b"\xff"] = b""  # no text
+            self.assertEqual(list(t.keys(words))[-1], b"\xff")
 
 
 class OperationTest(GannetTest):
@@ -156,13 +211,52 @@ class OperationTest(GannetTest):
                 t.get(self.words, 5)
             with self.assertRaises(gannet.InvalidArgument):
                 t.get(self.words, "x" * 65)
-            for key in (-1, True, 1.5, None, 1 << 64):
-                with self.assertRaises((TypeError, ValueError, OverflowError)):
+            for key in (-1, 1 << 64):
+                with self.assertRaises((ValueError, OverflowError)):
                     t.get(self.counts, key)
-            with self.assertRaises(TypeError):
+            for key in (True, 1.5, None):
+                with self.assertRaisesRegex(TypeError, f"^key is {key}: int, str, bytes or tuple"):
+                    t.get(self.counts, key)
+            with self.assertRaisesRegex(TypeError, "^a field of the key is None: "):
+                t.get(self.words, ("a", None))
+            with self.assertRaisesRegex(TypeError, "^row is 'text': bytes"):
                 t.insert(self.words, "two", "text")
+            for call in (t.get, t.exists, t.remove):
+                with self.assertRaisesRegex(TypeError, "^table is 'words': a gannet.Table"):
+                    call("words", "one")
+            with self.assertRaisesRegex(TypeError, "^table is 5: a gannet.Table"):
+                t.scan(5)
+            for place in ("one", ("words", "one"), (self.words, "one", 2)):
+                with self.assertRaisesRegex(TypeError, "t.table, key., or t.table..key."):
+                    t[place]
+                with self.assertRaises(TypeError):
+                    place in t
         with self.db.transaction() as t:
             self.assertEqual(t[self.words, "one"], b"1")
+
+    def test_the_rows_of_a_table_are_a_mapping(self):
+        with self.db.transaction() as t:
+            words = t[self.words]
+            words["one"] = b"1"
+            words["two"] = b"2"
+            self.assertIn("one", words)
+            self.assertNotIn("three", words)
+            self.assertEqual(words["two"], b"2")
+            self.assertEqual(words.get("three", b"?"), b"?")
+            self.assertEqual(list(words), ["one", "two"])
+            self.assertEqual(dict(words.items()), {"one": b"1", "two": b"2"})
+            del words["one"]
+            with self.assertRaisesRegex(KeyError, "key 'one'"):
+                words["one"]
+            with self.assertRaises(TypeError):
+                iter(t)
+
+    def test_errors_have_the_names_that_users_know(self):
+        with self.db.transaction() as t:
+            with self.assertRaises(gannet.NotFound) as raised:
+                t[self.words, "one"]
+        self.assertEqual(repr(type(raised.exception)), "<class 'gannet.NotFound'>")
+        self.assertEqual(type(pickle.loads(pickle.dumps(raised.exception))), gannet.NotFound)
 
     def test_adds(self):
         with self.db.transaction() as t:
@@ -187,7 +281,7 @@ class OperationTest(GannetTest):
         with self.db.transaction() as t:
             numbers = [gannet.unsigned(key) for key in t.keys(signed)]
             self.assertEqual(numbers, [-(1 << 63), -5, 0, 3, (1 << 63) - 1])
-            tuples = [gannet.unpack(key) for key in t.keys(self.words)]
+            tuples = [gannet.unpack(key) for key in t.keys(self.db.table("words"))]
             self.assertEqual(tuples, [(b"a", 9, 1 << 63), (b"a", 10, -1, 2.5, False), (b"b\0", b"\1")])
             self.assertEqual(len(list(t.keys(self.words, prefix=("a",)))), 2)
             self.assertEqual(len(list(t.keys(self.words, prefix=("a", 9)))), 1)
@@ -211,9 +305,9 @@ class ScanTest(GannetTest):
         def scanned(*args, **kwargs):
             with self.db.transaction() as t:
                 rows = list(t.scan(self.letters, *args, **kwargs))
-                self.assertTrue(all(key == row for key, row in rows))
+                self.assertTrue(all(key.encode() == row for key, row in rows))
                 self.assertEqual([key for key, _ in rows], list(t.keys(self.letters, *args, **kwargs)))
-                return b"".join(key for key, _ in rows).decode()
+                return "".join(key for key, _ in rows)
 
         self.assertEqual(scanned(), "abcdefghijklmnopqrstuvwxyz")
         self.assertEqual(scanned("c", "g"), "cdef")
@@ -227,25 +321,81 @@ class ScanTest(GannetTest):
         with self.db.transaction() as t:
             for key, _ in t.scan(self.letters):
                 t.remove(self.letters, key)
-                if key == b"c":
+                if key == "c":
                     t[self.letters, "cc"] = b"c"
                     del t[self.letters, "d"]
             self.assertEqual(list(t.keys(self.letters)), [])
+
+    def test_a_loop_meets_what_it_changes(self):
+        """At every position of a batch, in both directions: the next row removed, one inserted, and one at the end."""
+        numbers = self.db.create_table("numbers", payload=8)
+        count = 400  # several batches
+
+        def fill(t):
+            for number in range(count):
+                t[numbers, 10 * number + 10] = struct.pack("<q", number)
+
+        for reverse in (False, True):
+            step = -10 if reverse else 10
+            last = 10 if reverse else 10 * count
+            for place in list(range(0, 20)) + [63, 64, 65, 72, 73, 74, 136, 137, 138, 329, 330, 398, 399]:
+                with self.db.begin() as t:  # which is not committed
+                    fill(t)
+                    first = last - step * (count - 1)
+                    expected = [first + step * i for i in range(count)]
+                    changed = first + step * place
+                    met = []
+                    for key, row in t.scan(numbers, reverse=reverse):
+                        self.assertEqual(len(row), 8)
+                        met.append(key)
+                        if key == changed:
+                            if changed != last:
+                                t.remove(numbers, key + step)
+                                expected.remove(key + step)
+                            t[numbers, key + step // 10] = bytes(8)
+                            expected.insert(place + 1, key + step // 10)
+                        if key == last:
+                            t[numbers, last + step // 2] = bytes(8)
+                            expected.append(last + step // 2)
+                    self.assertEqual(met, [key for key in expected], (reverse, place))
+
+    def test_a_loop_that_ends_early_costs_no_conflict_with_rows_far_behind(self):
+        many = self.db.create_table("many", payload=8)
+        with self.db.transaction() as t:
+            for number in range(1000):
+                t[many, number] = bytes(8)
+        with self.db.transaction() as t:
+            for _ in t.scan(many):
+                break
+            self.db.run(lambda other: other.add(many, 999, 1))
+            t.add(many, 0, 1)
+
+    def test_an_iterator_stays_over(self):
+        with self.db.transaction() as t:
+            rows = t.keys(self.letters, "y")
+            self.assertEqual(list(rows), ["y", "z"])
+            t[self.letters, "zz"] = b"z"
+            self.assertEqual(list(rows), [])
+            rows = t.scan(self.letters)
+            self.assertEqual(next(rows), ("a", b"a"))
+        with self.assertRaisesRegex(ValueError, "closed|has ended"):
+            for _ in range(50):
+                next(rows)
 
     def test_cursor(self):
         with self.db.transaction() as t:
             cursor = t.cursor(self.letters, "c", "x")
             self.assertIsNone(cursor.key)
             self.assertTrue(cursor.seek_forward("m1"))
-            self.assertEqual((cursor.key, cursor.row), (b"n", b"n"))
+            self.assertEqual((cursor.key, cursor.row), ("n", b"n"))
             self.assertTrue(cursor.previous())
-            self.assertEqual(cursor.key, b"m")
+            self.assertEqual(cursor.key, "m")
             self.assertTrue(cursor.seek_backward("a1") is False)
             self.assertIsNone(cursor.row)
             with self.assertRaises(gannet.FailedPrecondition):
                 cursor.next()
             self.assertTrue(cursor.last())
-            self.assertEqual(cursor.key, b"w")
+            self.assertEqual(cursor.key, "w")
             self.assertFalse(cursor.next())
             self.assertTrue(cursor.first())
             self.assertIsNone(t.cursor(self.letters, keys_only=True).row)
@@ -272,7 +422,7 @@ class NumpyTest(GannetTest):
             self.assertEqual(t[cities, "Oslo"]["people"], 700_000)
             self.assertEqual(t.add(cities, "Oslo", 1, offset=dtype.fields["people"][1]), 700_001)
             keys, rows = t.array(cities)
-            self.assertEqual(keys, [b"Bern", b"Oslo"])
+            self.assertEqual(keys, ["Bern", "Oslo"])
             self.assertEqual(rows["people"].tolist(), [134_000, 700_001])
             keys, rows = t.array(self.db.table("cities"), reverse=True)
             self.assertEqual(rows.shape, (2, 24))
@@ -282,6 +432,208 @@ class NumpyTest(GannetTest):
         with self.db.transaction() as t:
             with self.assertRaises(ValueError):
                 t.array(self.db.create_table("variable"))
+
+    def test_tuples_and_dicts_are_rows(self):
+        dtype = numpy.dtype([("mail", "S8"), ("born", "<i4"), ("size", "<f4")])
+        people = self.db.create_table("people", payload=dtype)
+        with self.db.transaction() as t:
+            t[people, 1] = ("ann", 1980, 1.5)
+            t.insert(people, 2, {"born": 1990, "mail": "z\u00fc", "size": 2})
+            self.assertEqual(t[people, 1].tolist(), (b"ann", 1980, 1.5))
+            self.assertEqual(t[people, 2].tolist(), ("z\u00fc".encode(), 1990, 2.0))
+            self.assertTrue(t.update_if(people, 1, ("ann", 1980, 1.5), ("bob", 1980, 1.5)))
+            for row, error, text in (
+                    (("ann", 1980), ValueError, "the row has 2 fields, the dtype 3: mail, born, size"),
+                    ({"mail": "ann", "born": 1}, ValueError, "the row has the fields mail, born; "),
+                    ({"mail": "a", "born": 1, "size": 1, "x": 1}, ValueError, "the row has the fields .*x; "),
+                    (("too long a name", 1, 1), ValueError, "mail is 'too long a name', which has more than 8 bytes"),
+                    (("ann", "year", 1), ValueError, "invalid literal"),
+                    (("ann", 1.5, 1), TypeError, "born is 1.5: an int"),
+                    (("ann", 1 << 31, 1), ValueError, "born is 2147483648, which does not fit int32"),
+                    (5, TypeError, "row is 5, but the dtype of table 'people' is ")):
+                with self.assertRaisesRegex(error, text):
+                    t.upsert(people, 3, row)
+            self.assertEqual(len(list(t.keys(people))), 2)
+        sums = self.db.create_table("sums", payload=[("a", "<f8"), ("b", "<i8"), ("c", "<i4")])
+        numbers = self.db.create_table("numbers", payload="<i8")
+        with self.db.transaction() as t:
+            t[sums, 1] = (0.5, 5, 0)
+            self.assertEqual(t.add(sums, 1, 2, "b"), 7)
+            self.assertEqual(t.add(sums, 1, 0.25, "a"), 0.75)
+            for delta, field in ((1, "a"), (1.0, "b"), (1, "c")):
+                with self.assertRaisesRegex(TypeError, "^delta is "):
+                    t.add(sums, 1, delta, field)
+            with self.assertRaisesRegex(ValueError, "no field 'd': it has a, b, c"):
+                t.add(sums, 1, 1, "d")
+            with self.assertRaisesRegex(TypeError, "'numbers' has no dtype with fields"):
+                t.add(numbers, 1, 1, "d")
+            t[numbers, 1] = 40
+            self.assertEqual(t[numbers, 1], 40)
+            for row in ((1,), {"a": 1}, 1.5):
+                with self.assertRaisesRegex(TypeError, "row is "):
+                    t[numbers, 1] = row
+            with self.assertRaisesRegex(ValueError, "row is 9223372036854775808, which does not fit int64"):
+                t[numbers, 1] = 1 << 63
+            bits = self.db.create_table("bits", payload=numpy.uint8)
+            t[bits, 1] = numpy.uint8(7)
+            self.assertEqual(t[bits, 1], 7)
+
+    def test_rows_that_were_read_are_copies_to_write(self):
+        dtype = numpy.dtype([("x", "<i4"), ("y", "<i4")])
+        points = self.db.create_table("points", payload=dtype)
+        with self.db.transaction() as t:
+            for i in range(20):
+                t[points, i] = (i, -i)
+        with self.db.transaction() as t:
+            row = t[points, 3]
+            row["x"] = 7
+            self.assertEqual(t[points, 3]["x"], 3)
+            t[points, 3] = row
+            self.assertEqual(t[points, 3]["x"], 7)
+            for key, row in t.scan(points):
+                row["y"] = 2 * key
+                t[points, key] = row
+            kept = [row for _, row in t.scan(points)]
+            self.assertEqual([row["y"] for row in kept], [2 * i for i in range(20)])
+            kept[0]["y"] = 1000
+            _, rows = t.array(points)
+            rows["y"] += 1
+            self.assertEqual([row["y"] for _, row in t.scan(points)], [2 * i for i in range(20)])
+
+
+class IndexTest(GannetTest):
+
+    def setUp(self):
+        super().setUp()
+        self.dtype = numpy.dtype([("mail", "S16"), ("born", "<i4"), ("city", "S8"), ("size", "<f8")])
+        self.people = self.db.create_table("people", payload=self.dtype)
+        self.by_mail = self.db.create_index("by_mail", self.people, "mail", unique=True)
+        with self.db.transaction() as t:
+            t[self.people, 1] = ("ann", 1980, "Bern", 1.5)
+            t[self.people, 2] = ("bob", -20, "Oslo", 1.7)
+            t[self.people, 3] = ("cleo", 1990, "Bern", 1.6)
+        self.by_place = self.db.create_index("by_place", self.people, ("city", "born"))
+
+    def test_describes_itself(self):
+        self.assertEqual((self.by_mail.name, self.by_mail.unique, self.by_mail.table), ("by_mail", True, self.people))
+        self.assertEqual(repr(self.by_mail), "<gannet.Index 'by_mail' of table 'people', unique>")
+        self.assertEqual([index.name for index in self.db.indexes()], ["by_mail", "by_place"])
+        self.assertEqual([table.name for table in self.db.tables()], ["people"])
+        with self.assertRaises(gannet.NotFound):
+            self.db.table("by_mail")
+        with self.assertRaises(gannet.NotFound):
+            self.db.index("people")
+
+    def test_finds_a_row(self):
+        with self.db.transaction() as t:
+            key, ann = t.get_by(self.by_mail, "ann")
+            self.assertEqual((key, ann["born"]), (1, 1980))
+            self.assertEqual(t.get_by(self.by_mail, (b"bob",))[0], 2)
+            self.assertIsNone(t.get_by(self.by_mail, "dan"))
+            self.assertEqual(t.get_by(self.by_mail, "dan", 5), 5)
+            with self.assertRaisesRegex(gannet.InvalidArgument, "is a tuple of its fields"):
+                t.get_by(self.by_mail, 5)
+            with self.assertRaises(gannet.FailedPrecondition):
+                t.get_by(self.by_place, ("Bern", 1980))
+            with self.assertRaisesRegex(TypeError, "^index is <gannet.Table"):
+                t.get_by(self.people, 1)
+
+    def test_is_another_order_of_the_rows(self):
+        with self.db.transaction() as t:
+            self.assertEqual(list(t.keys(self.by_place)), [1, 3, 2])
+            self.assertEqual(list(t.keys(self.by_place, reverse=True)), [2, 3, 1])
+            self.assertEqual(list(t.keys(self.by_place, ("Bern", 1985))), [3, 2])
+            self.assertEqual(list(t.keys(self.by_place, stop="Oslo")), [1, 3])
+            self.assertEqual(list(t.keys(self.by_place, prefix="Bern")), [1, 3])
+            self.assertEqual([row["mail"] for _, row in t.scan(self.by_place, prefix=("Bern",))], [b"ann", b"cleo"])
+            keys, rows = t.array(self.by_mail, "b")
+            self.assertEqual((keys, rows["born"].tolist()), ([2, 3], [-20, 1990]))
+            cursor = t.cursor(self.by_place)
+            self.assertIsNone(cursor.index_key)
+            self.assertTrue(cursor.seek_forward("C"))
+            self.assertEqual((cursor.key, cursor.index_key, cursor.row["size"]), (2, ("Oslo", -20), 1.7))
+            self.assertTrue(cursor.seek_backward(("Bern", 1985)))
+            self.assertEqual(cursor.key, 1)
+            with self.assertRaises(ValueError):
+                t.cursor(self.people).index_key
+
+    def test_sees_changes_of_its_loop(self):
+        with self.db.transaction() as t:
+            met = []
+            for key, person in t.scan(self.by_place):
+                met.append(key)
+                if key == 1 and person["born"] == 1980:
+                    t.remove(self.people, 3)
+                    person["born"] = 2000
+                    t[self.people, 1] = person  # moves forward
+            self.assertEqual(met, [1, 1, 2])
+
+    def test_is_unique(self):
+        with self.assertRaisesRegex(gannet.AlreadyExists, "by_mail"):
+            with self.db.transaction() as t:
+                t[self.people, 4] = ("bob", 1, "Rome", 0)
+        with self.assertRaisesRegex(gannet.AlreadyExists, "by_city"):
+            self.db.create_index("by_city", self.people, "city", unique=True)
+        with self.db.transaction() as t:  # the index that failed is not kept
+            t[self.people, 5] = ("eve", 1, "Bern", 0)
+
+    def test_is_created_twice_if_the_definitions_agree(self):
+        again = self.db.create_index("by_place", self.people, ["city", "born"])
+        with self.db.transaction() as t:
+            self.assertEqual(next(t.keys(again)), 1)
+        for option, fields, unique in (("fields", "city", False), ("uniqueness", ["city", "born"], True)):
+            with self.assertRaisesRegex(gannet.InvalidArgument, f"'by_place' exists with another {option}: "):
+                self.db.create_index("by_place", self.people, fields, unique=unique)
+        with self.assertRaises(gannet.AlreadyExists):
+            self.db.create_index("people", self.people, "city")
+
+    def test_is_kept_by_the_directory(self):
+        self.db.close()
+        self.db = self.open()
+        people = self.db.table("people", self.dtype)
+        with self.db.transaction() as t:
+            self.assertEqual(t.get_by(self.db.index("by_mail", people), "ann")[1]["born"], 1980)
+            self.assertIsInstance(t.get_by(self.db.index("by_mail"), "ann")[1], bytes)
+        self.assertEqual(self.db.create_index("by_mail", people, "mail", unique=True).name, "by_mail")
+        with self.assertRaisesRegex(gannet.InvalidArgument, "by_place"):
+            self.db.create_index("by_place", people, "mail")
+        with self.assertRaises(gannet.FailedPrecondition):
+            self.db.drop_table("people")
+        self.db.drop_index("by_mail")
+        self.db.drop_index("by_place")
+        self.db.drop_table("people")
+        with self.assertRaises(gannet.NotFound):
+            self.db.drop_index("by_mail")
+
+    def test_fields_without_a_dtype(self):
+        words = self.db.create_table("words", key=(str, int), payload=8)
+        by_number = self.db.create_index("by_number", words, gannet.Field("<u4", 4))
+        by_key = self.db.create_index("by_key", words, gannet.Field("V2", 1, of_key=True))
+        with self.db.transaction() as t:
+            t[words, ("a", 1)] = struct.pack("<II", 0, 9)
+            t[words, ("b", 1)] = struct.pack("<II", 0, 8)
+            self.assertEqual(list(t.keys(by_number)), [("b", 1), ("a", 1)])
+            self.assertEqual(list(t.keys(by_number, 9)), [("a", 1)])
+            self.assertEqual(len(list(t.keys(by_key))), 2)
+
+    def test_errors(self):
+        create = self.db.create_index
+        big = self.db.create_table("big", payload=[("a", ">i4"), ("b", "U4"), ("c", "<i4", 2)])
+        for text, call in (("^name is 5", lambda: create(5, self.people, "mail")),
+                           ("^table is 'people'", lambda: create("x", "people", "mail")),
+                           ("^field is 5", lambda: create("x", self.people, [5])),
+                           ("is >i4: an index has", lambda: create("x", big, "a")),
+                           ("an index has", lambda: create("x", big, "b")),
+                           ("an index has", lambda: create("x", big, "c")),
+                           ("'plain' has no dtype", lambda: create("x", self.db.create_table("plain"), "mail"))):
+            with self.assertRaisesRegex(TypeError, text):
+                call()
+        with self.assertRaisesRegex(ValueError, "no field 'post'"):
+            create("x", self.people, "post")
+        with self.assertRaises(gannet.InvalidArgument):
+            create("x", self.people, [])
+        with self.assertRaisesRegex(ValueError, "is one of table 'people'"):
+            self.db.index("by_mail", big)
 
 
 class RectangleTest(GannetTest):
@@ -366,6 +718,25 @@ class TransactionTest(GannetTest):
         self.assertEqual(self.db.run(fail_if_small), 7)
         self.assertEqual(attempts, [0, 7])
 
+    def test_a_body_that_ends_its_transaction_commits_nothing(self):
+        for name in ("commit", "rollback"):
+
+            def end(t, swallow):
+                t.add(self.rows, 1, 1)
+                try:
+                    getattr(t, name)()
+                except gannet.FailedPrecondition:
+                    if not swallow:
+                        raise
+
+            for swallow in (False, True):
+                with self.assertRaisesRegex(gannet.FailedPrecondition, f"^{name} was called in run, so nothing"):
+                    self.db.run(end, swallow)
+                with self.assertRaisesRegex(gannet.FailedPrecondition, f"^{name} was called in transaction, so no"):
+                    with self.db.transaction() as t:
+                        end(t, swallow)
+        self.assertEqual(self.row(), 0)
+
     def test_by_hand(self):
         with self.db.begin() as t:
             t.add(self.rows, 1, 1)
@@ -383,7 +754,8 @@ class TransactionTest(GannetTest):
 
     def test_close_refuses_while_one_is_open(self):
         with self.db.transaction():
-            with self.assertRaises(gannet.FailedPrecondition):
+            with self.assertRaisesRegex(gannet.FailedPrecondition,
+                                        "close: 1 transaction is open; let its block, or the call of run, end before"):
                 self.db.close()
 
     def test_tables_of_another_database_are_refused(self):
@@ -416,13 +788,21 @@ class OpenTest(unittest.TestCase):
 
     def test_errors(self):
         with tempfile.TemporaryDirectory() as scratch:
-            with self.assertRaises(gannet.NotFound):
+            with self.assertRaisesRegex(gannet.NotFound, "check the path, or give create=True to create it there"):
                 gannet.open(os.path.join(scratch, "none"))
+            for name, value in (("durability", 3), ("memory_bytes", "1G"), ("checkpoint_every", "1s"),
+                                ("group_commit", True), ("durable_within", []), ("largest_transaction_bytes", 1.5),
+                                ("recovery_threads", "2"),
+                                ("open_transactions", True), ("application", 5), ("on_event", 5)):
+                with self.assertRaisesRegex(TypeError, f"^{name} is "):
+                    gannet.open(None, **{name: value})
+            with self.assertRaisesRegex(ValueError, "^memory_bytes is -1"):
+                gannet.open(None, memory_bytes=-1)
             with self.assertRaises(TypeError):
                 gannet.open(None, memory=5)
             with self.assertRaises(ValueError):
                 gannet.open(None, durability="always")
-            with self.assertRaises(gannet.InvalidArgument):
+            with self.assertRaisesRegex(gannet.InvalidArgument, "^open_transactions is 0"):
                 gannet.open(None, open_transactions=0)
 
     def test_durability(self):
@@ -484,6 +864,73 @@ os.kill(os.getpid(), 9)
             with gannet.open(scratch + "/db", memory_bytes=64 << 20) as db:
                 with db.transaction() as t:
                     self.assertEqual(list(t.keys(db.table("rows"))), list(range(50)))
+
+
+class ForkTest(GannetTest):
+    """os.fork, and multiprocessing, whose children are forked by default."""
+
+    def setUp(self):
+        super().setUp()
+        self.rows = self.db.create_table("rows", payload=8)
+
+    def test_a_child_is_refused(self):
+        with self.db.begin() as t:
+            t.upsert(self.rows, 1, bytes(8))
+            calls = {
+                "commit": t.commit, "get": lambda: t.get(self.rows, 1), "close": self.db.close,
+                "checkpoint": self.db.checkpoint, "create": lambda: self.db.create_table("more"),
+                "index": lambda: self.db.create_index("more", self.rows, gannet.Field("<i8")),
+                "run": lambda: self.db.run(lambda other: other.get(self.rows, 1)),
+                "backup": lambda: self.db.backup(self.scratch.name + "/copy"), "log": self.db.check_log,
+            }
+            pid = os.fork()
+            if pid == 0:
+                signal.alarm(60)
+                wrong = 1
+                try:
+                    wrong = sum(not is_refused(call, os.getppid()) for call in calls.values())
+                finally:
+                    os._exit(min(wrong, 100))
+            self.assertEqual(os.waitpid(pid, 0)[1], 0)
+            t.commit()
+        with self.db.transaction() as t:
+            self.assertIn(1, t[self.rows])
+
+    def test_multiprocessing(self):
+        global forked_db
+        forked_db = self.db
+        try:
+            with multiprocessing.get_context("fork").Pool(2) as pool:
+                told = pool.map_async(close_in_child, range(4)).get(60)
+                self.db.run(lambda t: t.upsert(self.rows, 1, bytes(8)))
+                self.assertEqual(told, [f"this database was opened by process {os.getpid()}; open it after fork"] * 4)
+                self.db.close()
+                self.db = self.open()  # the children live
+        finally:
+            forked_db = None
+
+
+forked_db = None
+
+
+def close_in_child(_):
+    try:
+        forked_db.close()
+    except gannet.FailedPrecondition as error:
+        return str(error)
+    return "closed"
+
+
+def is_refused(call, parent):
+    try:
+        call()
+    except gannet.FailedPrecondition as error:
+        if str(error) == f"this database was opened by process {parent}; open it after fork":
+            return True
+        print(error, file=sys.stderr)
+    except BaseException as error:  # pylint: disable=broad-except
+        print(repr(error), file=sys.stderr)
+    return False
 
 
 class EventTest(unittest.TestCase):
@@ -578,6 +1025,26 @@ def note(level, text):
     time.sleep(0.02)
 db = gannet.open(sys.argv[1], create=True, memory_bytes=64 << 20, checkpoint_every=0.001, on_event=note)
 assert told.wait(60)
+""")
+
+    def test_a_child_exits_while_the_engine_tells(self):
+        # The thread that is in on_event at the fork is not in the child, whose exit must not wait for it.
+        self.run_program("""
+import os, signal, sys, threading, gannet
+inside, leave = threading.Event(), threading.Event()
+def note(level, text):
+    inside.set()
+    leave.wait(60)
+db = gannet.open(sys.argv[1], create=True, memory_bytes=64 << 20, checkpoint_every=0.001, on_event=note)
+assert inside.wait(60)
+pid = os.fork()
+if pid == 0:
+    signal.alarm(60)
+    sys.exit(0)
+status = os.waitpid(pid, 0)[1]
+leave.set()
+db.close()
+assert status == 0, status
 """)
 
     def test_a_database_that_nobody_closes_goes_while_it_tells(self):

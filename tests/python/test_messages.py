@@ -8,8 +8,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 NAME = re.compile(r"\b[A-Z]\w+::\w+")
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
-# Names in messages that no program in C or Python meets: they are about several nodes, options that only C++ has, or calls
-# that the bindings make themselves.
+# Names in messages that no program in C or Python meets: they are about several nodes, options that only C++ has, or
+# calls that the bindings make themselves.
 OF_CPP_ALONE = {
     "Database::Start", "DatabaseOptions::call_timeout", "DatabaseOptions::checkpoint_bytes_per_second",
     "DatabaseOptions::checkpoint_log_multiple", "DatabaseOptions::data_nodes", "DatabaseOptions::log_buffer_bytes",
@@ -44,7 +44,8 @@ class MessageTest(unittest.TestCase):
         self.assertIn("DatabaseOptions::create_if_missing", found)
         self.assertIn("DatabaseOptions::group_commit", found)
         for name in sorted(found):
-            self.assertTrue(name in terms or name in OF_CPP_ALONE, f"{name}: give it a term, or say that only C++ meets it")
+            self.assertTrue(name in terms or name in OF_CPP_ALONE,
+                            f"{name}: give it a term, or say that only C++ meets it")
         for name in NAME.findall(terms):
             self.assertTrue(name in found or name.split("::")[0] in composed, f"{name}: no message has it")
 
