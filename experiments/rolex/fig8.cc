@@ -1,4 +1,6 @@
 // Inserts only, and mixes of reads and inserts.
+#include <string>
+
 #include "absl/strings/str_format.h"
 #include "experiments/rolex/rolex.h"
 
@@ -7,9 +9,11 @@ namespace {
 
 using ycsb::Distribution;
 
-constexpr int kPercentOfWrites[] = {0, 20, 40, 60, 80, 100};
-
 }  // namespace
+
+std::string InsertsLabel(int percent) {
+  return absl::StrFormat("%d%% inserts", percent);
+}
 
 Experiment Fig8a(const Options& options) {
   Experiment e = NewExperiment("fig8a", "Fig. 8a, b: inserts only", Chart::kBars, "where new keys lie");
@@ -33,10 +37,10 @@ Experiment Fig8a(const Options& options) {
 Experiment Fig8c(const Options& options) {
   Experiment e = NewExperiment("fig8c", "Fig. 8c, d: mixes of reads and inserts", Chart::kLines, "percent of inserts");
   for (const System system : kSystems) {
-    for (const int percent : kPercentOfWrites) {
+    for (const int percent : kPercentOfInserts) {
       Point point = PointOf(options, system, *ycsb::FindWorkload("c"), Distribution::kUniform);
       point.options.mix = ycsb::Mix{100 - percent, 0, percent, 0, 0};
-      point.label = absl::StrFormat("%d%% inserts", percent);
+      point.label = InsertsLabel(percent);
       point.x = percent;
       e.points.push_back(point);
     }

@@ -36,6 +36,10 @@ enum class System { kFg, kSherman, kEmtD, kXStoreD, kRolex };
 inline constexpr System kSystems[] = {System::kFg, System::kSherman, System::kEmtD, System::kXStoreD, System::kRolex};
 const char* NameOf(System system);
 
+// The shares of inserts of Fig8c, and the label of its points for each.
+inline constexpr int kPercentOfInserts[] = {0, 20, 40, 60, 80, 100};
+std::string InsertsLabel(int percent);
+
 // Bytes of the cache of a client machine for each key: what ROLEX's models and leaf tables take (table 1: 96.9 MB for
 // 100M keys). Inner nodes take several times as many, "so FG and Sherman overflow the limited local cache" (4.3).
 inline constexpr double kCacheBytesPerKey = 1;
