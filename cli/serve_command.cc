@@ -1,8 +1,10 @@
 #include "cli/serve_command.h"
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
@@ -57,10 +59,14 @@ int Serve(const ServeOptions& options) {
   }
   if (!served.ok()) return fail(served.status(), kExitFailed);
   if (*metrics != nullptr) {
+    std::function<txn::TransactionStatistics()> transactions;
+    if ((*served)->transactions().has_value()) transactions = [&served] { return *(*served)->transactions(); };
     (*metrics)->Show((*served)->server(),
                      {.memory = [&served] { return (*served)->memory(); },
                       .load = [&served] { return (*served)->load(); },
-                      .paths = [&served] { return (*served)->paths(); }},
+                      .paths = [&served] { return (*served)->paths(); },
+                      .transactions = std::move(transactions),
+                      .program_method = [&served](rdma::MethodId method) { return (*served)->MethodName(method); }},
                      meter);
     patience.Note(absl::StrFormat("metrics at port %d, /metrics", (*metrics)->port()));
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "rdma/node_load.h"
 #include "rdma/slab.h"
 #include "txn/access_paths.h"
+#include "txn/transaction_statistics.h"
 
 namespace gannet::cli {
 
@@ -29,6 +31,10 @@ class Served {
   virtual rdma::NodeLoad load() const = 0;
   // How its transactions reached other nodes; empty if it runs none. Thread-safe.
   virtual std::vector<txn::TablePaths> paths() const = 0;
+  // How its transactions ended; nothing if it runs none. Thread-safe.
+  virtual std::optional<txn::TransactionStatistics> transactions() const = 0;
+  // The name of a method of the program; empty if it is none.
+  virtual std::string MethodName(rdma::MethodId method) const = 0;
   // A description of the load, such as "1 of 3 warehouses loaded in 1.2 s".
   virtual std::string loaded() const = 0;
 };

@@ -24,6 +24,10 @@ class ServedTpcc final : public Served {
   rdma::SlabStatistics memory() const override { return server_->database().memory_statistics(); }
   rdma::NodeLoad load() const override { return server_->database().load_of(server_->database().node_id()); }
   std::vector<txn::TablePaths> paths() const override { return server_->database().path_statistics(); }
+  std::optional<txn::TransactionStatistics> transactions() const override {
+    return server_->database().transaction_statistics();
+  }
+  std::string MethodName(rdma::MethodId) const override { return ""; }
   std::string loaded() const override {
     return absl::StrFormat("%d of %d warehouses loaded in %.1f s", warehouses_, section_.warehouses, load_seconds_);
   }

@@ -6,6 +6,7 @@
 #include "base/quantity.h"
 #include "cli/served.h"
 #include "ycsb/cluster.h"
+#include "ycsb/messages.h"
 #include "ycsb/server.h"
 
 namespace gannet::cli {
@@ -24,6 +25,8 @@ class ServedYcsb final : public Served {
   rdma::SlabStatistics memory() const override { return node_->memory(); }
   rdma::NodeLoad load() const override { return node_->load(); }
   std::vector<txn::TablePaths> paths() const override { return {}; }
+  std::optional<txn::TransactionStatistics> transactions() const override { return std::nullopt; }
+  std::string MethodName(rdma::MethodId method) const override { return std::string(ycsb::NameOfMethod(method)); }
   std::string loaded() const override {
     return absl::StrFormat("%s of %s keys loaded in %.1f s", WithCommas(end() - first()),
                            WithCommas(section_.options.keys), load_seconds_);

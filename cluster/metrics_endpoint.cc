@@ -13,6 +13,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/metrics.h"
+#include "cluster/join/hello.h"
+#include "txn/method_names.h"
 #include "txn/metrics.h"
 
 namespace gannet::cluster {
@@ -26,16 +28,50 @@ std::string LayerOf(rdma::MethodId method) {
   return method < 64 ? "rdma" : method < 256 ? "index" : method < 512 ? "txn" : "program";
 }
 
+// The number stands for a method without a name.
+std::string NameOf(rdma::MethodId method, const MetricsSources& sources) {
+  std::string name(method == kHello ? "hello" : txn::NameOfMethod(method));
+  if (name.empty() && sources.program_method) name = sources.program_method(method);
+  return name.empty() ? absl::StrCat(method) : name;
+}
+
+prometheus::MetricType TypeOf(MetricType type) {
+  switch (type) {
+    case MetricType::kCounter:
+      return prometheus::MetricType::Counter;
+    case MetricType::kGauge:
+      return prometheus::MetricType::Gauge;
+    case MetricType::kHistogram:
+      return prometheus::MetricType::Histogram;
+  }
+  return prometheus::MetricType::Untyped;
+}
+
+prometheus::ClientMetric::Histogram Converted(const DurationCounts& durations) {
+  prometheus::ClientMetric::Histogram histogram;
+  uint64_t count = 0;
+  for (size_t i = 0; i < DurationCounts::kBounds; ++i) {
+    count += durations.buckets[i];
+    histogram.bucket.push_back({.cumulative_count = count, .upper_bound = SecondsOf(DurationCounts::BoundOf(i))});
+  }
+  histogram.sample_count = durations.count();
+  histogram.sample_sum = SecondsOf(durations.nanos);
+  return histogram;
+}
+
 // For Prometheus's library.
 MetricFamilyOfLibrary Converted(gannet::MetricFamily family) {
   MetricFamilyOfLibrary converted;
   converted.name = std::move(family.name);
   converted.help = std::move(family.help);
-  const bool counter = family.type == MetricType::kCounter;
-  converted.type = counter ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge;
+  converted.type = TypeOf(family.type);
   for (Metric& metric : family.metrics) {
     prometheus::ClientMetric& to = converted.metric.emplace_back();
-    (counter ? to.counter.value : to.gauge.value) = metric.value;
+    if (family.type == MetricType::kHistogram) {
+      to.histogram = Converted(metric.durations);
+    } else {
+      (family.type == MetricType::kCounter ? to.counter.value : to.gauge.value) = metric.value;
+    }
     for (auto& [name, value] : metric.labels) to.label.push_back({std::move(name), std::move(value)});
   }
   return converted;
@@ -52,6 +88,7 @@ class Collector final : public prometheus::Collectable {
     txn::AddMemoryMetrics(sources_.memory(), &families);
     AddCalls(&families);
     txn::AddLoadMetrics(sources_.load(), &families);
+    if (sources_.transactions) txn::AddTransactionMetrics(sources_.transactions(), &families);
     if (sources_.paths) txn::AddPathMetrics(sources_.paths(), &families);
     if (server_.verbs() != nullptr) AddVerbs(*server_.verbs(), &families);
     std::vector<MetricFamilyOfLibrary> converted;
@@ -89,7 +126,7 @@ class Collector final : public prometheus::Collectable {
       const auto load = [](const std::atomic<uint64_t>& count) {
         return static_cast<double>(count.load(std::memory_order_relaxed));
       };
-      const MetricLabels labels = {{"layer", LayerOf(method)}, {"method", absl::StrCat(method)}};
+      const MetricLabels labels = {{"layer", LayerOf(method)}, {"method", NameOf(method, sources_)}};
       calls.Add(load(counters.calls), labels);
       errors.Add(load(counters.errors), labels);
       seconds.Add(load(counters.nanos) * 1e-9, labels);

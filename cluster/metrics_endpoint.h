@@ -12,6 +12,7 @@
 #include "rdma/node_load.h"
 #include "rdma/slab.h"
 #include "txn/access_paths.h"
+#include "txn/transaction_statistics.h"
 
 namespace gannet::cluster {
 
@@ -23,6 +24,10 @@ struct MetricsSources {
   std::function<rdma::SlabStatistics()> memory;         // what its registered memory holds
   std::function<rdma::NodeLoad()> load;                 // the load that it announced last
   std::function<std::vector<txn::TablePaths>()> paths;  // of accesses to other nodes; null: it has no transactions
+  // How its transactions ended; null: it has none.
+  std::function<txn::TransactionStatistics()> transactions = {};
+  // The name of a method of the program, such as "get"; empty: it is unknown. Null: the program has none.
+  std::function<std::string(rdma::MethodId)> program_method = {};
 };
 
 // Thread-safe. It answers on a thread of its own.

@@ -243,6 +243,7 @@ Status GroupCommit::WriteBatch() {
   Status status = segments_->Write(&batch_, header, RoomNeeded());
   flush_nanos_ = NowNanos() - begun;
   std::lock_guard lock(mutex_);
+  flushes_.Record(flush_nanos_);
   disk_statistics_ = segments_->statistics();
   if (disk_statistics_.disk_bytes >= alarm_at_bytes_) {
     alarm_at_bytes_ = UINT64_MAX;
@@ -395,7 +396,9 @@ StatusOr<uint64_t> GroupCommit::BeginSegmentNow(bool give_back) {
 
 LogStatistics GroupCommit::DiskStatistics() const {
   std::lock_guard lock(mutex_);
-  return disk_statistics_;
+  LogStatistics statistics = disk_statistics_;
+  statistics.flushes = flushes_;
+  return statistics;
 }
 
 bool GroupCommit::CaughtUp() const {

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "base/duration_histogram.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "log/batch_buffer.h"
@@ -129,6 +130,7 @@ class GroupCommit {
   std::function<void()> alarm_;
   bool running_ = false;
   LogStatistics disk_statistics_;
+  DurationCounts flushes_;
 };
 
 }  // namespace gannet::log

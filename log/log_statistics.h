@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "base/duration_histogram.h"
+
 namespace gannet::log {
 
 struct LogStatistics {
@@ -12,8 +14,9 @@ struct LogStatistics {
   uint64_t record_bytes = 0;   // of the transactions, with them
   uint64_t disk_bytes = 0;     // of the batches, with headers and padding
   uint64_t batches = 0;
-  uint64_t segments = 0;  // begun in this run
-  uint64_t failures = 0;  // segments given up because of an error
+  uint64_t segments = 0;        // begun in this run
+  uint64_t failures = 0;        // segments given up because of an error
+  DurationCounts flushes = {};  // a batch each: its write and its sync
 };
 
 }  // namespace gannet::log

@@ -643,7 +643,8 @@ StatusOr<std::unique_ptr<Session>> Database::MakeSession() {
     session->worker.AddPoller([n = state_->node.get()] { return n->ServePending(4); });
   }
   uint64_t number = 0;
-  GANNET_RETURN_IF_ERROR(state_->sessions.Add(session->owner_bits, &session->debts, &session->paths, &number));
+  GANNET_RETURN_IF_ERROR(
+      state_->sessions.Add(session->owner_bits, &session->debts, {&session->paths, &session->meter}, &number));
   session->random = Random(0x9e3779b97f4a7c15ull * number + session->self + Mix64(state_->options.seed));
   state_->record_bytes.Open(session->live_bytes.get());
   std::unique_ptr<Session> result(new Session(std::move(session)));
@@ -725,6 +726,10 @@ std::string Database::log_description() const {
 
 PrecedenceStatistics Database::precedence_statistics() const {
   return state_->precedence->statistics();
+}
+
+TransactionStatistics Database::transaction_statistics() const {
+  return state_->sessions.transactions();
 }
 
 std::vector<TableStatistics> Database::table_statistics() {

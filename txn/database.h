@@ -47,6 +47,7 @@
 #include "txn/read_path.h"
 #include "txn/secondary_index.h"
 #include "txn/table.h"
+#include "txn/transaction_statistics.h"
 
 namespace gannet::txn {
 
@@ -109,7 +110,7 @@ struct DatabaseOptions {
   std::string directory = {};  // of the whole cluster, no zero byte; with several nodes each has a sub-directory
   // Create the database if the directory holds none (txn/durable/data_directory.h says when it does). The same on every
   // node. False: Open then returns NotFound, so that a mistyped or unmounted directory is not taken for an empty
-  // database.
+  // database. True: a directory that has files of others is refused.
   bool create_if_missing = false;
   DurabilityMode durability = DurabilityMode::kSync;
   LogMedium medium = LogMedium::kFile;
@@ -357,6 +358,9 @@ class Database {
   // Counts of starving transactions of this node, and of its commits that waited for starving ones
   // (txn/commit/precedence.h).
   PrecedenceStatistics precedence_statistics() const;
+
+  // How the transactions of this node's sessions ended, and what they read and wrote. Thread-safe.
+  TransactionStatistics transaction_statistics() const;
 
   // How the accesses of this node's sessions reached records of other nodes, by table and kind; only those that there
   // were. Thread-safe.

@@ -1,8 +1,10 @@
 #include "txn/manual_transaction.h"
 
 #include <memory>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/coro/async.h"
 #include "base/coro/worker.h"
 #include "txn/session.h"
@@ -33,8 +35,13 @@ void ManualTransaction::Begin() {
 
 Status ManualTransaction::Commit() {
   coro::Async<Status> committed = lease_->transaction->Commit();
-  if (committed.ready()) return std::move(committed.value());
-  return lease_->session.session().worker().BlockOn(std::move(committed.task()));
+  Session& session = lease_->session.session();
+  Status status =
+      committed.ready() ? std::move(committed.value()) : session.worker().BlockOn(std::move(committed.task()));
+  if (!absl::IsAborted(status)) [[likely]]
+    return status;
+  const std::string where = session.last_conflict();
+  return where.empty() ? status : absl::AbortedError(absl::StrCat(where, ": ", status.message()));
 }
 
 void ManualTransaction::Rollback() {

@@ -14,6 +14,12 @@ double Seconds(double nanos) {
   return nanos * 1e-9;
 }
 
+void AddDurations(std::vector<MetricFamily>* families, std::string name, std::string help,
+                  const DurationCounts& durations) {
+  families->push_back({.name = std::move(name), .help = std::move(help), .type = MetricType::kHistogram});
+  families->back().AddDurations(durations);
+}
+
 void Add(std::vector<MetricFamily>* families, std::string name, std::string help, MetricType type, double value) {
   families->push_back({.name = std::move(name), .help = std::move(help), .type = type});
   families->back().Add(value);
@@ -30,6 +36,7 @@ void AddLogMetrics(const Database& database, std::vector<MetricFamily>* families
   AddCounter(families, "gannet_log_record_bytes_total", "Bytes of these transactions.", log.record_bytes);
   AddCounter(families, "gannet_log_disk_bytes_total", "Bytes that were written to the log's files.", log.disk_bytes);
   AddCounter(families, "gannet_log_batches_total", "Writes of the log: group commits.", log.batches);
+  AddDurations(families, "gannet_log_flush_seconds", "Time of these writes, until the disk has them.", log.flushes);
   AddCounter(families, "gannet_log_failures_total", "Segments of the log that were given up after an error.",
              log.failures);
   Add(families, "gannet_log_healthy", "1 if commits can be made durable now.", MetricType::kGauge,
@@ -123,6 +130,34 @@ void AddPathMetrics(const std::vector<TablePaths>& paths, std::vector<MetricFami
   }
 }
 
+void AddTransactionMetrics(const TransactionStatistics& transactions, std::vector<MetricFamily>* families) {
+  MetricFamily commits{
+      .name = "gannet_commits_total", .help = "Transactions that committed.", .type = MetricType::kCounter};
+  commits.Add(static_cast<double>(transactions.commits_of_readers), {{"kind", "read_only"}});
+  commits.Add(static_cast<double>(transactions.commits_of_writers), {{"kind", "writing"}});
+  MetricFamily aborts{.name = "gannet_aborts_total",
+                      .help = "Attempts that met a conflict and have to run again, by its cause.",
+                      .type = MetricType::kCounter};
+  for (size_t cause = 0; cause < kAbortCauses; ++cause) {
+    aborts.Add(static_cast<double>(transactions.aborts[cause]), {{"cause", kAbortCauseNames[cause]}});
+  }
+  MetricFamily written{.name = "gannet_rows_written_total",
+                       .help = "Rows that committed transactions wrote.",
+                       .type = MetricType::kCounter};
+  written.Add(static_cast<double>(transactions.rows_inserted), {{"operation", "insert"}});
+  written.Add(static_cast<double>(transactions.rows_updated), {{"operation", "update"}});
+  written.Add(static_cast<double>(transactions.rows_removed), {{"operation", "remove"}});
+  for (MetricFamily* each : {&commits, &aborts, &written}) families->push_back(std::move(*each));
+  AddCounter(families, "gannet_rollbacks_total", "Transactions that ended by another error, or by a rollback.",
+             transactions.rollbacks);
+  AddCounter(families, "gannet_rows_read_total", "Rows that attempts read, also to change them.",
+             transactions.rows_read);
+  AddDurations(
+      families, "gannet_commit_seconds",
+      "Time from the begin of a commit that writes to its result; of one in 64, unless they wait for the disk.",
+      transactions.commits);
+}
+
 void AddCommitMetrics(const Database& database, std::vector<MetricFamily>* families) {
   if (!database.log_description().empty()) {
     AddLogMetrics(database, families);
@@ -140,6 +175,7 @@ void AddCommitMetrics(const Database& database, std::vector<MetricFamily>* famil
 std::vector<MetricFamily> MetricsOf(const Database& database) {
   std::vector<MetricFamily> families;
   AddMemoryMetrics(database.memory_statistics(), &families);
+  AddTransactionMetrics(database.transaction_statistics(), &families);
   AddCommitMetrics(database, &families);
   AddLoadMetrics(database.load_of(database.node_id()), &families);
   AddPathMetrics(database.path_statistics(), &families);

@@ -18,6 +18,8 @@ void AddLoadMetrics(const rdma::NodeLoad& load, std::vector<MetricFamily>* famil
 // Nothing if there were no accesses.
 void AddPathMetrics(const std::vector<TablePaths>& paths, std::vector<MetricFamily>* families);
 
+void AddTransactionMetrics(const TransactionStatistics& transactions, std::vector<MetricFamily>* families);
+
 // The log and the checkpoints of this node, if it has a log, and its starving transactions. Until Database::Close.
 void AddCommitMetrics(const Database& database, std::vector<MetricFamily>* families);
 

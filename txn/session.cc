@@ -70,7 +70,7 @@ Session::~Session() {
     return;
   }
   state_->local->record_bytes.Close(state_->live_bytes.get());
-  state_->registry->Remove(state_->owner_bits, &state_->debts, &state_->paths);
+  state_->registry->Remove(state_->owner_bits, &state_->debts, {&state_->paths, &state_->meter});
 }
 
 Transaction Session::Begin() {
@@ -157,6 +157,10 @@ uint64_t Session::BackOffUntil(uint32_t attempt, PrecedenceClaim* claim) {
   const uint64_t now = NowNanos();
   claim->NoteConflict(state_->precedence, now);
   return now + state_->random.Below(kFirstNanos << std::min<uint32_t>(attempt, 10));
+}
+
+std::string Session::last_conflict() const {
+  return state_->conflict.ToText();
 }
 
 Database& Session::database() {

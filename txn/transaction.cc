@@ -63,11 +63,12 @@ void Transaction::Release() {
 }
 
 // The transaction holds nothing while it waits: its writes are visible, its memory is reused.
-coro::Task<Status> Transaction::AwaitDurable(SessionState* session, uint64_t epoch, Status status) {
+coro::Task<Status> Transaction::AwaitDurable(SessionState* session, uint64_t epoch, Status status, uint64_t begun) {
   const absl::Duration within = session->local->options.durable_within;
   const DurableAwaiter awaiter{&session->log->writer(), epoch,
                                NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(within))};
   co_await awaiter;
+  if (begun != 0) session->meter.NoteCommitTime(NowNanos() - begun);
   const CommitLog& log = *session->log;
   if (log.durable_epoch() >= epoch) co_return status;
   Sometimes<"durable: a result is Unknown because it did not become durable in time">();
@@ -77,31 +78,40 @@ coro::Task<Status> Transaction::AwaitDurable(SessionState* session, uint64_t epo
       absl::FormatDuration(within), ": ", health.ok() ? "the disk is slow" : absl::string_view(health.message())));
 }
 
-coro::Async<Status> Transaction::WhenDurable(Status status) {
+coro::Async<Status> Transaction::WhenDurable(Status status, uint64_t begun) {
   const uint64_t epoch = GANNET_MUTANT(kTellErrorsEarly) && !status.ok() ? 0 : impl_->EpochToAwait();
   impl_->GiveBackPrecedence();
   Release();
+  const bool waits = epoch != 0 && epoch_at_ == nullptr;
+  if (begun != 0 && !waits) session_->meter.NoteCommitTime(NowNanos() - begun);
   if (epoch_at_ != nullptr) {
     *epoch_at_ = epoch;
     if (epoch != 0) session_->log->writer().Want(epoch);
     return status;
   }
-  if (epoch == 0) return status;
-  return AwaitDurable(session_, epoch, std::move(status));
+  if (!waits) return status;
+  return AwaitDurable(session_, epoch, std::move(status), begun);
 }
 
-coro::Task<Status> Transaction::AfterCommit(coro::Task<Status> commit) {
+uint64_t Transaction::BeginsCommit() {
+  if (impl_->writes().entries().empty()) return 0;
+  const bool each = epoch_at_ == nullptr && session_->log->awaits_durability();  // a look at the clock is nothing then
+  return session_->meter.TakesSample() || each ? NowNanos() : 0;
+}
+
+coro::Task<Status> Transaction::AfterCommit(coro::Task<Status> commit, uint64_t begun) {
   Status status;
   try {
     status = co_await commit;
   } catch (...) {  // no user code runs in a commit, so this is a lack of memory
     GANNET_CHECK(false, "a commit over several nodes met an exception in the middle");
   }
+  impl_->NoteCommitted(status);
   if (!TellsOfData(status)) {
     Release();
     co_return status;
   }
-  coro::Async<Status> durable = WhenDurable(std::move(status));
+  coro::Async<Status> durable = WhenDurable(std::move(status), begun);
   co_return co_await durable;
 }
 
@@ -282,10 +292,12 @@ coro::Async<Status> Transaction::DoCommit() {
     Release();
     return failure;
   }
+  const uint64_t begun = BeginsCommit();
   coro::Async<Status> committed = impl_->Commit();
-  if (!committed.ready()) return AfterCommit(std::move(committed.task()));
+  if (!committed.ready()) return AfterCommit(std::move(committed.task()), begun);
+  impl_->NoteCommitted(committed.value());
   if (TellsOfData(committed.value())) [[likely]]
-    return WhenDurable(std::move(committed.value()));
+    return WhenDurable(std::move(committed.value()), begun);
   Release();
   return committed;
 }

@@ -335,9 +335,12 @@ class Transaction {
   // WhenDurable then does not wait, and stores the epoch (or 0) there.
   void LeaveEpochAt(uint64_t* epoch) { epoch_at_ = epoch; }
   // For a result that depends on reads: returns it when everything that was read is durable.
-  coro::Async<Status> WhenDurable(Status status);
-  static coro::Task<Status> AwaitDurable(SessionState* session, uint64_t epoch, Status status);
-  coro::Task<Status> AfterCommit(coro::Task<Status> commit);
+  // `begun`: when the commit began, if its time is to be noted; 0: it is not.
+  coro::Async<Status> WhenDurable(Status status, uint64_t begun = 0);
+  static coro::Task<Status> AwaitDurable(SessionState* session, uint64_t epoch, Status status, uint64_t begun = 0);
+  coro::Task<Status> AfterCommit(coro::Task<Status> commit, uint64_t begun);
+  // The time for `begun`.
+  uint64_t BeginsCommit();
 
   SessionState* session_;
   std::unique_ptr<TransactionImpl> impl_;  // null after Commit

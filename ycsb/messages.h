@@ -18,6 +18,8 @@
 //                                           (n numbers of keys to insert, given to this client only; server 0)
 #pragma once
 
+#include <string_view>
+
 #include "rdma/fabric.h"
 
 namespace gannet::ycsb {
@@ -29,5 +31,11 @@ inline constexpr rdma::MethodId kScanCall = 771;
 inline constexpr rdma::MethodId kReportCall = 772;
 inline constexpr rdma::MethodId kModelCall = 773;
 inline constexpr rdma::MethodId kReserveCall = 774;
+
+// For metrics; empty: it is none of these.
+constexpr std::string_view NameOfMethod(rdma::MethodId method) {
+  constexpr std::string_view kNames[] = {"get", "update", "insert", "scan", "report", "model", "reserve"};
+  return method >= kGetCall && method <= kReserveCall ? kNames[method - kGetCall] : "";
+}
 
 }  // namespace gannet::ycsb

@@ -9,8 +9,6 @@
 namespace gannet::cluster {
 namespace {
 
-constexpr rdma::MethodId kHello = 1024;  // cluster: 1024-1279 (rdma/fabric.h)
-
 struct Request {
   uint32_t protocol;
   uint32_t reserved;

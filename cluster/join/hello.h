@@ -16,6 +16,8 @@ namespace gannet::cluster {
 // increments it; processes of two versions refuse each other.
 inline constexpr uint32_t kProtocol = 3;
 
+inline constexpr rdma::MethodId kHello = 1024;  // cluster: 1024-1279 (rdma/fabric.h)
+
 enum class ServerState : uint32_t { kLoading = 1, kReady = 2, kLeaving = 3 };
 
 // Answers hellos. Thread-safe.

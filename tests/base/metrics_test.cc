@@ -3,10 +3,15 @@
 #include <cmath>
 #include <limits>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace gannet {
 namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(MetricsTest, TextHasEveryFamily) {
   MetricFamily calls{.name = "calls_total", .help = "Calls.", .type = MetricType::kCounter};
@@ -24,6 +29,29 @@ TEST(MetricsTest, TextHasEveryFamily) {
             "share 0.1\n"
             "# HELP none Of nothing.\n"
             "# TYPE none gauge\n");
+}
+
+TEST(MetricsTest, AHistogramHasCumulativeBucketsInSeconds) {
+  DurationHistogram live;
+  for (const uint64_t nanos : {0, 256, 257, 1'000'000}) live.Record(nanos);
+  live.Record(20'000'000'000);
+  DurationCounts counts;
+  live.AddTo(&counts);
+  MetricFamily times{.name = "t_seconds", .help = "T.", .type = MetricType::kHistogram};
+  times.AddDurations(counts);
+  const std::string text = MetricsToText({times});
+  EXPECT_THAT(text, StartsWith("# HELP t_seconds T.\n# TYPE t_seconds histogram\nt_seconds_bucket{le=\"2.56e-07\"} 2\n"
+                               "t_seconds_bucket{le=\"5.12e-07\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("t_seconds_bucket{le=\"0.000524288\"} 3\nt_seconds_bucket{le=\"0.001048576\"} 4\n"));
+  EXPECT_THAT(text, EndsWith("} 4\nt_seconds_bucket{le=\"+Inf\"} 5\nt_seconds_sum 20.001000513\nt_seconds_count 5\n"));
+}
+
+TEST(MetricsTest, EveryDurationIsInTheBucketOfItsBound) {
+  for (size_t i = 0; i < DurationCounts::kBounds; ++i) {
+    EXPECT_EQ(DurationCounts::BucketOf(DurationCounts::BoundOf(i)), i);
+    EXPECT_EQ(DurationCounts::BucketOf(DurationCounts::BoundOf(i) + 1), i + 1);
+  }
+  EXPECT_EQ(DurationCounts::BucketOf(UINT64_MAX), DurationCounts::kBounds);
 }
 
 TEST(MetricsTest, EveryNumberHasAText) {

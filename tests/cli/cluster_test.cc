@@ -156,8 +156,12 @@ TEST_F(ClusterTest, MetricsAreAnsweredIfAskedFor) {
   EXPECT_THAT(metrics, HasSubstr("gannet_server_alive{server=\"node 0\"} 1"));
   EXPECT_THAT(metrics, HasSubstr("gannet_clients 0"));
   EXPECT_THAT(metrics, HasSubstr("gannet_registered_memory_bytes{kind=\"capacity\"} 134"));
-  EXPECT_THAT(metrics, ContainsRegex("gannet_calls_total\\{layer=\"cluster\",method=\"1024\"\\} [1-9]"));
-  EXPECT_THAT(metrics, ContainsRegex("gannet_calls_total\\{layer=\"txn\",method=\"256\"\\} [1-9]"));
+  EXPECT_THAT(metrics, ContainsRegex("gannet_calls_total\\{layer=\"cluster\",method=\"hello\"\\} [1-9]"));
+  EXPECT_THAT(metrics, ContainsRegex("gannet_calls_total\\{layer=\"txn\",method=\"txn_prepare\"\\} [1-9]"));
+  EXPECT_THAT(metrics, ContainsRegex("gannet_commits_total\\{kind=\"writing\"\\} [1-9]"));
+  EXPECT_THAT(metrics, ContainsRegex("gannet_rows_written_total\\{operation=\"insert\"\\} [1-9]"));
+  EXPECT_THAT(metrics, HasSubstr("gannet_commit_seconds_bucket{le=\"0.001048576\"}"));
+  EXPECT_THAT(metrics, HasSubstr("gannet_commit_seconds_bucket{le=\"+Inf\"}"));
   EXPECT_THAT(metrics, ContainsRegex("gannet_call_threads_busy_ratio [01]"));
   StopAll();
 }

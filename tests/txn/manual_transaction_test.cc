@@ -80,6 +80,7 @@ TEST_F(ManualTransactionTest, TriesAgainAfterAConflictOnly) {
   ManualTransaction t = Begin();
   const Status lost = AddInConflict(t);
   EXPECT_TRUE(absl::IsAborted(lost)) << lost;
+  EXPECT_NE(lost.message().find("', key 1: conflict with another transaction"), absl::string_view::npos) << lost;
   EXPECT_FALSE(t.TryAgain(absl::OkStatus()));
   EXPECT_FALSE(t.TryAgain(absl::NotFoundError("")));
   EXPECT_TRUE(absl::IsFailedPrecondition(t->Add(*rows_, 1, uint64_t{1})));  // they did not begin it again

@@ -2,6 +2,7 @@
 #include "txn/metrics.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 #include "tests/txn/durable_cluster.h"
+#include "txn/session.h"
 
 namespace gannet::txn {
 namespace {
@@ -21,16 +23,20 @@ namespace {
 std::map<std::string, double> NumbersOf(const std::string& text) {
   std::map<std::string, double> numbers;
   std::string family;
+  bool histogram = false;
   for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
     if (absl::StartsWith(line, "# HELP ")) continue;
     if (absl::StartsWith(line, "# TYPE ")) {
       family = std::vector<std::string>(absl::StrSplit(line, ' '))[2];
+      histogram = absl::EndsWith(line, " histogram");
       continue;
     }
     const size_t space = line.rfind(' ');
     double value = 0;
     EXPECT_TRUE(absl::SimpleAtod(line.substr(space + 1), &value)) << line;
-    EXPECT_TRUE(absl::StartsWith(line, absl::StrCat(family, "{")) || absl::StartsWith(line, absl::StrCat(family, " ")))
+    const std::string name(line.substr(0, line.find_first_of("{ ")));
+    EXPECT_TRUE(name == family ||
+                (histogram && (name == family + "_bucket" || name == family + "_sum" || name == family + "_count")))
         << line << " is not of " << family;
     EXPECT_TRUE(numbers.emplace(line.substr(0, space), value).second) << line << " is there twice";
   }
@@ -60,6 +66,103 @@ TEST(MetricsTest, ADatabaseInMemoryHasNoLog) {
   EXPECT_GT(numbers.at("gannet_registered_memory_bytes{kind=\"taken\"}"), before);
 }
 
+class TransactionMetricsTest : public ::testing::Test {
+ protected:
+  TransactionMetricsTest() {
+    EXPECT_TRUE(database_->Start().ok());
+    EXPECT_TRUE(InsertRows(*database_, *rows_, 0, 10).ok());
+    before_ = Numbers();
+  }
+  std::map<std::string, double> Numbers() const { return NumbersOf(database_->MetricsText()); }
+  // How much a number has grown since the rows were inserted.
+  double Grown(const std::string& name) const { return Numbers().at(name) - before_.at(name); }
+  double Aborts(const std::string& cause) const { return Grown("gannet_aborts_total{cause=\"" + cause + "\"}"); }
+  Status Set(uint64_t key, uint64_t value) {
+    return database_->Run([&](BlockingTransaction& t) { return t.Upsert(*rows_, key, value); });
+  }
+
+  std::unique_ptr<Database> database_ = Database::OpenInMemory({.memory_bytes = uint64_t{64} << 20}).value();
+  const Table* const rows_ = database_->CreateTable(OrderedTable("rows")).value();
+  std::map<std::string, double> before_;
+};
+
+TEST_F(TransactionMetricsTest, CommitsAndRowsAreCounted) {
+  EXPECT_EQ(before_.at("gannet_commits_total{kind=\"writing\"}"), 10);
+  EXPECT_EQ(before_.at("gannet_rows_written_total{operation=\"insert\"}"), 10);
+  uint64_t value = 0;
+  ASSERT_TRUE(database_->Run([&](BlockingTransaction& t) { return t.Get(*rows_, 1, &value); }).ok());
+  ASSERT_TRUE(database_
+                  ->Run([&](BlockingTransaction& t) -> Status {
+                    GANNET_RETURN_IF_ERROR(t.Get(*rows_, 1, &value));
+                    GANNET_RETURN_IF_ERROR(t.Get(*rows_, 2, &value));
+                    GANNET_RETURN_IF_ERROR(t.Update(*rows_, 3, value));
+                    GANNET_RETURN_IF_ERROR(t.Remove(*rows_, 4));
+                    GANNET_RETURN_IF_ERROR(t.Remove(*rows_, 5));
+                    GANNET_RETURN_IF_ERROR(t.Insert(*rows_, 11, value));
+                    GANNET_RETURN_IF_ERROR(t.Insert(*rows_, 12, value));
+                    return t.Remove(*rows_, 12);
+                  })
+                  .ok());
+  const Status own = database_->Run([&](BlockingTransaction& t) -> Status {
+    GANNET_RETURN_IF_ERROR(t.Update(*rows_, 1, value));
+    return absl::NotFoundError("its own");
+  });
+  EXPECT_TRUE(absl::IsNotFound(own)) << own;
+  EXPECT_EQ(Grown("gannet_commits_total{kind=\"writing\"}"), 1);
+  EXPECT_EQ(Grown("gannet_commits_total{kind=\"read_only\"}"), 1);
+  EXPECT_EQ(Grown("gannet_rollbacks_total"), 1);
+  EXPECT_EQ(Grown("gannet_rows_read_total"), 7);
+  EXPECT_EQ(Grown("gannet_rows_written_total{operation=\"insert\"}"), 1);
+  EXPECT_EQ(Grown("gannet_rows_written_total{operation=\"update\"}"), 1);
+  EXPECT_EQ(Grown("gannet_rows_written_total{operation=\"remove\"}"), 2);
+}
+
+TEST_F(TransactionMetricsTest, AbortsAreCountedByTheirCause) {
+  auto session = database_->OpenSession().value();
+  const auto conflict = [&](const std::function<Status(BlockingTransaction&)>& read,
+                            const std::function<Status()>& other) {
+    Transaction transaction = session->Begin();
+    BlockingTransaction t(&transaction, &session->worker());
+    EXPECT_TRUE(read(t).ok());
+    EXPECT_TRUE(other().ok());
+    coro::Async<Status> committed = transaction.Commit();
+    EXPECT_TRUE(absl::IsAborted(committed.value())) << committed.value();
+  };
+  uint64_t value = 0;
+  const auto get_two = [&](BlockingTransaction& t) -> Status {
+    GANNET_RETURN_IF_ERROR(t.Get(*rows_, 1, &value));
+    return t.Get(*rows_, 2, &value);
+  };
+  conflict(get_two, [&] { return Set(1, 100); });
+  EXPECT_EQ(Aborts("row"), 1);
+  conflict(
+      [&](BlockingTransaction& t) -> Status {
+        for (const Cursor& row : t.Rows(*rows_, KeyRange::All())) value += row.key().integer();
+        return absl::OkStatus();
+      },
+      [&] { return Set(20, 1); });
+  EXPECT_EQ(Aborts("index"), 1);
+  int asked = 0;
+  ASSERT_TRUE(
+      database_->Run([&](BlockingTransaction&) { return ++asked < 3 ? absl::AbortedError("again") : absl::OkStatus(); })
+          .ok());
+  EXPECT_EQ(Aborts("body"), 2);
+  EXPECT_EQ(Aborts("lock") + Aborts("table") + Aborts("log"), 0);
+  EXPECT_EQ(Grown("gannet_rollbacks_total"), 0);
+  // Sessions that are closed count, too.
+  session.reset();
+  EXPECT_EQ(Aborts("row") + Aborts("index"), 2);
+}
+
+TEST_F(TransactionMetricsTest, OneCommitInSixtyFourIsTimed) {
+  const double timed = Numbers().at("gannet_commit_seconds_count");
+  EXPECT_GE(timed, 1);
+  for (uint64_t i = 0; i < 640; ++i) ASSERT_TRUE(Set(i % 10, i).ok());
+  EXPECT_EQ(Numbers().at("gannet_commit_seconds_count"), timed + 10);
+  EXPECT_GT(Numbers().at("gannet_commit_seconds_sum"), 0);
+  EXPECT_EQ(Numbers().at("gannet_commit_seconds_bucket{le=\"+Inf\"}"), timed + 10);
+}
+
 TEST(MetricsTest, TheLogAndCheckpointsAreCounted) {
   const auto disk = std::make_shared<log::FaultyFileSystem>(1);
   auto cluster = DurableCluster::Open(disk, {HashTable("rows")});
@@ -74,6 +177,8 @@ TEST(MetricsTest, TheLogAndCheckpointsAreCounted) {
   EXPECT_EQ(numbers.at("gannet_log_changes_total"), before + 100);
   EXPECT_GE(numbers.at("gannet_log_disk_bytes_total"), numbers.at("gannet_log_record_bytes_total"));
   EXPECT_GT(numbers.at("gannet_log_batches_total"), 0);
+  EXPECT_EQ(numbers.at("gannet_log_flush_seconds_count"), numbers.at("gannet_log_batches_total"));
+  EXPECT_EQ(numbers.at("gannet_commit_seconds_count"), before + 100) << "each commit waited for the disk";
   EXPECT_EQ(numbers.at("gannet_log_healthy"), 1);
   EXPECT_GT(numbers.at("gannet_durable_epoch"), 0);
   EXPECT_GT(numbers.at("gannet_recovery_log_bytes"), 0);

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "rdma/fabric.h"
 #include "rdma/global_address.h"
+#include "txn/access/conflict.h"
 #include "txn/access/key_status.h"
 #include "txn/transaction.h"
 
@@ -49,18 +49,6 @@ inline Status StatusWithin(const GetRequest& request, uint32_t payload_bytes) {
   if (whole) return RowIsNot(*request.table, request.key, request.out.size(), payload_bytes);
   return PayloadEndsBefore(*request.table, request.key, request.offset, request.out.size(), payload_bytes);
 }
-
-// For a transaction that met another one: Session::Run runs it again. Its message is constant: all conflicts of a
-// thread share one, so that none allocates memory and threads do not count references in one cache line.
-[[gnu::cold]] Status Conflict();
-// The same as an owner's answer to a call: it has no message, which the caller would have to copy.
-inline Status ConflictAtOwner() {
-  return Status(absl::StatusCode::kAborted, "");
-}
-
-// For a transaction that met a record whose state word stayed `state`: Unavailable if a worker of a dead node has
-// locked it, else a conflict.
-Status LockedTooLong(const rdma::Fabric& fabric, uint64_t state);
 
 // `what`: the request, such as "a read".
 inline Status MalformedReply(rdma::NodeId node, const char* what) {

@@ -67,22 +67,6 @@ size_t LinesToRead(const GetRequest& request) {
 
 }  // namespace
 
-Status Conflict() {
-  static thread_local const Status conflict(absl::StatusCode::kAborted,
-                                            "conflict with another transaction; run it again");
-  return conflict;
-}
-
-Status LockedTooLong(const rdma::Fabric& fabric, uint64_t state) {
-  if (IsLocked(state) && !rdma::IsLineBusy(state) && !fabric.Alive(LockOwnerNode(state))) {
-    Sometimes<"txn: a record is locked by a worker that is gone">();
-    return absl::UnavailableError(absl::StrCat("a record is locked by worker ", LockOwnerChannel(state), " of node ",
-                                               LockOwnerNode(state),
-                                               ", which is gone; its records are being repaired, try again"));
-  }
-  return Conflict();
-}
-
 [[gnu::cold]] Status Access::Failed(Status status, std::span<GetRequest> requests) {
   for (GetRequest& request : requests) request.status = status;
   return Failed(std::move(status));
@@ -120,6 +104,7 @@ Access::Look Access::LookDirect(GetRequest* request, rdma::GlobalAddress address
   while (!TryCopy(record, request, &state)) {
     if (++spins > kSpinsOnLock) {
       Sometimes<"read: a record of this node stays locked">();
+      session_->conflict.Note(*request->table, request->key);
       request->status = LockedTooLong(session_->local->fabric, state);
       return Look::kConflict;
     }
@@ -178,7 +163,7 @@ Status Access::GetDirect(GetRequest* request) {
         return IndexDamaged(*request->table, request->key);
     }
   }
-  return Conflict();
+  return Conflict(AbortCause::kIndex);
 }
 
 namespace {

@@ -305,7 +305,7 @@ Status Access::AppendScanned(const Table& table, const index::ScanRange& range, 
         return IndexDamaged(table, highest);
       return absl::OkStatus();
     }
-    if (look == Look::kConflict) return Conflict();
+    if (look == Look::kConflict) return Conflict(AbortCause::kLock);
     if (look == Look::kDamaged || IsGoneForGood(table, failed)) return IndexDamaged(table, failed.key.view());
     // A record was removed during the scan: it begins again (AppendFound says why entries read for update may stay).
     reads_.ForgetRecordsFrom(reads);
@@ -313,7 +313,7 @@ Status Access::AppendScanned(const Table& table, const index::ScanRange& range, 
     rows->bytes_.Cut(first_byte);
     CpuRelax();
   }
-  return Conflict();
+  return Conflict(AbortCause::kIndex);
 }
 
 Status Access::AppendFound(const Table& table, absl::FunctionRef<Status(index::ScanResult*)> find, ScanRows* rows,
@@ -346,7 +346,7 @@ Status Access::AppendFound(const Table& table, absl::FunctionRef<Status(index::S
       }
       break;
     }
-    if (look == Look::kConflict) return Conflict();
+    if (look == Look::kConflict) return Conflict(AbortCause::kLock);
     if (look == Look::kDone) {
       for (const index::Witness& witness : scan_.witnesses) reads_.AddWitness(witness);
       return absl::OkStatus();
@@ -358,7 +358,7 @@ Status Access::AppendFound(const Table& table, absl::FunctionRef<Status(index::S
     rows->bytes_.Cut(first_byte);
     CpuRelax();
   }
-  return Conflict();
+  return Conflict(AbortCause::kIndex);
 }
 
 void Access::AppendOwnRow(uint32_t number, ScanRows* rows, ScanOptions options) {

@@ -1,11 +1,14 @@
 #include "txn/access/key_status.h"
 
 #include <string_view>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "index/rectangle.h"
 #include "index/registry.h"
+#include "index/tuple_text.h"
+#include "txn/access/conflict.h"
 
 namespace gannet::txn {
 namespace {
@@ -29,6 +32,11 @@ std::string TextOf(const Table& table, const index::Key& key) {
   if (table.index_traits().spatial) {
     const StatusOr<index::RectangleKey> rectangle = index::DecodeRectangleKey(key);
     if (rectangle.ok()) return absl::StrCat(rectangle->box.ToString(), " id ", rectangle->id);
+  }
+  // The first byte of a tuple is a control character, so hardly any text is taken for a tuple.
+  if (const StatusOr<std::vector<index::TupleField>> fields = index::FieldsOfTuple(key.bytes());
+      fields.ok() && !fields->empty()) {
+    return index::TupleText(*fields, Quoted);
   }
   if (key.size() <= index::kShortKeyBytes) return Quoted(key.bytes());
   return absl::StrCat(Quoted(key.bytes().substr(0, index::kShortKeyBytes)), "... (", key.size(), " bytes)");
@@ -63,7 +71,7 @@ std::string Quoted(std::string_view text) {
     if (bytes > 1 || (bytes == 1 && text[0] != '"' && text[0] != '\\')) {
       quoted.append(text.substr(0, bytes));
     } else {
-      quoted += absl::CEscape(absl::string_view(text.data(), 1));
+      quoted += absl::CHexEscape(absl::string_view(text.data(), 1));
     }
     text.remove_prefix(bytes > 1 ? bytes : 1);
   }
@@ -130,9 +138,9 @@ Status CheckLife(const Table& table) {
     case Table::Life::kUsed:
       return absl::OkStatus();
     case Table::Life::kBeingWidened:
-      return absl::AbortedError(absl::StrCat(NameOf(table), " is being widened"));
+      return ConflictWithChangeOf(table, "widened");
     case Table::Life::kBeingArranged:
-      return absl::AbortedError(absl::StrCat(NameOf(table), " is being arranged"));
+      return ConflictWithChangeOf(table, "arranged");
     case Table::Life::kHalfWidened:
       return absl::FailedPreconditionError(
           absl::StrCat(NameOf(table),

@@ -19,7 +19,8 @@ namespace gannet::txn {
 std::string Quoted(std::string_view text);
 // `table 'cities'`.
 std::string NameOf(const Table& table);
-// `table 'cities', key "Zürich"`; an integer key as its number, a key of a spatial table as `[1, 2] x [3, 4] id 7`.
+// `table 'cities', key "Zürich"`; an integer key as its number, a tuple as (12,"Main"), a key of a spatial table as
+// `[1, 2] x [3, 4] id 7`.
 // Bytes that cannot be printed are escaped as in C; of a key of more than index::kShortKeyBytes the first ones are
 // there, and its length.
 std::string NameOfRow(const Table& table, const index::Key& key);

@@ -155,7 +155,7 @@ coro::Task<Status> Access::GetByReads(GetRequest* request, index::RemoteIndex* r
     gone = is_judged ? found->record : rdma::GlobalAddress();
     remote->Forget(request->key);
   }
-  co_return Conflict();
+  co_return Conflict(AbortCause::kIndex);
 }
 
 // The image of a record that a call brought, like that of a READ.
@@ -175,7 +175,7 @@ coro::Task<StatusOr<size_t>> Access::AskOwner(rdma::NodeId owner, rdma::MethodId
     StatusOr<size_t> size =
         co_await session_->channel->Call(owner, method, question, room, session_->local->options.call_timeout);
     if (!absl::IsAborted(size.status())) co_return size;
-    if (asked == kReadAgain) co_return Conflict();
+    if (asked == kReadAgain) co_return Conflict(AbortCause::kLock);
     session_->channel->CountRetry();
     co_await session_->Yield();
   }

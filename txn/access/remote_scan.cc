@@ -22,7 +22,7 @@ using index::RecordBytes;
 Status Access::AppendImage(const GetRequest& request, rdma::GlobalAddress record, const std::byte* image,
                            ScanRows* rows, ScanOptions options) {
   if (absl::IsNotFound(request.status)) return absl::OkStatus();  // removed by this transaction
-  if (!request.status.ok() && !absl::IsOutOfRange(request.status)) return Conflict();
+  if (!request.status.ok() && !absl::IsOutOfRange(request.status)) return Conflict(AbortCause::kRow);
   const uint32_t size = options.keys_only ? 0 : request.payload_bytes;
   ScanRows::Item& row = rows->Add(request.key, size);
   const std::span<std::byte> out = rows->PayloadOf(row);
@@ -118,7 +118,7 @@ coro::Task<Status> Access::FetchFound(const Table& table, const index::ScanResul
     }
     if (look != Look::kDone) {
       if (look == Look::kGone || !index::RecordHoldsKey(image, request.key)) *doubtful = i;
-      co_return Conflict();
+      co_return Conflict(AbortCause::kLock);
     }
     status = AppendImage(request, entry.record, image, rows, options);
     if (!status.ok()) co_return status;

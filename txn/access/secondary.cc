@@ -78,7 +78,7 @@ Status Access::CopyBase(const WriteEntry& entry, std::span<std::byte> out) const
   rdma::CopyOut(entry.is_direct() ? entry.direct : entry.image, place, out);
   if (!entry.is_direct() || LoadWord(entry.direct) == entry.seen) return absl::OkStatus();
   Sometimes<"secondary: a row has changed since it was read">();
-  return Conflict();
+  return Conflict(AbortCause::kRow);
 }
 
 // The key of the row's entry; nothing if it has none.
@@ -124,7 +124,7 @@ Status Access::CollectIndexChanges(std::span<const uint32_t> written, IndexChang
     for (const SecondaryIndex* index : *indexes) {
       if (index->is_being_published()) [[unlikely]] {
         Sometimes<"secondary: a commit finds an index that is being published">();
-        return Failed(Conflict());
+        return Failed(Conflict(AbortCause::kTable));
       }
       const StatusOr<uint32_t> number = NoteOf(entry, *index);
       if (!number.ok()) return number.status();

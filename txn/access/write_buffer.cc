@@ -58,7 +58,7 @@ void WriteBuffer::ReadOwn(int number, GetRequest* request) {
   // The base was read again: it must be the state on which this transaction builds.
   if (entry.is_direct() && entry.kind != WriteKind::kInsert && LoadWord(entry.direct) != entry.seen) {
     Sometimes<"read: the base of an own write has changed">();
-    request->status = Conflict();
+    request->status = Conflict(AbortCause::kRow);
   }
 }
 

@@ -52,6 +52,7 @@ Status Commit::LockDirect(WriteEntry& entry) {
   const uint64_t found = CompareAndSwapWord(entry.direct, entry.seen, Locked(entry.seen, session_->owner_bits));
   if (found != entry.seen) [[unlikely]] {
     Sometimes<"commit: a record to write is locked or was changed">();
+    session_->conflict.Note(*entry.table, entry.key);
     return LockedTooLong(found);
   }
   entry.locked = true;
@@ -95,6 +96,7 @@ Status Commit::NoteExisting(const WriteEntry& insert, const ReadEntry& existing)
   }
   if (IsLocked(existing.seen) || IsAbsent(existing.seen)) {
     Sometimes<"commit: an insert meets a record that is locked or absent">();
+    session_->conflict.Note(*insert.table, insert.key);
     return LockedTooLong(existing.seen);
   }
   Sometimes<"commit: an insert meets a committed record">();
@@ -124,7 +126,8 @@ Status Commit::ValidateDirect() const {
     if (GANNET_MUTANT(kSkipValidation)) continue;
     if (word != entry.seen && !IsOwnLockOf(entry, word)) {
       Sometimes<"commit: a record that was read has changed">();
-      return Conflict();
+      session_->conflict.NoteRecord(*session_->local, session_->Direct(entry.word));
+      return ConflictAt(word);
     }
   }
   PreemptionPoint();
@@ -132,7 +135,7 @@ Status Commit::ValidateDirect() const {
     if (GANNET_MUTANT(kSkipWitness)) break;
     if (LoadWord(session_->Direct(entry.word)) == entry.seen) continue;
     Sometimes<"commit: a witness has changed">();
-    return Conflict();
+    return Conflict(AbortCause::kIndex);
   }
   return absl::OkStatus();
 }

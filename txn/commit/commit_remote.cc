@@ -58,7 +58,7 @@ coro::Task<Status> Commit::LockRemote() {
     if (entry.is_direct() || !ChangesRecord(entry)) continue;
     if (!session_->debts.empty() && session_->debts.Covers(entry.record)) [[unlikely]] {
       Sometimes<"commit: a record to write is owed by the same session">();
-      co_return Conflict();
+      co_return Conflict(AbortCause::kLock);
     }
     scratch_.operations.push_back(
         rdma::Operation::CompareAndSwap(entry.record, entry.seen, Locked(entry.seen, session_->owner_bits)));
@@ -86,6 +86,7 @@ coro::Task<Status> Commit::LockRemote() {
     entry.locked = operation.result == entry.seen;
     if (entry.locked || !conflict.ok()) continue;
     Sometimes<"commit: a record at another node is locked or was changed">();
+    session_->conflict.Note(*entry.table, entry.key);
     conflict = LockedTooLong(operation.result);
   }
   co_return conflict;
@@ -252,7 +253,7 @@ Status Commit::DecodePrepared(OwnerCall* call, std::span<const std::byte> respon
   }
   if (outcome != PrepareOutcome::kPrepared) {
     Sometimes<"commit: a prepare meets a record that is locked or absent">();
-    return Conflict();
+    return Conflict(AbortCause::kLock);
   }
   return DecodeMade(*call, reader);
 }
@@ -305,7 +306,7 @@ Status Commit::JudgeValidation(const Validation& validation) {
     if (!is_record && GANNET_MUTANT(kSkipWitness)) continue;
     if (word == entry.seen || (is_record && IsOwnLockOf(entry, word))) continue;
     Sometimes<"commit: something read at another node has changed">();
-    return Conflict();
+    return is_record ? ConflictAt(word) : Conflict(AbortCause::kIndex);
   }
   return unsaved;
 }

@@ -158,7 +158,7 @@ coro::Task<StatusOr<size_t>> Commit::LogPart(OwnerCall* call, uint64_t deadline_
     StatusOr<size_t> answer = co_await session_->channel->Call(
         call->node, kTxnLog, call->request, {}, session_->local->options.call_timeout, ConnectionOf(call->node));
     if (!absl::IsAborted(answer.status())) co_return answer;
-    if (NowNanos() > deadline_nanos) co_return Conflict();
+    if (NowNanos() > deadline_nanos) co_return Conflict(AbortCause::kLog);
     co_await session_->worker.SleepUntil(NowNanos() + kLookForRoomEveryNanos);
   }
 }

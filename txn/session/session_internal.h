@@ -15,6 +15,7 @@
 #include "rdma/fabric.h"
 #include "rdma/slab.h"
 #include "txn/access/calm.h"
+#include "txn/access/conflict.h"
 #include "txn/access/measured_access.h"
 #include "txn/access/offload_chooser.h"
 #include "txn/commit/debt_collector.h"
@@ -33,6 +34,7 @@
 #include "txn/session/session_registry.h"
 #include "txn/session/table_digests.h"
 #include "txn/session/table_set.h"
+#include "txn/session/transaction_meter.h"
 
 namespace gannet::txn {
 
@@ -135,6 +137,8 @@ struct SessionState {
   const rdma::EpochManager* epochs = nullptr;  // knows what loads the nodes announce
   std::vector<std::unique_ptr<TransactionImpl>> idle_transactions;
   std::vector<TransactionImpl*> transactions;  // all, also those in use
+  TransactionMeter meter;
+  ConflictPlace conflict;  // of the last conflict, if it was with a row that is known
 
   // A record of this node, for its CPU.
   std::byte* Direct(rdma::GlobalAddress record) const { return memory + record.offset(); }

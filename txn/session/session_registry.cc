@@ -24,12 +24,12 @@ Status SessionRegistry::CheckOpen() const {
   return closed_ ? Closed() : absl::OkStatus();
 }
 
-Status SessionRegistry::Add(uint64_t owner_bits, Debts* debts, const OffloadChooser* paths, uint64_t* number) {
+Status SessionRegistry::Add(uint64_t owner_bits, Debts* debts, const SessionCounts& counts, uint64_t* number) {
   const std::lock_guard lock(mutex_);
   if (closed_) return Closed();
   ++open_;
   *number = ++opened_;
-  paths_.push_back(paths);
+  counts_.push_back(counts);
   for (auto left = left_debts_.begin(); left != left_debts_.end(); ++left) {
     if (left->first != owner_bits) continue;
     debts->TakeOver(std::move(left->second));
@@ -39,15 +39,16 @@ Status SessionRegistry::Add(uint64_t owner_bits, Debts* debts, const OffloadChoo
   return absl::OkStatus();
 }
 
-void SessionRegistry::Remove(uint64_t owner_bits, Debts* debts, const OffloadChooser* paths) {
+void SessionRegistry::Remove(uint64_t owner_bits, Debts* debts, const SessionCounts& counts) {
   const std::lock_guard lock(mutex_);
   --open_;
-  std::erase(paths_, paths);
-  const size_t counters = paths->tables() * kAccessKinds;
+  std::erase_if(counts_, [&counts](const SessionCounts& open) { return open.paths == counts.paths; });
+  counts.transactions->AddTo(&transactions_of_closed_);
+  const size_t counters = counts.paths->tables() * kAccessKinds;
   if (paths_of_closed_.size() < counters) paths_of_closed_.resize(counters);
   for (size_t i = 0; i < counters; ++i) {
     paths_of_closed_[i] +=
-        paths->statistics(static_cast<TableId>(i / kAccessKinds), static_cast<AccessKind>(i % kAccessKinds));
+        counts.paths->statistics(static_cast<TableId>(i / kAccessKinds), static_cast<AccessKind>(i % kAccessKinds));
   }
   if (debts->empty()) return;
   if (std::vector<std::shared_ptr<Debt>> left = debts->Leave(); !left.empty()) {
@@ -60,7 +61,14 @@ PathStatistics SessionRegistry::PathsOf(TableId table, AccessKind kind) const {
   const size_t place = table * kAccessKinds + static_cast<size_t>(kind);
   PathStatistics sum;
   if (place < paths_of_closed_.size()) sum += paths_of_closed_[place];
-  for (const OffloadChooser* paths : paths_) sum += paths->statistics(table, kind);
+  for (const SessionCounts& open : counts_) sum += open.paths->statistics(table, kind);
+  return sum;
+}
+
+TransactionStatistics SessionRegistry::transactions() const {
+  const std::lock_guard lock(mutex_);
+  TransactionStatistics sum = transactions_of_closed_;
+  for (const SessionCounts& open : counts_) open.transactions->AddTo(&sum);
   return sum;
 }
 

@@ -14,8 +14,16 @@
 #include "base/thread.h"
 #include "txn/access/offload_chooser.h"
 #include "txn/commit/debts.h"
+#include "txn/session/transaction_meter.h"
+#include "txn/transaction_statistics.h"
 
 namespace gannet::txn {
+
+// What a session counts. It lives until the session is removed.
+struct SessionCounts {
+  const OffloadChooser* paths;
+  const TransactionMeter* transactions;
+};
 
 // Thread-safe.
 class SessionRegistry {
@@ -29,13 +37,13 @@ class SessionRegistry {
   Status CheckOpen() const;
   // Counts a session with these owner bits. *number: how many there have been with it. `debts` takes over those that a
   // closed session with the same bits left.
-  // `paths` lives until Remove.
-  Status Add(uint64_t owner_bits, Debts* debts, const OffloadChooser* paths, uint64_t* number);
+  Status Add(uint64_t owner_bits, Debts* debts, const SessionCounts& counts, uint64_t* number);
   // That session is closed; its open debts pass to the next one.
-  void Remove(uint64_t owner_bits, Debts* debts, const OffloadChooser* paths);
+  void Remove(uint64_t owner_bits, Debts* debts, const SessionCounts& counts);
 
-  // Sum over all sessions, also those that were closed.
+  // Sums over all sessions, also those that were closed.
   PathStatistics PathsOf(TableId table, AccessKind kind) const;
+  TransactionStatistics transactions() const;
 
   // Closes the database. False: it was closed. FailedPrecondition if sessions are open: nothing was done then.
   StatusOr<bool> Close();
@@ -51,8 +59,9 @@ class SessionRegistry {
   bool closed_ = false;
   size_t open_ = 0;
   uint64_t opened_ = 0;
-  std::vector<const OffloadChooser*> paths_;                                         // of the open sessions
-  std::vector<PathStatistics> paths_of_closed_;                                      // by table and kind
+  std::vector<SessionCounts> counts_;            // of the open sessions
+  std::vector<PathStatistics> paths_of_closed_;  // by table and kind
+  TransactionStatistics transactions_of_closed_;
   std::vector<std::pair<uint64_t, std::vector<std::shared_ptr<Debt>>>> left_debts_;  // by owner bits
 };
 

@@ -1,12 +1,14 @@
 #include "txn/session/transaction_impl.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/mutant.h"
+#include "txn/access/conflict.h"
 #include "txn/access/failure.h"
 #include "txn/access/key_status.h"
 
@@ -26,6 +28,8 @@ void TransactionImpl::Begin(PrecedenceClaim* claim) {
   entered_ = session_->participant->Enter();
   Charge(Cost::kTransaction);
   active_ = true;
+  noted_reads_ = noted_end_ = false;
+  session_->conflict.Forget();
 }
 
 void TransactionImpl::Restart() {
@@ -35,6 +39,8 @@ void TransactionImpl::Restart() {
 
 void TransactionImpl::End() {
   if (!active_) return;
+  NoteReads();
+  if (!noted_end_) NoteNotCommitted(failure());
   for (WriteEntry& entry : writes().entries()) ReleaseDirect(*session_, entry);
   commit_.reset();
   access_.Clear();
@@ -42,7 +48,23 @@ void TransactionImpl::End() {
   session_->participant->Leave(entered_);
 }
 
+void TransactionImpl::NoteReads() {
+  if (noted_reads_) return;
+  noted_reads_ = true;
+  const std::span<const WriteEntry> entries = access_.writes().entries();
+  const auto was_read = [](const WriteEntry& entry) { return entry.kind != WriteKind::kInsert; };
+  session_->meter.NoteReads(access_.reads().records().size() +
+                            static_cast<uint64_t>(std::ranges::count_if(entries, was_read)));
+}
+
+void TransactionImpl::NoteNotCommitted(const Status& status) {
+  noted_end_ = true;
+  if (absl::IsAborted(status)) return session_->meter.NoteAbort(CauseOf(status));
+  if (!access_.reads().empty() || !access_.writes().entries().empty()) session_->meter.NoteRollback();
+}
+
 coro::Async<Status> TransactionImpl::Commit() {
+  NoteReads();
   // It read at most one record, here: there is nothing to do (ReadSet::is_snapshot).
   if (writes().entries().empty() && !access_.reads().uses_verbs() && access_.reads().is_snapshot()) [[likely]]
     return absl::OkStatus();
@@ -52,6 +74,7 @@ coro::Async<Status> TransactionImpl::Commit() {
 }
 
 coro::Async<Status> TransactionImpl::Validate() {
+  NoteReads();
   coro::Async<Status> valid = commit_.emplace(session_, &access_, claim_, &scratch_).Validate();
   if (!valid.ready()) return NoteFailureOf(std::move(valid.task()));
   if (!valid.value().ok()) Fail(valid.value());

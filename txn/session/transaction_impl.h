@@ -44,6 +44,15 @@ class TransactionImpl {
   // The body returned Aborted although nothing failed.
   void NoteAskedAgain() {
     if (claim_ != nullptr) claim_->NoteAskedAgain();
+    session_->meter.NoteAbort(AbortCause::kBody);
+    noted_end_ = true;
+  }
+  // `status` is the result of Commit. Called before End.
+  void NoteCommitted(const Status& status) {
+    if (!status.ok()) [[unlikely]]
+      return NoteNotCommitted(status);
+    session_->meter.NoteCommit(access_.writes().entries());
+    noted_end_ = true;
   }
 
   SessionState& session() { return *session_; }
@@ -80,6 +89,9 @@ class TransactionImpl {
   uint64_t EpochToAwait() const;
 
  private:
+  // Counts what it read, once; before a commit adds to it.
+  void NoteReads();
+  [[gnu::cold]] void NoteNotCommitted(const Status& status);
   coro::Task<Status> NoteFailureOf(coro::Task<Status> validation);
   // Keeps the secondary indexes first.
   coro::Task<Status> CommitWithIndexes();
@@ -97,6 +109,8 @@ class TransactionImpl {
   Access access_;
   CommitScratch scratch_;
   std::optional<txn::Commit> commit_;
+  bool noted_reads_ = false;
+  bool noted_end_ = false;
 };
 
 }  // namespace gannet::txn

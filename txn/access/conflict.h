@@ -1,0 +1,54 @@
+// The errors that make a transaction run again, each with its cause. Internal to txn/.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "base/status.h"
+#include "index/key.h"
+#include "rdma/fabric.h"
+#include "txn/session/local_node.h"
+#include "txn/table.h"
+#include "txn/transaction_statistics.h"
+
+namespace gannet::txn {
+
+// For a transaction that met another one: Session::Run runs it again. Its message is constant: all conflicts of a
+// thread that have the same cause share one, so that none allocates memory and threads do not count references in one
+// cache line.
+[[gnu::cold]] Status Conflict(AbortCause cause);
+// The same as an owner's answer to a call: it has no message, which the caller would have to copy.
+inline Status ConflictAtOwner() {
+  return Status(absl::StatusCode::kAborted, "");
+}
+// The conflict of a transaction that met a record whose state word became, or stayed, `state`.
+[[gnu::cold]] Status ConflictAt(uint64_t state);
+// The same, but Unavailable if a worker of a dead node has locked it.
+Status LockedTooLong(const rdma::Fabric& fabric, uint64_t state);
+// `table` is not to be used for now; `what` is done to it: "widened".
+Status ConflictWithChangeOf(const Table& table, absl::string_view what);
+
+// The row at which a session met its last conflict, for messages. Noting one allocates no memory for a short key.
+class ConflictPlace {
+ public:
+  void Note(const Table& table, const index::Key& key) {
+    table_ = &table;
+    key_ = key;
+  }
+  // A record of this node.
+  void NoteRecord(const LocalNode& local, const std::byte* record);
+  void Forget() { table_ = nullptr; }
+  // "table 'cities', key \"Oslo\""; empty: it is not known.
+  std::string ToText() const;
+
+ private:
+  const Table* table_ = nullptr;  // null: it is not known
+  index::OwnedKey key_;
+};
+
+// The cause of a failure that is Aborted.
+[[gnu::cold]] AbortCause CauseOf(const Status& aborted);
+
+}  // namespace gannet::txn
