@@ -8,6 +8,13 @@ get_property(libraries GLOBAL PROPERTY GANNET_LIBRARIES)
 get_property(dependencies GLOBAL PROPERTY GANNET_DEPENDENCIES)
 list(REMOVE_DUPLICATES dependencies)
 
+# What is installed has no debug information, which would be most of it: the build tree keeps that. A package is stripped
+# by its own tools, which make a package of the debug information (debian/rules).
+option(GANNET_STRIP "Strip what is installed" ON)
+if(GANNET_STRIP)
+  install(CODE "set(CMAKE_INSTALL_DO_STRIP ON)")
+endif()
+
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gannet)
 list(TRANSFORM libraries PREPEND gannet_ OUTPUT_VARIABLE library_targets)
 install(TARGETS ${library_targets} EXPORT gannet_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
@@ -31,12 +38,19 @@ if(NOT GANNET_SANITIZE)
   install(FILES ${texts}/_gannet DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
   install(FILES ${texts}/gannet.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
+# The headers load words by vectors of AVX2 in inline functions, of which a program has one copy: all callers must agree
+# on how it returns a vector.
+set(header_flags -mavx2)
+target_compile_options(gannet_base INTERFACE $<INSTALL_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:${header_flags}>>)
 install(EXPORT gannet_targets NAMESPACE gannet:: FILE gannet-targets.cmake DESTINATION ${package_dir})
 get_property(folders GLOBAL PROPERTY GANNET_FOLDERS)
 foreach(folder ${folders})
   install(DIRECTORY ${folder}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gannet/${folder} FILES_MATCHING PATTERN "*.h")
 endforeach()
-install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# README.md and the pages that it links, in their places.
+install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES capi/gannet.h DESTINATION ${CMAKE_INSTALL_DOCDIR}/capi)
 
 list(TRANSFORM libraries PREPEND "gannet::" OUTPUT_VARIABLE library_exports)
 list(JOIN library_exports " " library_exports)
@@ -80,9 +94,20 @@ foreach(target ${pc_abseil})
 endforeach()
 list(JOIN pc_static_abseil " " pc_static_abseil)
 list(JOIN pc_shared_abseil " " pc_shared_abseil)
+list(JOIN header_flags " " pc_header_flags)
 # The file derives its prefix from its own path, so that `cmake --install --prefix` and a moved tree work.
 file(RELATIVE_PATH pc_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
 configure_file(cmake/gannet.pc.in gannet.pc @ONLY)
 configure_file(cmake/libgannet.pc.in libgannet.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/gannet.pc ${CMAKE_CURRENT_BINARY_DIR}/libgannet.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# Of archives, in which programs would find most of their size. (CMake itself does not strip archives.)
+if(GANNET_STRIP)
+  list(TRANSFORM libraries REPLACE "(.+)" "${CMAKE_INSTALL_LIBDIR}/$<TARGET_FILE_NAME:gannet_\\1>" OUTPUT_VARIABLE archives)
+  install(CODE "
+    foreach(file ${archives})
+      cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY \"\${CMAKE_INSTALL_PREFIX}\")
+      execute_process(COMMAND \"${CMAKE_STRIP}\" --strip-debug \"\$ENV{DESTDIR}\${file}\" COMMAND_ERROR_IS_FATAL ANY)
+    endforeach()")
+endif()

@@ -16,6 +16,14 @@ cp "$examples"/{hello_transaction.cc,cluster_bank.cc,visits.c} "$scratch/sources
 
 # needed FILE: how many shared libraries it names.
 needed() { readelf -d "$1" | grep -c '(NEEDED)'; }
+# at_most MEGABYTES PATH...: what is installed, and what is made of it, does not grow by debug information.
+at_most() {
+  local most=$1 megabytes
+  shift
+  megabytes=$(du -cm --apparent-size "$@" | tail -1 | cut -f 1)
+  echo "${*##*/}: $megabytes MB"
+  (( megabytes <= most )) || { echo "$* has $megabytes MB, more than $most"; exit 1; }
+}
 # few_libraries FILE: it is a program with Abseil in itself.
 few_libraries() {
   local count
@@ -23,6 +31,10 @@ few_libraries() {
   (( count <= 10 )) || { echo "${1##*/} needs $count shared libraries:"; readelf -d "$1" | grep '(NEEDED)'; exit 1; }
 }
 
+echo "== what is installed"
+at_most 60 "$prefix"
+at_most 20 "$prefix/bin/gannet"
+"$(dirname "$0")/links_test.sh" "$(dirname "$(find "$prefix" -name README.md)")"
 echo "== find_package"
 cmake -S "$consumer" -B "$scratch/build" -G Ninja -DSOURCES="$scratch/sources" -DCMAKE_CXX_COMPILER="$compiler" \
   -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
@@ -54,6 +66,7 @@ cmake -S "$scratch/readme" -B "$scratch/readme/build" -G Ninja -DCMAKE_CXX_COMPI
 cmake --build "$scratch/readme/build"
 said=$("$scratch/readme/build/my_program")
 few_libraries "$scratch/readme/build/my_program"
+at_most 12 "$scratch/readme/build/my_program"
 [[ -n $said ]] || { echo "the program of README.md says nothing"; exit 1; }
 # Headers of the standard library that cost compile time, and that txn/database.h does not need.
 included=$("$compiler" -std=c++20 -I"$prefix/include/gannet" -M "$scratch/readme/my_program.cc" | tr -s ' \\' '\n')
@@ -79,7 +92,9 @@ read -ra cflags <<<"$(pkg-config --cflags gannet)"
 read -ra libs <<<"$(pkg-config --libs gannet)"
 "$compiler" "${cflags[@]}" "$scratch/sources/cluster_bank.cc" "${libs[@]}" -o "$scratch/cluster_bank"
 "$examples/cluster_bank_test.sh" "$scratch/cluster_bank" "$examples/cluster_bank.toml"
-"$compiler" "${cflags[@]}" "$scratch/sources/hello_transaction.cc" "${libs[@]}" -o "$scratch/hello"
+# With all warnings and without optimisation: the flags are all that the headers need.
+said=$("$compiler" -O0 -Wall -Wextra "${cflags[@]}" "$scratch/sources/hello_transaction.cc" "${libs[@]}" -o "$scratch/hello" 2>&1)
+[[ -z $said ]] || { echo "hello_transaction.cc does not compile quietly: $said"; exit 1; }
 "$scratch/hello"
 few_libraries "$scratch/hello"
 read -ra libs <<<"$(pkg-config --define-variable=abseil="$(pkg-config --variable=shared_abseil gannet)" --libs gannet)"
