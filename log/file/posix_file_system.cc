@@ -141,8 +141,9 @@ Status PosixFile::WriteAndSync(uint64_t offset, std::span<const std::byte> data,
 
 PosixFile::Outcome PosixFile::TryWrite(uint64_t offset, std::span<const std::byte> data, bool sync) {
   const int fd = direct_.valid() ? direct_.get() : cached_.get();
-  int error = ring_ != nullptr ? ring_->Write(fd, offset, data) : WritePlainly(fd, offset, data);
-  if (ring_ != nullptr && !ring_->works()) {
+  const bool by_ring = ring_ != nullptr && !sync;  // posix_file_system.h
+  int error = by_ring ? ring_->Write(fd, offset, data) : WritePlainly(fd, offset, data);
+  if (by_ring && !ring_->works()) {
     fallbacks_->NoteRing(error);
     ring_.reset();
     error = WritePlainly(fd, offset, data);

@@ -2,6 +2,11 @@
 // the page cache, the pieces of a large write go in parallel, and fdatasync makes them durable. Reads go through the
 // page cache, which reads ahead.
 //
+// WriteDurably uses pwrite, because commits wait for it. The kernel ends a direct write of io_uring in one of its own
+// threads ("dio"). That thread is of the ordinary class: on a busy machine it waits for a core, while the thread that
+// waits for it, of whatever class, sleeps. With 20 busy threads on 2 cores (Linux 6.18) 4 KiB took up to 1.9 s; by
+// pwrite, which ends in the thread that called it, up to 0.08 s. The pieces of a large pwrite go in parallel, too.
+//
 // If the kernel or a container forbids io_uring, pwrite replaces it. If a file system refuses O_DIRECT (old tmpfs, some
 // network file systems), writes go through the page cache. Description() says so. The contract holds in every case.
 #pragma once

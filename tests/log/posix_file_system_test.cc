@@ -2,15 +2,21 @@
 #include "log/file/posix_file_system.h"
 
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -170,6 +176,36 @@ TEST_F(PosixFileSystemTest, TheRingTellsErrorsAndIsAsGoodAsBefore) {
     EXPECT_TRUE(ring->works());
     EXPECT_EQ(ring->Write(writable.get(), 0, data.span().first(bytes)), 0);
   }
+}
+
+// From now on io_uring_enter fails in this thread. False: the system does not permit that.
+bool RefuseRingsHere() {
+  sock_filter steps[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_enter, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{.len = std::size(steps), .filter = steps};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+// What commits wait for must not be completed by a thread of the kernel, which on a busy machine waits for a core.
+TEST_F(PosixFileSystemTest, DurableWritesDoWithoutTheRing) {
+  int error = 0;
+  if (internal::DiskRing::Create(&error) == nullptr) GTEST_SKIP() << "the kernel refuses io_uring: " << strerror(error);
+  PosixFileSystem files;
+  const std::unique_ptr<File> file = files.Open(directory_ + "/a", OpenMode::kCreate).value();
+  const AlignedBuffer large(3 * internal::DiskRing::kPieceBytes);
+  std::thread worker([&] {  // the filter ends with the thread
+    if (!RefuseRingsHere()) GTEST_SKIP() << "no filter of system calls: " << strerror(errno);
+    EXPECT_TRUE(file->WriteDurably(0, large.span().first(kDiskBlockBytes)).ok());
+    EXPECT_TRUE(file->WriteDurably(kDiskBlockBytes, large.span()).ok());
+    EXPECT_THAT(files.Description(), StartsWith("io_uring, "));
+    EXPECT_TRUE(file->Write(0, large.span().first(kDiskBlockBytes)).ok());
+    EXPECT_THAT(files.Description(), StartsWith("pwrite (")) << "the ring was refused, and another write replaces it";
+  });
+  worker.join();
 }
 
 }  // namespace
