@@ -67,6 +67,7 @@ GroupCommit::GroupCommit(LogShared* shared, WriterSet* writers, SegmentWriter* s
       drained_(end.recovered_epoch),
       closable_(end.recovered_epoch),
       flushed_(end.recovered_epoch),
+      pace_(Nanos(options.group_commit)),
       disk_statistics_(segments->statistics()) {}
 
 void GroupCommit::Prepare(PeerEpochs* peers) {
@@ -221,7 +222,9 @@ void GroupCommit::Flush(bool urgent) {
   shared_->large.Written(std::exchange(batch_large_, 0));
   batch_.Clear();
   flushed_ = batch_closes_;
+  const uint32_t came = shared_->blocked.number();  // before those that were served can come again
   peer_status_ = Exchange();
+  pace_.Flushed(std::exchange(served_, 0), came, flush_nanos_, NowNanos());
 }
 
 // Everything appended in the epochs up to closable_ is visible here: each thread that appended it has left its slot,
@@ -229,6 +232,7 @@ void GroupCommit::Flush(bool urgent) {
 void GroupCommit::Collect() {
   shared_->signal.TakeUrgent();
   batch_closes_ = std::max(flushed_, closable_);
+  served_ += shared_->blocked.Take(batch_closes_);
   batch_large_ += writers_->MoveAllInto(&batch_);
   pending_ = !batch_.empty() || (batch_closes_ > flushed_ && Wanted() > flushed_);
   if (pending_) MayDieHere(KillPoint::kBatchCollected);
@@ -424,17 +428,24 @@ void GroupCommit::SleepUntilNextRound(uint64_t begun_nanos) {
         [] { return true; });
   }
   rounds_behind_ = 0;
-  const auto clean = [&] { return undisturbed() && Wanted() <= flushed_; };
+  const uint64_t paced =
+      begun_nanos + std::max(interval_nanos_, std::min(kFlushesApart * flush_nanos_, kLongestGroupNanos));
+  if (SleepUntilBlocked(pace_.expected(), std::min(pace_.patient_until(), paced), undisturbed)) return;
+  if (SleepUntilBlocked(1, paced, undisturbed)) return;
   const bool look_at_peers = peers_.load(std::memory_order_relaxed) != nullptr;
   signal.SleepUntilDirty(look_at_peers               ? std::max(interval_nanos_, kWaitForOthersNanos)
                          : room_retry_at_nanos_ != 0 ? retry_nanos_
                                                      : kIdleNanos,
-                         clean);
+                         [&] { return undisturbed() && Wanted() <= flushed_; });
+}
+
+template <class Undisturbed>
+bool GroupCommit::SleepUntilBlocked(uint32_t number, uint64_t until_nanos, const Undisturbed& undisturbed) {
+  const auto too_few = [&] { return undisturbed() && (Wanted() <= flushed_ || shared_->blocked.number() < number); };
+  shared_->blocked.SetFlushAt(number);
   const uint64_t now = NowNanos();
-  const uint64_t next =
-      begun_nanos + std::max(interval_nanos_, std::min(kFlushesApart * flush_nanos_, kLongestGroupNanos));
-  if (now >= next) return;
-  signal.SleepUntilUrgent(next - now, undisturbed);
+  if (now < until_nanos) shared_->signal.SleepUntilBlocked(until_nanos - now, too_few);
+  return shared_->signal.is_urgent() || !too_few();
 }
 
 }  // namespace gannet::log

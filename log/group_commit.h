@@ -8,10 +8,11 @@
 //
 // If the disk was full from the start, there may be no segment yet. Then a round only tries to begin one.
 //
-// The time from one flush to the next is `group_commit`, or six times the duration of the flush if that is longer (but
-// at most kLongestGroupNanos). Each flush costs the workers' processors submissions, interrupts and wake-ups. So on a
-// slow disk fewer and larger flushes are faster, and a commit waits hardly longer, because it waits for the disk
-// anyway.
+// When the next flush begins. If threads are blocked until something is durable, at once, or when all have blocked that
+// are expected to (group_pace.h). For results that nobody is blocked for, the time from one flush to the next is
+// `group_commit`, or six times the duration of the flush if that is longer (but at most kLongestGroupNanos). Each flush
+// costs the workers' processors submissions, interrupts and wake-ups. So on a slow disk fewer and larger flushes are
+// faster, and such a commit waits hardly longer, because it waits for the disk anyway.
 //
 // If there is nothing to do, the thread sleeps (with peers, it checks them once per `group_commit`).
 #pragma once
@@ -24,6 +25,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "log/batch_buffer.h"
+#include "log/group_pace.h"
 #include "log/log.h"
 #include "log/log_shared.h"
 #include "log/segment_writer.h"
@@ -79,6 +81,10 @@ class GroupCommit {
   bool StopRequested() const { return stop_by_nanos_.load(std::memory_order_seq_cst) != UINT64_MAX; }
   bool MayStop(uint64_t now_nanos) const;
   void SleepUntilNextRound(uint64_t begun_nanos);
+  // Sleeps until the time, or until something must be flushed and `number` threads are blocked. True if they are, or if
+  // the thread is called for another reason.
+  template <class Undisturbed>
+  bool SleepUntilBlocked(uint32_t number, uint64_t until_nanos, const Undisturbed& undisturbed);
 
   LogShared* const shared_;
   WriterSet* const writers_;
@@ -105,7 +111,9 @@ class GroupCommit {
   Status spare_status_;          // of the last attempt to make a segment ahead of time
   Status room_status_;           // not ok: no room for the content of the buffers
   Status reported_;
-  uint64_t flush_nanos_ = 0;     // duration of the last write
+  uint64_t flush_nanos_ = 0;  // duration of the last write
+  uint32_t served_ = 0;       // number of threads that are blocked until batch_ is durable
+  GroupPace pace_;
   uint64_t retry_at_nanos_ = 0;  // when the disk failed
   uint64_t room_retry_at_nanos_ = 0;
   uint64_t round_wanted_ = 0;  // Wanted() when the round began

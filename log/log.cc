@@ -32,6 +32,7 @@ class ThreadedLog final : public Log {
     if (options.large_buffer_bytes > options.buffer_bytes) shared_.large.SetLimit(options.large_buffer_bytes);
     shared_.current.store(std::max(end.recovered_epoch, end.last_epoch) + 1, std::memory_order_relaxed);
     shared_.durable.store(end.recovered_epoch, std::memory_order_relaxed);
+    shared_.blocked.Take(shared_.current.load(std::memory_order_relaxed) - 1);
   }
   ~ThreadedLog() override { Stop().IgnoreError(); }
 
@@ -77,7 +78,7 @@ class ThreadedLog final : public Log {
       shared_.signal.Urgent();  // the caller tries again, and keeps its epoch open until then
       return appended;
     }
-    shared_.NoteDirty(epoch);
+    if (shared_.NoteDirty(epoch)) shared_.signal.Dirty();
     return absl::OkStatus();
   }
 
@@ -86,6 +87,7 @@ class ThreadedLog final : public Log {
   Status WaitDurable(uint64_t epoch, absl::Duration timeout) override {
     const uint64_t deadline = NowNanos() + static_cast<uint64_t>(std::max<int64_t>(ToInt64Nanoseconds(timeout), 0));
     shared_.NoteWanted(epoch);
+    if (durable_epoch() < epoch) shared_.NoteBlocked(epoch);
     while (durable_epoch() < epoch) {
       const uint64_t now = NowNanos();
       if (now >= deadline) return NotDurable(epoch, timeout);

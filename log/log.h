@@ -2,7 +2,7 @@
 // node collects them, writes them as one batch, and tells the workers up to which epoch everything is durable.
 //
 //   worker                                              log thread
-//   Reserve(bytes)      room, or wait                    every `group_commit`:
+//   Reserve(bytes)      room, or wait                    when a thread waits, or every `group_commit`:
 //   [locks its write set]                                  epoch e -> e + 1
 //   Enter()             slot: I commit in epoch e          wait until no slot shows <= e       (drained)
 //   [validates]                                            take all bytes of all buffers
@@ -49,7 +49,8 @@
 namespace gannet::log {
 
 struct LogOptions {
-  absl::Duration group_commit = absl::Microseconds(300);  // from one flush to the next, if there is something to flush
+  // From one flush to the next if no thread is blocked; otherwise the longest wait for more threads (group_commit.h).
+  absl::Duration group_commit = absl::Microseconds(300);
   uint64_t segment_bytes = uint64_t{64} << 20;  // of the largest segments; the first are small (segment_writer.h)
   // Per writer, rounded up to a power of two. It should hold what a writer appends in two or three group commits and
   // not be much larger, because all of it passes through the caches of a core. A segment holds at least twice the

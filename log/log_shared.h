@@ -9,6 +9,7 @@
 #include "base/cache_line.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "log/blocked_threads.h"
 #include "log/large_redo.h"
 #include "log/peer_epochs.h"
 #include "log/thread_signal.h"
@@ -45,22 +46,30 @@ struct LogShared {
 
   alignas(kLineBytes) ThreadSignal signal;
 
+  BlockedThreads blocked;
+
   alignas(kLineBytes) LargeRedo large;
 
   alignas(kLineBytes) mutable Mutex health_mutex;  // guards `health`
   Status health;
 
   // Notes that a buffer has a change of `epoch`. The peers are told first. So a thread that finds the epoch here
-  // already (acquire) knows that they have been told of this or a later epoch, and may install.
-  void NoteDirty(uint64_t epoch) {
-    if (last_dirty.load(std::memory_order_acquire) >= epoch) return;
+  // already (acquire) knows that they have been told of this or a later epoch, and may install. True: the caller must
+  // call signal.Dirty(), but not while its slot holds the epoch open.
+  bool NoteDirty(uint64_t epoch) {
+    if (last_dirty.load(std::memory_order_acquire) >= epoch) return false;
     if (PeerEpochs* told = peers.load(std::memory_order_acquire); told != nullptr) told->AnnounceDirty(epoch);
-    if (RaiseTo(&last_dirty, epoch)) signal.Dirty();
+    return RaiseTo(&last_dirty, epoch);
   }
-  // Notes that a thread waits for `epoch`.
+  // Notes that a thread will ask whether `epoch` is durable.
   void NoteWanted(uint64_t epoch) {
-    if (last_dirty.load(std::memory_order_relaxed) >= epoch) return;  // the log thread is working on it
+    if (last_dirty.load(std::memory_order_relaxed) >= epoch) return;  // it becomes durable anyway
     if (wanted.load(std::memory_order_relaxed) < epoch && RaiseTo(&wanted, epoch)) signal.Dirty();
+  }
+  // Notes, once for each epoch, that a thread does nothing until `epoch`, which is dirty or wanted, is durable. It does
+  // not rely on the thread that made it dirty: that one may lose its core before it wakes the log thread.
+  void NoteBlocked(uint64_t epoch) {
+    if (blocked.Add(epoch)) signal.Blocked();
   }
   // Called by the log thread.
   void PublishDurable(uint64_t epoch) {

@@ -11,12 +11,24 @@ namespace gannet::log {
 
 LogWriter::~LogWriter() {
   channel_->slot.epoch.store(SlotWord::kIdle, std::memory_order_release);
+  if (made_dirty_) WakeLog();
   channel_->closed.store(true, std::memory_order_release);
 }
 
 void LogWriter::AskForRoom() {
   channel_->ring.LookAtTail();
   if (channel_->ring.GetsFull()) shared_->signal.Urgent();
+}
+
+void LogWriter::WakeLog() {
+  made_dirty_ = false;
+  shared_->signal.Dirty();
+}
+
+void LogWriter::NoteBlocked() {
+  if (waiters_.empty() || waiters_.least_epoch() <= blocked_until_) return;
+  blocked_until_ = waiters_.least_epoch();
+  shared_->NoteBlocked(blocked_until_);
 }
 
 Status LogWriter::ReserveLargeOrRefuse(size_t bytes, bool* wait) {
@@ -91,6 +103,7 @@ void LogWriter::SleepUntilDurable(uint64_t nanos) {
   const uint64_t now = NowNanos();
   const uint64_t deadline = waiters_.earliest_deadline();
   if (deadline <= now) return;
+  NoteBlocked();
   shared_->SleepUntilDurable(waiters_.least_epoch(), std::min(nanos, deadline - now));
 }
 

@@ -88,7 +88,11 @@ class LogWriter {
   // Returns a lower bound of the commit's epoch. A commit that finds a later epoch at another node uses that one (and
   // RaiseEpoch). Its slot still shows the epoch that Enter returned; Leave needs that epoch.
   uint64_t Enter() { return slot_.Enter(); }
-  void Leave(uint64_t entered) { slot_.Leave(entered); }
+  void Leave(uint64_t entered) {
+    slot_.Leave(entered);
+    if (made_dirty_) [[unlikely]]
+      WakeLog();
+  }
 
   // Returns the place to encode a transaction of at most `bytes`, as reserved.
   std::byte* Room(size_t bytes) {
@@ -108,7 +112,8 @@ class LogWriter {
     Count(&channel_->changes, changes);
     Count(&channel_->payload_bytes, payload_bytes);
     Count(&channel_->record_bytes, bytes);
-    shared_->NoteDirty(epoch);
+    if (shared_->NoteDirty(epoch)) [[unlikely]]
+      made_dirty_ = true;
   }
 
   // Has Poll resume `handle` when `epoch` is durable or `deadline_nanos` (NowNanos) has passed. Log::durable_epoch
@@ -128,6 +133,8 @@ class LogWriter {
     return waiters_.TakeDurable(shared_->durable.load(std::memory_order_acquire), resume) +
            (waiters_.empty() ? 0 : waiters_.TakeLate(NowNanos(), resume));
   }
+  // Tells the log thread that the worker has nothing to do but to wait for its waiters' epochs.
+  void NoteBlocked();
   // Number of waiters. A worker whose coroutines all wait may call SleepUntilDurable instead of spinning: it sleeps at
   // most `nanos` and wakes when the first waiter can continue.
   size_t waiting() const { return waiters_.size(); }
@@ -139,6 +146,7 @@ class LogWriter {
   }
   // Called when the buffer is getting full: tells the log thread not to wait for its next round.
   void AskForRoom();
+  void WakeLog();
   bool IsLarge(size_t bytes) const { return bytes > channel_->ring.largest(); }
   Status ReserveLargeOrRefuse(size_t bytes, bool* wait);
   Status ReserveLarge(size_t bytes, bool* granted);
@@ -149,7 +157,9 @@ class LogWriter {
   LogShared* const shared_;
   const std::shared_ptr<WriterChannel> channel_;
   EpochSlot slot_;
-  size_t promised_ = 0;  // reserved and not released
+  size_t promised_ = 0;         // reserved and not released
+  bool made_dirty_ = false;     // an epoch, and the log thread is not woken yet
+  uint64_t blocked_until_ = 0;  // the last epoch of NoteBlocked
   // One for each large transaction that is reserved and not released; its memory is gone once it is appended.
   std::vector<LargeBlock> large_;
   // Block of the last Room, until it is appended; null: the last Room is in the ring.

@@ -114,7 +114,7 @@ struct DatabaseOptions {
   bool create_if_missing = false;
   DurabilityMode durability = DurabilityMode::kSync;
   LogMedium medium = LogMedium::kFile;
-  // From one write of the log to the next, 1 us to kMaxGroupCommit; longer on a slow disk (log/group_commit.h).
+  // Longest wait of a write of the log for further commits, 1 us to kMaxGroupCommit (log/group_commit.h says when).
   absl::Duration group_commit = absl::Microseconds(300);
   // A commit that is not durable by then returns Unknown: it is in memory, and may or may not survive a crash.
   absl::Duration durable_within = absl::Seconds(10);

@@ -20,8 +20,13 @@ CommitLog::CommitLog(Durability* durability, std::unique_ptr<log::LogWriter> wri
 void CommitLog::AddTo(coro::Worker* worker, bool alone) {
   if (writer_ == nullptr) return;
   log::LogWriter* const writer = writer_.get();
-  worker->AddPoller(
-      [writer, worker] { return writer->Poll([worker](std::coroutine_handle<> handle) { worker->Resume(handle); }); });
+  // The coroutines that were ready have run when the pollers are called. So the worker of a node that is alone is
+  // blocked if some of them wait for an epoch that is not durable.
+  worker->AddPoller([writer, worker, alone] {
+    const size_t resumed = writer->Poll([worker](std::coroutine_handle<> handle) { worker->Resume(handle); });
+    if (alone && resumed == 0 && writer->waiting() != 0) writer->NoteBlocked();
+    return resumed;
+  });
   if (!alone) return;
   worker->SetIdle([writer] {
     constexpr uint64_t kAtMostNanos = 100'000;
