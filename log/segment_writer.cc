@@ -27,6 +27,7 @@ SegmentWriter::SegmentWriter(FileSystem* files, std::string directory, const Log
       segment_bytes_(RoundUp(std::max<uint64_t>(options.segment_bytes, 2 * kSegmentHeaderBytes), kDiskBlockBytes)),
       preallocate_bytes_(options.preallocate_bytes),
       keep_preallocated_(options.keep_preallocated),
+      whole_segments_(options.preallocate_bytes > 0),
       begin_(end),
       note_(files, directory_),
       segment_(end.segment),
@@ -71,7 +72,7 @@ const SegmentWriter::Spare* SegmentWriter::SpareFor(uint64_t room) const {
 }
 
 uint64_t SegmentWriter::NextBytes() const {
-  if (preallocate_bytes_ > 0) return segment_bytes_;
+  if (whole_segments_) return segment_bytes_;
   const uint64_t grown = RoundUp(std::max(WrittenSinceCut() / 2, last_interval_bytes_ / 4), kDiskBlockBytes);
   return std::min(std::max(grown, kSmallSegmentBytes), segment_bytes_);
 }
@@ -116,7 +117,10 @@ Status SegmentWriter::PrepareFirst() {
   }
   for (; ready < preallocate_bytes_; ready += spares_.back().bytes) {
     const Status made = MakeSpare(segment_bytes_);
-    if (absl::IsResourceExhausted(made)) break;
+    if (absl::IsResourceExhausted(made)) {
+      whole_segments_ = false;
+      break;
+    }
     GANNET_RETURN_IF_ERROR(Explained(made, "preallocating a segment"));
     spares_.back().file->FinishAllocation();
   }
@@ -154,7 +158,7 @@ void SegmentWriter::NoteSpares() {
   const std::lock_guard lock(used_mutex_);
   spare_bytes_ = BytesOf(spares_);
   most_kept_ = MostKept();
-  least_used_ = preallocate_bytes_ > 0 ? segment_bytes_ : NextBytes() / 2;
+  least_used_ = whole_segments_ ? segment_bytes_ : NextBytes() / 2;
 }
 
 StatusOr<SegmentWriter::Spare> SegmentWriter::OpenUsed(const std::string& path) const {

@@ -8,7 +8,8 @@
 // quarter of what lies between the last two if that is more, up to LogOptions::segment_bytes. (BeginSegment cuts the
 // log for a checkpoint.) So the files grow with the log, the end of a segment that a cut leaves unused is a small part
 // of the log, and a log that is cut rarely has few large segments. A spare that is too small for the commits in
-// progress is made longer. With LogOptions::preallocate_bytes all segments have the full size.
+// progress is made longer. With LogOptions::preallocate_bytes all segments have the full size, unless the disk has no
+// room for that when the run begins.
 //
 // The file of a segment that is not needed any more is reused for a later one (format.h, SegmentHeader::reused). A
 // durable write to space that has been written before changes no metadata, and the space need not be filled with zeros
@@ -133,7 +134,8 @@ class SegmentWriter {
   const uint64_t segment_bytes_;
   const uint64_t preallocate_bytes_;
   const bool keep_preallocated_;
-  const LogEnd begin_;  // of the run
+  bool whole_segments_;  // all have the full size
+  const LogEnd begin_;   // of the run
   EndNoteFile note_;
   SegmentHeader header_;  // of the run; the rest is filled in for each segment
   bool finished_ = false;

@@ -262,6 +262,20 @@ TEST_F(FullDiskTest, RemovingSegmentsMakesRoom) {
   ASSERT_TRUE(Eventually([&] { return log->health().ok(); }));
   EXPECT_TRUE(log->WaitDurable(Commit(writer.get(), {2, 0}, 1000).value(), kLongEnough).ok());
 }
+// A disk that is smaller than what is to be preallocated: segments have the sizes that they have without that.
+TEST_F(FullDiskTest, ADiskWithoutRoomForPreallocationIsUsedToItsEnd) {
+  LogOptions options = SmallLog();
+  options.segment_bytes = 4 << 20;  // the disk has 2 MiB
+  options.preallocate_bytes = 2 * options.segment_bytes;
+  auto log = StartLog(&disk_, {}, options);
+  EXPECT_TRUE(log->health().ok()) << log->health();
+  auto writer = log->OpenWriter().value();
+  std::atomic<uint64_t> last{0};
+  EXPECT_TRUE(absl::IsResourceExhausted(Fill(writer.get(), 1, &last)));
+  EXPECT_GT(committed_, 300u);
+  ASSERT_TRUE(log->WaitDurable(last, kLongEnough).ok());
+}
+
 // From no free space to a little: the log opens, refuses commits with advice, and continues when there is space.
 // Preallocation and an interrupted run make no difference.
 TEST_F(FullDiskTest, AFullDiskAtTheBeginRefusesCommitsOnly) {
