@@ -292,19 +292,27 @@ uint64_t GroupCommit::RoomNeeded() const {
   return 2 * writers_->Capacity() + shared_->large.taken() + kRoomForHeaders;
 }
 
-// First tries to get room for the waiting large transactions, too. If the disk has no room for those, only they are
-// refused.
+bool GroupCommit::MayTakeRoom(uint64_t now_nanos, uint64_t room) const {
+  return now_nanos >= hold_until_nanos_.load(std::memory_order_relaxed) ||
+         segments_->LeavesFree(room, keep_free_.load(std::memory_order_relaxed));
+}
+
+// First tries to get room for the waiting large transactions, too. If the disk has no room for those, or if it is kept
+// for a checkpoint, only they are refused.
 void GroupCommit::EnsureRoom() {
   const uint64_t now = NowNanos();
   const uint64_t room = 2 * writers_->Capacity() + kRoomForHeaders;
   uint64_t large = shared_->large.Wanted();
-  if (now >= std::max(room_retry_at_nanos_, hold_until_nanos_.load(std::memory_order_relaxed))) {
-    spare_status_ = segments_->PrepareAhead(room + large);
+  if (now >= room_retry_at_nanos_) {
+    const auto prepare = [&] {
+      return MayTakeRoom(now, room + large) ? segments_->PrepareAhead(room + large) : segments_->KeptForCheckpoint();
+    };
+    spare_status_ = prepare();
     room_retry_at_nanos_ = spare_status_.ok() ? 0 : now + retry_nanos_;
-    if (!spare_status_.ok() && large > shared_->large.taken()) {
+    if (!spare_status_.ok() && large > shared_->large.taken() && !segments_->HasRoom(room + large)) {
       Sometimes<"log: the disk has no room for a large transaction">();
       large = shared_->large.Refuse(spare_status_);
-      spare_status_ = segments_->PrepareAhead(room + large);
+      spare_status_ = prepare();
     }
   }
   if (segments_->HasRoom(room + large)) {
@@ -344,11 +352,12 @@ bool GroupCommit::Requested() const {
   return segments_requested_ > segments_begun_ || rooms_requested_ > rooms_ensured_;
 }
 
-StatusOr<uint64_t> GroupCommit::BeginSegment(bool give_back) {
+StatusOr<uint64_t> GroupCommit::BeginSegment(bool give_back, uint64_t keep_free) {
   std::unique_lock lock(mutex_);
   if (!running_) return absl::FailedPreconditionError("the log has not been started, or was stopped");
   const uint64_t ticket = ++segments_requested_;
   give_back_requested_ |= give_back;
+  if (give_back) keep_free_.store(keep_free, std::memory_order_relaxed);
   shared_->signal.Urgent();
   segment_begun_.wait(lock, [&] { return segments_begun_ >= ticket; });
   if (!begun_status_.ok()) return OwnCopy(begun_status_);

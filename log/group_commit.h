@@ -46,7 +46,7 @@ class GroupCommit {
 
   // Thread-safe.
   void RaiseCurrent(uint64_t epoch);
-  StatusOr<uint64_t> BeginSegment(bool give_back);
+  StatusOr<uint64_t> BeginSegment(bool give_back, uint64_t keep_free);
   // Lets the log take again the room that BeginSegment gave back.
   void TakeRoomAgain() { hold_until_nanos_.store(0, std::memory_order_relaxed); }
   LogStatistics DiskStatistics() const;
@@ -66,6 +66,7 @@ class GroupCommit {
   void Collect();
   Status WriteBatch();
   void EnsureRoom();
+  bool MayTakeRoom(uint64_t now_nanos, uint64_t room) const;
   uint64_t RoomTicket() const;
   void ServeRoom(uint64_t ticket);
   void ServeBeginSegment();
@@ -120,8 +121,9 @@ class GroupCommit {
   int rounds_behind_ = 0;      // number of rounds in a row that did not make it durable
   bool stopping_ = false;      // the round began with a request to stop
 
-  // Until then the room that was given back is for a checkpoint, and not for the next segment.
+  // Until then the room that was given back is for a checkpoint, and not for the next segment: that many bytes.
   std::atomic<uint64_t> hold_until_nanos_{0};
+  std::atomic<uint64_t> keep_free_{0};
   std::atomic<uint64_t> stop_by_nanos_{UINT64_MAX};  // UINT64_MAX: no stop requested
 
   mutable Mutex mutex_;  // guards the members below

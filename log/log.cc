@@ -97,7 +97,9 @@ class ThreadedLog final : public Log {
   }
 
   Status health() const override { return shared_.Health(); }
-  StatusOr<uint64_t> BeginSegment(bool give_back) override { return group_commit_.BeginSegment(give_back); }
+  StatusOr<uint64_t> BeginSegment(bool give_back, uint64_t keep_free) override {
+    return group_commit_.BeginSegment(give_back, keep_free);
+  }
   Status RemoveSegmentsBelow(uint64_t segment) override;
 
   void SetAlarm(uint64_t disk_bytes, std::function<void()> alarm) override {

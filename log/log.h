@@ -136,9 +136,11 @@ class Log {
   // after this call), so a checkpoint of all these epochs makes them unnecessary. Such a checkpoint reads the records
   // after WaitDurable(current_epoch() - 1): then all commits of these epochs have installed their writes. Also works
   // while a full disk refuses commits, if there is room for a small segment. `give_back`: removes the files made ready
-  // for later segments, so that their space is free.
-  virtual StatusOr<uint64_t> BeginSegment(bool give_back = false) = 0;
-  // Removes the segments below `segment`; the files of some of them become later segments.
+  // for later segments, so that their space is free for the checkpoint. Until RemoveSegmentsBelow is called, the log
+  // makes no other ones unless `keep_free` bytes of the disk stay free; commits that need them are refused.
+  virtual StatusOr<uint64_t> BeginSegment(bool give_back = false, uint64_t keep_free = UINT64_MAX) = 0;
+  // Removes the segments below `segment`; the files of some of them become later segments. With 0 it removes none: the
+  // log may use again what it gave back. The checkpoint calls it so before it waits for anything but the disk.
   virtual Status RemoveSegmentsBelow(uint64_t segment) = 0;
 
   virtual LogStatistics statistics() const = 0;

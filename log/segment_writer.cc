@@ -283,6 +283,18 @@ Status SegmentWriter::PrepareAhead(uint64_t room) {
   return PrepareSpare(room, SegmentSize::kWhole);
 }
 
+bool SegmentWriter::LeavesFree(uint64_t room, uint64_t bytes) const {
+  const uint64_t made = std::max(NextBytes(), RoundUp(kSegmentHeaderBytes + room, kDiskBlockBytes));
+  const uint64_t free = files_->FreeBytes(directory_).value_or(0);
+  return free >= made && free - made >= bytes;
+}
+
+Status SegmentWriter::KeptForCheckpoint() const {
+  return Explained(
+      absl::ResourceExhaustedError("what is free on the disk is kept for the checkpoint that is being taken"),
+      "making a segment");
+}
+
 void SegmentWriter::GiveBack() {
   TakeUsed();
   while (!spares_.empty()) DropSpare();

@@ -82,6 +82,11 @@ class SegmentWriter {
   // True if batches of `room` bytes can be written without creating another file.
   bool HasRoom(uint64_t room) const { return RoomLeft() >= room || SpareFor(room) != nullptr; }
 
+  // True if a segment with room for `room` bytes, made now, leaves `bytes` of the disk free.
+  bool LeavesFree(uint64_t room, uint64_t bytes) const;
+  // ResourceExhausted: why it is not made if it does not.
+  Status KeptForCheckpoint() const;
+
   // True if the run has a segment.
   bool begun() const { return statistics_.segments != 0; }
 

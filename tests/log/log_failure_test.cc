@@ -276,6 +276,51 @@ TEST_F(FullDiskTest, ADiskWithoutRoomForPreallocationIsUsedToItsEnd) {
   ASSERT_TRUE(log->WaitDurable(last, kLongEnough).ok());
 }
 
+// While a checkpoint is written, the log does not take the room that the checkpoint needs, but what is free beyond it.
+TEST_F(FullDiskTest, RoomBeyondWhatACheckpointNeedsIsUsedAtOnce) {
+  constexpr uint64_t kKept = 8 << 20;
+  LogOptions options = SmallLog();
+  options.large_buffer_bytes = 1 << 20;
+  auto log = StartLog(&disk_, {}, options);
+  auto writer = log->OpenWriter().value();
+  std::atomic<uint64_t> last{0};
+  ASSERT_TRUE(absl::IsResourceExhausted(Fill(writer.get(), 1, &last)));
+  ASSERT_TRUE(log->BeginSegment(/*give_back=*/true, kKept).ok());
+  disk_.SetCapacity(kKept);  // less than that is free
+  for (int i = 0; i < 20; ++i) {
+    const Status refused = Commit(writer.get(), {2, 0}, i % 2 == 0 ? 100 : 500'000).status();
+    ASSERT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+    absl::SleepFor(absl::Milliseconds(2));  // retry_every is 1 ms
+  }
+  EXPECT_THAT(std::string(log->health().message()), HasSubstr("kept for the checkpoint"));
+  disk_.SetCapacity(kKept + (16 << 20));
+  const absl::Time by = absl::Now() + absl::Seconds(30);
+  while (!log->health().ok() && absl::Now() < by) absl::SleepFor(absl::Milliseconds(1));
+  for (const size_t bytes : {100, 500'000}) {
+    const StatusOr<uint64_t> epoch = Commit(writer.get(), {3, bytes}, bytes);
+    ASSERT_TRUE(epoch.ok()) << epoch.status();
+    EXPECT_TRUE(log->WaitDurable(*epoch, kLongEnough).ok());
+  }
+}
+
+// A large transaction that finds no room while it is kept is told so, and does not wait for the checkpoint.
+TEST_F(FullDiskTest, ALargeTransactionDoesNotWaitForKeptRoom) {
+  LogOptions options = SmallLog();
+  options.large_buffer_bytes = 4 << 20;
+  disk_.SetCapacity(3 << 20);
+  auto log = StartLog(&disk_, {}, options);
+  auto writer = log->OpenWriter().value();
+  ASSERT_TRUE(log->BeginSegment(/*give_back=*/true, 3 << 20).ok());
+  const Status refused = Commit(writer.get(), {1, 0}, 2 << 20).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("kept for the checkpoint"));
+  disk_.SetCapacity(64 << 20);
+  ASSERT_TRUE(log->RemoveSegmentsBelow(0).ok());
+  StatusOr<uint64_t> epoch;
+  ASSERT_TRUE(Eventually([&] { return (epoch = Commit(writer.get(), {1, 1}, 2 << 20)).ok(); }));
+  EXPECT_TRUE(log->WaitDurable(*epoch, kLongEnough).ok());
+}
+
 // From no free space to a little: the log opens, refuses commits with advice, and continues when there is space.
 // Preallocation and an interrupted run make no difference.
 TEST_F(FullDiskTest, AFullDiskAtTheBeginRefusesCommitsOnly) {

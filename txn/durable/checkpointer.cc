@@ -318,7 +318,7 @@ Status Checkpointer::TakeLocked() {
     GANNET_RETURN_IF_ERROR(log::RemoveStrayCheckpoints(*files_, directory_, *manifest));
     description.id = manifest->checkpoints.empty() ? 1 : manifest->checkpoints.front().id + 1;
   }
-  const StatusOr<uint64_t> segment = log_->BeginSegment(give_back_);
+  const StatusOr<uint64_t> segment = log_->BeginSegment(give_back_, BytesOfRows());
   if (!segment.ok()) return segment.status();
   description.first_segment = *segment;
   began_at_bytes_ = log_->statistics().disk_bytes;
@@ -409,7 +409,13 @@ Status Checkpointer::RemoveUnneededSegments() {
 Status Checkpointer::WriteTables(log::CheckpointWriter* writer) {
   for (const Table* table : local_->tables) {
     GANNET_RETURN_IF_ERROR(writer->BeginTable(table->id()));
-    loads_->BeginWalk(table->id());
+    // A change of the table may wait for a large transaction, and that for room in the log (checkpointer.h).
+    Status released;
+    loads_->BeginWalk(table->id(), [&] { released = log_->RemoveSegmentsBelow(0); });
+    if (!released.ok()) {
+      loads_->EndWalk();
+      return released;
+    }
     Status written = WriteTable(*table, writer);
     loads_->EndWalk();
     if (!written.ok()) return written;

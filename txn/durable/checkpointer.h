@@ -5,6 +5,10 @@
 //   walk     every table's index, record by record, each copied at one moment
 //   end      wait until the log is durable up to the epoch in which the walk ended
 //   publish  into the manifest; then remove the checkpoint before the previous one, and the log below the previous one
+//
+// Order of waits. A transaction waits for room in the log; a change of tables waits for transactions; the walk of a
+// table waits for a change of it. So a checkpoint that has the log keep room for it (log::Log::BeginSegment) gives that
+// up before it waits for a change of tables. It may then find the disk full.
 #pragma once
 
 #include <atomic>

@@ -45,8 +45,13 @@ void UnsavedLoads::End(TableId table, bool seen) {
   changed_.notify_all();
 }
 
-void UnsavedLoads::BeginWalk(TableId table) {
+void UnsavedLoads::BeginWalk(TableId table, absl::FunctionRef<void()> waits) {
   std::unique_lock lock(mutex_);
+  if (loading_.contains(table)) {
+    lock.unlock();
+    waits();
+    lock.lock();
+  }
   changed_.wait(lock, [&] { return !loading_.contains(table); });
   walked_ = table;
   const auto ended = ended_.find(table);

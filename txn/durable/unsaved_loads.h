@@ -24,6 +24,7 @@
 #include <optional>
 #include <set>
 
+#include "absl/functional/function_ref.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "rdma/fabric.h"
@@ -48,8 +49,9 @@ class UnsavedLoads {
   // `seen`: rows of it are visible now.
   void End(TableId table, bool seen);
 
-  // Called before and after a checkpoint walks one table. BeginWalk waits for a load of it.
-  void BeginWalk(TableId table);
+  // Called before and after a checkpoint walks one table. BeginWalk waits for a load of it, or for its Release; before
+  // that it calls `waits`.
+  void BeginWalk(TableId table, absl::FunctionRef<void()> waits);
   void EndWalk();
   // True if the walks since the last EndCheckpoint met a load.
   bool met() const;
