@@ -5,6 +5,8 @@
 #include <thread>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "log/checkpoint.h"
 #include "tests/txn/durable_cluster.h"
@@ -151,6 +153,24 @@ TEST(DiskFailureTest, ACheckpointThatFailsLeavesNothing) {
   EXPECT_FALSE(database.Checkpoint().ok());
   EXPECT_EQ(checkpoints(), before);
   EXPECT_TRUE(database.Checkpoint().ok());
+}
+
+// A second after the first failure, then two: at most one more per second, whatever the interval and the load.
+TEST(DiskFailureTest, AFailedCheckpointIsNotTriedAgainAtEveryInterval) {
+  const Disk disk = NewDisk();
+  auto cluster = DurableCluster::Open(disk, HistoryTables(), {.database = {.checkpoint_every = absl::Milliseconds(5)}});
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  Database& database = (*cluster)->database();
+  ASSERT_TRUE(RunStep(database, 7, 0, 1).ok());
+  disk->Schedule({.operation = log::DiskOperation::kWrite, .times = UINT64_MAX, .path_contains = "checkpoint-"});
+  while (database.checkpoint_statistics().failed == 0) std::this_thread::yield();
+  const absl::Time begun = absl::Now();
+  absl::SleepFor(absl::Milliseconds(300));
+  const uint64_t failed = database.checkpoint_statistics().failed;
+  EXPECT_LE(static_cast<double>(failed), 2 + absl::ToDoubleSeconds(absl::Now() - begun));
+  disk->Heal();
+  const uint64_t taken = database.checkpoint_statistics().taken;
+  while (database.checkpoint_statistics().taken < taken + 2) std::this_thread::yield();  // the interval counts again
 }
 
 // The disk dies when the checkpoint has begun its segment: the log cannot write the records that the checkpoint waits

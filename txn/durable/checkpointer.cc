@@ -32,7 +32,7 @@ constexpr absl::Duration kDurableWithin = absl::Seconds(30);
 constexpr uint64_t kDiskMayFailNanos = 1'000'000'000;
 constexpr absl::Duration kLookAtDiskEvery = absl::Milliseconds(100);
 constexpr uint64_t kLockedForNanos = 10'000'000'000;
-// From a failed checkpoint that the size of the log caused to the next attempt: doubled each time.
+// From a failed automatic checkpoint to the next attempt: doubled each time.
 constexpr uint64_t kFirstRetryNanos = 1'000'000'000;
 constexpr uint64_t kLastRetryNanos = 60'000'000'000;
 constexpr uint64_t kNever = UINT64_MAX;
@@ -150,9 +150,10 @@ void Checkpointer::Run(const CheckpointTimes& times) {
     }
     const Status taken = Take(/*stop=*/nullptr);
     TellOf(taken);
+    // After a failure, whatever the reason of that checkpoint, nothing is tried before the pause is over.
     const uint64_t now = NowNanos();
-    if (every != 0) next = now + every;
     retry_at = taken.ok() ? 0 : now + pause;
+    next = every == 0 ? kNever : taken.ok() ? now + every : retry_at;
     pause = taken.ok() ? kFirstRetryNanos : std::min(2 * pause, kLastRetryNanos);
   }
 }
