@@ -3,7 +3,10 @@
 // A split changes the old bucket's chain like any other change: the chain is locked, its keys are divided, and the new
 // bucket is filled before anything leads to it. Then the old bucket is published with its greater depth, which leads
 // readers to the new one. Last the table's size is published, which saves readers the detour.
+//
+// A split is part of the change of the insert that caused it, so a transaction does not conflict with itself.
 #include <algorithm>
+#include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "base/sometimes.h"
@@ -23,9 +26,27 @@ struct Division {
   Slots move;
 };
 
+// Adds a split to the change of an operation. A word that the operation has changed before is listed once. If others
+// have changed it in between, what they did must not be hidden, so the word keeps its place in the change.
+void AddSplit(const Change& split, const Witness& filled, Change* change) {
+  const WordChange& from = split.words()[0];
+  Change both;
+  bool listed = false;
+  for (WordChange word : change->words()) {
+    if (word.word == from.word) {
+      listed = true;
+      if (word.after == from.before) word.after = from.after;
+    }
+    both.AddChanged(word.word, word.before, word.after);
+  }
+  if (!listed) both.AddChanged(from.word, from.before, from.after);
+  both.AddCreated(filled);
+  *change = std::move(both);
+}
+
 }  // namespace
 
-void HashIndex::GrowIfCrowded(Context& context) {
+void HashIndex::GrowIfCrowded(Context& context, Change* change) {
   // About every tenth insert adds an overflow bucket; a split makes room for four.
   constexpr int kSplitsAtOnce = 4;
   if (!crowded()) return;
@@ -34,13 +55,13 @@ void HashIndex::GrowIfCrowded(Context& context) {
   if (!lock.owns_lock() || overflow < grow_again_at_) return;
   grow_again_at_ = 0;
   for (int i = 0; i < kSplitsAtOnce && crowded(); ++i) {
-    if (SplitNext(context)) continue;
+    if (SplitNext(context, change)) continue;
     grow_again_at_ = overflow + std::max<uint64_t>(overflow / 8, 64);
     return;
   }
 }
 
-bool HashIndex::SplitNext(Context& context) {
+bool HashIndex::SplitNext(Context& context, Change* change) {
   const hash::TableSize before = size();
   const int depth = before.level() + 1;
   if (depth > hash::kMaxDepth) return false;
@@ -48,12 +69,12 @@ bool HashIndex::SplitNext(Context& context) {
   const uint64_t number = before.count() - (initial_ << before.level());
   const BucketName from{number % initial_, static_cast<uint32_t>(number / initial_)};
   const BucketName to{from.place, from.path | uint32_t{1} << before.level()};
-  if (!Split(context, Head(from), Head(to), depth)) return false;
+  if (!Split(context, Head(from), Head(to), depth, change)) return false;
   size_.store(before.Next(initial_).word(), std::memory_order_release);
   return true;
 }
 
-bool HashIndex::Split(Context& context, std::byte* from, std::byte* to, int depth) {
+bool HashIndex::Split(Context& context, std::byte* from, std::byte* to, int depth, Change* change) {
   Sometimes<"hash: a bucket splits">();
   LockedChain chain(memory_, from);
   Division division;
@@ -64,17 +85,20 @@ bool HashIndex::Split(Context& context, std::byte* from, std::byte* to, int dept
     const bool moves = (hash::HashOf(hash_, key.view()).path() >> (depth - 1) & 1) != 0;
     (moves ? division.move : division.stay).push_back(slot);
   }
-  if (!FillNewBucket(context, to, division.move, depth)) return false;
+  Witness filled;
+  if (!FillNewBucket(context, to, division.move, depth, &filled)) return false;
   chain.Rewrite(division.stay, depth);
   absl::InlinedVector<std::byte*, hash::kUsualChain> empty;
   while (std::byte* bucket = chain.TakeEmptyBucket()) empty.push_back(bucket);
   chain.Publish();
+  AddSplit(ChangeOf(chain), filled, change);
   for (std::byte* bucket : empty) RetireOverflow(context, bucket);
   return true;
 }
 
 // `head` is zero, and not reachable yet. Returns false, with `head` zero again, if there is no memory for its overflow.
-bool HashIndex::FillNewBucket(Context& context, std::byte* head, std::span<const uint64_t> slots, int depth) {
+bool HashIndex::FillNewBucket(Context& context, std::byte* head, std::span<const uint64_t> slots, int depth,
+                              Witness* filled) {
   LockedChain chain(memory_, head);
   for (const uint64_t slot : slots) {
     if (!chain.HasRoom() && !AddOverflow(context, &chain).ok()) {
@@ -86,6 +110,7 @@ bool HashIndex::FillNewBucket(Context& context, std::byte* head, std::span<const
   }
   chain.SetDepth(depth);
   chain.Publish();
+  *filled = {AddressOf(head), chain.after()};
   return true;
 }
 

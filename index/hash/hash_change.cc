@@ -66,7 +66,7 @@ StatusOr<Change> HashIndex::Insert(Context& context, const Key& key, rdma::Globa
   chain->Append(hash::MakeSlot(hash, record.offset()));
   chain->Publish();
   Change change = ChangeOf(*chain);
-  if (overflows) GrowIfCrowded(context);
+  if (overflows) GrowIfCrowded(context, &change);
   return change;
 }
 

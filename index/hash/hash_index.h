@@ -138,11 +138,13 @@ class HashIndex : public LocalIndex {
   bool crowded() const {
     return overflow_buckets_.load(std::memory_order_relaxed) * kBucketsPerOverflow > size().count();
   }
-  void GrowIfCrowded(Context& context);
+  // Adds what it does to *change, that of the insert that finds the table crowded.
+  void GrowIfCrowded(Context& context, Change* change);
   // Returns false if the table cannot grow now.
-  bool SplitNext(Context& context);
-  bool Split(Context& context, std::byte* from, std::byte* to, int depth);
-  bool FillNewBucket(Context& context, std::byte* head, std::span<const uint64_t> slots, int depth);
+  bool SplitNext(Context& context, Change* change);
+  bool Split(Context& context, std::byte* from, std::byte* to, int depth, Change* change);
+  // *filled: the word of the new bucket.
+  bool FillNewBucket(Context& context, std::byte* head, std::span<const uint64_t> slots, int depth, Witness* filled);
 
   // Walks (structure.cc).
   struct Snapshot;
