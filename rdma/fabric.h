@@ -359,8 +359,8 @@ class Node {
   virtual size_t ServePending(size_t limit) = 0;
   // Sums of the time that this node's threads have spent on calls so far.
   virtual ServedTime served_time() const = 0;
-  // Number of this node's connection to `peer`. It changes whenever the two may have lost each other, or another
-  // process has taken the peer's place. 0: there is no connection.
+  // Number of this node's connection to `peer`, or to itself. It changes whenever the two may have lost each other, or
+  // another process has taken the peer's place (its own place: it has died). 0: there is no connection.
   virtual uint64_t ConnectionTo(NodeId peer) const = 0;
   // Ends `connection` (not 0), because a node has found dead the `peer` that it leads to. True: the connection has
   // ended, and no verb that was posted over it takes effect in this node's memory any more. On a fabric whose nodes

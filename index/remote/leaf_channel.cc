@@ -38,8 +38,9 @@ bool CarryOutAtomic(std::byte* to, rdma::Operation* operation) {
 LeafChannel::LeafChannel(rdma::Channel* channel, rdma::Node* node, rdma::NodeId owner, absl::Duration patience,
                          size_t fence_lines, const LeafBlocks* own, As as)
     : channel_(channel),
-      node_(owner == channel->node() ? nullptr : node),
+      node_(node),
       owner_(owner),
+      own_life_(node == nullptr ? 0 : node->ConnectionTo(channel->node())),
       fence_lines_(fence_lines),
       own_blocks_(own),
       is_own_(as == As::kOwner && owner == channel->node()),
@@ -152,8 +153,8 @@ coro::Task<Status> LeafChannel::Post(std::span<rdma::Operation> operations) {
 // If this thread is alone, it holds a lock that nobody else could release: a connection that has not ended carries
 // verbs sooner or later.
 bool LeafChannel::IsOver(uint64_t connection, uint64_t deadline) const {
-  if (Connection() != connection) return true;
-  return !channel_->is_alone() && NowNanos() > deadline;
+  if (IsDead() || Connection() != connection) return true;
+  return !(channel_->is_alone() && node_ != nullptr) && NowNanos() > deadline;
 }
 
 coro::Task<Status> LeafChannel::PostHint(std::span<rdma::Operation> operations) {

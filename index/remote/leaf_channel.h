@@ -3,7 +3,8 @@
 // Failures. A verb that fails although the owner is alive may or may not have taken effect, but has no effect later
 // (fabric.h, 5). So the outcome of a lock is read from the leaf, and a posting is repeated while the leaf is still
 // locked. All verbs of a change name the connection over which the lock was taken. If that connection ends, the owner
-// repairs the leaf as if this node had died, and none of the verbs takes effect any more.
+// repairs the leaf as if this node had died, and none of the verbs takes effect any more. If this node has died, which
+// its threads need not know, all its verbs fail: none is repeated then.
 //
 // The owner reads its own leaves by its CPU. It also changes them by its CPU, if that and NICs may lock the same words
 // (rdma::Capabilities), or if no NIC may (IndexRights::kOwnerOnly); otherwise by verbs, like a client.
@@ -37,7 +38,7 @@ class LeafChannel {
   // looks at a leaf, so a coroutine that waits for the lock of another one of its thread lets that one go on.
   enum class As : uint8_t { kOwner, kClient };
 
-  // `node`: of the channel; null if the owner is this node, or is never lost without dying. `fence_lines`: of the
+  // `node`: of the channel; null if neither node is ever lost, or dies, while this is used. `fence_lines`: of the
   // leaves (tagged_leaf.h). `own`: the blocks of the leaves, which outlive this, if the owner is this node. `as` has no
   // effect if it is another one.
   LeafChannel(rdma::Channel* channel, rdma::Node* node, rdma::NodeId owner, absl::Duration patience,
@@ -116,8 +117,14 @@ class LeafChannel {
   }
   // InvalidArgument: no leaf can be there.
   Status CheckAddress(rdma::GlobalAddress leaf) const;
-  uint64_t Connection() const { return node_ == nullptr ? 0 : node_->ConnectionTo(owner_); }
-  // Whether to go on with what failed.
+  // 0: there is none to lose.
+  uint64_t Connection() const {
+    return node_ == nullptr || owner_ == channel_->node() ? 0 : node_->ConnectionTo(owner_);
+  }
+  bool IsDead() const {
+    return node_ != nullptr && (own_life_ == 0 || node_->ConnectionTo(channel_->node()) != own_life_);
+  }
+  // Whether what failed is not to be repeated any more.
   bool IsOver(uint64_t connection, uint64_t deadline) const;
   // Carries out operations on this node's memory by its CPU.
   void CarryOut(std::span<rdma::Operation> operations);
@@ -128,6 +135,7 @@ class LeafChannel {
   rdma::Channel* channel_;
   rdma::Node* node_;
   rdma::NodeId owner_;
+  uint64_t own_life_;  // connection of this node to itself; 0: it was dead already, or there is no `node_`
   size_t fence_lines_;
   const LeafBlocks* own_blocks_;
   bool is_own_;      // the leaves are in this node's memory
