@@ -10,12 +10,12 @@
 // Neither knows about transactions or reads the contents of records. They give witnesses to transactions.
 //
 // Witness. (address of an 8-byte version word, value seen.) A word covers a set of keys, present and absent ones. It
-// changes whenever a key enters or leaves that set of the index, and whenever keys that it covered come to be covered
-// by another word. It never returns to a value that it had, also when its memory is reused. Each Find that misses
-// returns the witness that covers the key; each Scan returns the witnesses that cover the whole range it looked at,
-// gaps included. A value that is returned is one that the word has only while the set is not being changed. (In the
-// kinds of today: bit 63 is the word's lock bit, and is clear.) It is never WordChange::kCreated. Validating = loading
-// the word again and comparing for equality. Only the owner's CPU changes a word; or, if the kind's traits say
+// changes whenever a key enters or leaves that set of the index, and before it stops covering a key that a transaction
+// may hold it for. It never returns to a value that it had, also when its memory is reused. Each Find that misses
+// returns the witness that covers the key; each Scan returns those that cover the whole range it looked at, gaps
+// included. A value that is returned is one that the word has only while the set is not being changed: bit 63, the lock
+// bit, is clear. It is never WordChange::kCreated. Validating = loading the word again and asking IsSameSet, since
+// housekeeping changes no set (witness_word.h). Only the owner's CPU changes a word; or, if the kind's traits say
 // client_writes (registry.h), the worker of any node that holds the word's lock.
 //
 // Change. Insert and Remove list what they did to version words, so that the transaction that did it can carry its own

@@ -92,7 +92,7 @@ class Tree<W>::Load final : public PartedLoad {
     leaf.set_meta(meta);
     leaf.set_low(low);
     leaf.set_high(leaves_[i].high);
-    leaf.Publish((leaf.state() & ~rdma::kLockBit) + 1);
+    leaf.Publish(NextSet(leaf.state()));
   }
 
   // Gives back a leaf that the tree never led to. A client may still know the block from an earlier use, so one that
@@ -106,7 +106,7 @@ class Tree<W>::Load final : public PartedLoad {
       leaf.set_meta({.right = 0, .incarnation = leaf.meta().incarnation + 1, .count = 0});
       leaf.set_low(Words::Highest());
       leaf.set_high(Words::Lowest());
-      leaf.Publish(state + 1);
+      leaf.Publish(NextSet(state));
     }
     tree_->leaves_->Release(leaf.at(), LeafLayout<W>::kBytes);
   }

@@ -44,8 +44,20 @@ template <int W>
 StatusOr<Change> Tree<W>::InsertLocked(Leaf<W> leaf, uint64_t state, const LeafMeta& meta, int slot, const Words& key,
                                        uint64_t record) {
   leaf.Insert(slot, key, record, meta);
-  leaf.Publish(state + 1);
-  return Change(AddressOf(leaf), state, state + 1);
+  return PublishSet(leaf, state);
+}
+
+template <int W>
+Change Tree<W>::PublishSet(Leaf<W> leaf, uint64_t state) {
+  Change change(AddressOf(leaf), state, NextSet(state));
+  if ((state & kHasShadows) != 0) [[unlikely]] {
+    Sometimes<"xstore: a change of a leaf changes its shadows, too">();
+    shadows_->End(leaf, [&](Leaf<W> shadow, uint64_t before, uint64_t after) {
+      change.AddChanged(AddressOf(shadow), before, after);
+    });
+  }
+  leaf.Publish(NextSet(state));
+  return change;
 }
 
 template <int W>
@@ -88,12 +100,12 @@ StatusOr<Change> Tree<W>::Remove(Context& context, const Words& key, rdma::Globa
       continue;
     }
     leaf.Remove(slot, meta);
-    leaf.Publish(state + 1);
+    Change change = PublishSet(leaf, state);
     if (meta.count == 1) {
       NoteEmpty(context, low);
       UnlinkEmptyLeaves(context);
     }
-    return Change(AddressOf(leaf), state, state + 1);
+    return change;
   }
 }
 
@@ -119,6 +131,7 @@ Status Tree<W>::Replace(const Words& key, rdma::GlobalAddress from, rdma::Global
 }
 
 #define GANNET_INSTANTIATE(W)                                                                                       \
+  template Change Tree<W>::PublishSet(Leaf<W>, uint64_t);                                                           \
   template StatusOr<Change> Tree<W>::InsertLocked(Leaf<W>, uint64_t, const LeafMeta&, int, const Words&, uint64_t); \
   template StatusOr<Change> Tree<W>::Insert(Context&, const Words&, rdma::GlobalAddress, rdma::GlobalAddress*,      \
                                             Leaf<W>);                                                               \

@@ -14,6 +14,7 @@
 
 #include "base/cache_line.h"
 #include "index/xstore/key_codec.h"
+#include "index/xstore/leaf_state.h"
 #include "rdma/versioned.h"
 
 namespace gannet::index::xstore {
@@ -108,6 +109,10 @@ class LeafFrame {
   // Sets the lock bit if the state word is still `state` (unlocked). Then everything loaded since `state` is
   // consistent, and stays so.
   bool TryLock(uint64_t state) { return CompareAndSwapWord(at_, state, state | rdma::kLockBit) == state; }
+  // The same for a change that leaves all sets of keys as they are: witnesses stay valid meanwhile.
+  bool TryLockForStructure(uint64_t state) {
+    return CompareAndSwapWord(at_, state, LockedForStructure(state)) == state;
+  }
   // Unlocks a leaf that was not changed.
   void Unlock(uint64_t state) { StoreWord(at_, state); }
   // Gives all lines the new version and unlocks.

@@ -1,5 +1,5 @@
-// LeafLocks: the locks of up to three leaves, taken one by one without waiting and released together. The leaves stay
-// unchanged unless PublishAll was called.
+// LeafLocks: the locks of up to three leaves whose fences or links change, but not their keys. They are taken one by
+// one without waiting, and released together. The leaves stay unchanged unless PublishAll was called.
 #pragma once
 
 #include <array>
@@ -21,13 +21,17 @@ class LeafLocks {
 
   bool TryLock(Leaf<W> leaf) {
     const uint64_t state = leaf.state();
-    if ((state & rdma::kLockBit) != 0 || !leaf.TryLock(state)) return false;
+    if ((state & rdma::kLockBit) != 0 || !leaf.TryLockForStructure(state)) return false;
     locked_[size_++] = {leaf, state};
     return true;
   }
-  // All must be busy. Unlocks them with new versions, the last one first.
-  void PublishAll() {
-    while (size_ > 0) --size_, locked_[size_].leaf.Publish(locked_[size_].state + 1);
+  // All must be busy. Unlocks them with new states, the last one first. `absorber`, one of them, has shadows now.
+  void PublishAll(Leaf<W> absorber) {
+    while (size_ > 0) {
+      --size_;
+      const auto& [leaf, state] = locked_[size_];
+      Leaf<W>(leaf).Publish(NextStructure(state) | (leaf == absorber ? kHasShadows : 0));
+    }
   }
 
  private:

@@ -118,14 +118,13 @@ Change Tree<W>::SplitLeaf(const Place& place, uint64_t state, std::byte* block, 
   left.set_high(high);
   left.set_meta(
       {.right = NumberOf(right), .incarnation = meta.incarnation + 1, .count = static_cast<uint32_t>(plan.left)});
-  left.Publish(state + 1);
-  const uint64_t right_state = (right.state() & ~rdma::kLockBit) + 1;
+  Change change = PublishSet(left, state);
+  const uint64_t right_state = NextSet(right.state());
   right.Publish(right_state);
   place.parent->InsertAfter(place.index, high, reinterpret_cast<uint64_t>(right.at()));
 
   const Leaf<W> target = high < key ? right : left;
   LeafHint<W>::Set(number_, key, target);
-  Change change(AddressOf(left), state, state + 1);
   change.AddCreated({AddressOf(right), right_state});
   return change;
 }
@@ -159,7 +158,7 @@ StatusOr<Change> Tree<W>::SplitAndInsert(Context& context, const Words& key, uin
     // Another thread was faster: the key is there, or there is room now.
     if (!full) Sometimes<"xstore: another insert split the leaf first">();
     place.parent->UnlockUnchanged();
-    fresh->Publish((fresh->state() & ~rdma::kLockBit) + 1);
+    fresh->Publish(NextSet(fresh->state()));
     leaves_->Release(fresh->at(), LeafLayout<W>::kBytes);
     if (!full && slot < 0) {
       return InsertLocked(leaf, state, meta, leaf.PlaceFor(records_, key, meta.count), key, record);

@@ -31,7 +31,7 @@ StatusOr<std::unique_ptr<Tree<W>>> Tree<W>::Create(IndexService* service, KeyKin
   if (!first.ok()) return first.status();
   first->set_low(Words::Lowest());
   first->set_high(Words::Highest());
-  first->Publish((first->state() & ~rdma::kLockBit) + 1);
+  first->Publish(NextSet(first->state()));
   Node* root = tree->nodes_->Allocate(1);
   root->Append(Words::Highest(), reinterpret_cast<uint64_t>(first->at()));
   tree->root_.store(root, std::memory_order_release);
@@ -49,6 +49,8 @@ Tree<W>::~Tree() {
   Leaf<W> leaf = Locate(Words::Lowest());
   while (true) {
     const uint32_t right = leaf.meta().right;
+    // Other users of the block know no structure.
+    if ((leaf.state() & kStructureBits) != 0) leaf.Publish(NextSet(leaf.state()));
     slab.Free(leaf.at(), LeafLayout<W>::kBytes);
     if (right == 0) return;
     leaf = LeafAt(right);
@@ -61,9 +63,8 @@ StatusOr<Leaf<W>> Tree<W>::NewLeaf(Context& context) {
   StatusOr<std::byte*> block = leaves_->Allocate(context, LeafLayout<W>::kBytes);
   if (!block.ok()) return block.status();
   Leaf<W> leaf(*block);
-  // Keeps only the version: a record that used this block may have left other bits in its state word.
-  constexpr uint64_t kVersionMask = (uint64_t{1} << 60) - 1;
-  StoreWord(leaf.at(), (leaf.state() & kVersionMask) | rdma::kLockBit);
+  // Keeps only the version: another user of this block may have left other bits in its first word.
+  StoreWord(leaf.at(), VersionOf(leaf.state()) | rdma::kLockBit);
   leaf.MarkBusy();
   leaf.ClearSlots(0, LeafLayout<W>::kSlots);  // removes what an earlier use left
   leaf.set_meta({.right = 0, .incarnation = leaf.meta().incarnation + 1, .count = 0});

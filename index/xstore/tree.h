@@ -35,6 +35,7 @@
 #include "index/xstore/leaf_pairs.h"
 #include "index/xstore/node_pool.h"
 #include "index/xstore/record_keys.h"
+#include "index/xstore/shadows.h"
 
 namespace gannet::index::xstore {
 
@@ -102,8 +103,9 @@ class Tree {
   // tree from now on. Called before the listener's data is destroyed.
   void RemoveListener();
 
-  // Unlinks leaves that have been empty for a grace period. Cheap when there are none.
-  void UnlinkEmptyLeaves(Context& context);
+  // Unlinks some leaves that have been empty for a grace period. False: none, or none that can be unlinked now. Cheap
+  // when there are none.
+  bool UnlinkEmptyLeaves(Context& context);
 
   KeyKind kind() const { return kind_; }
   // True if a record that a peer has sent can be that of `key`: leaves that keep keys in records need them there.
@@ -157,9 +159,12 @@ class Tree {
   std::optional<SplitPlan> PlanSplit(Leaf<W> leaf, const Words& key, uint64_t record) const;
   Change SplitLeaf(const Place& place, uint64_t state, std::byte* block, const SplitPlan& plan, const Words& key);
   StatusOr<Leaf<W>> NewLeaf(Context& context);
+  // Unlocks a leaf whose set of keys has changed. `state`: before it was locked.
+  Change PublishSet(Leaf<W> leaf, uint64_t state);
 
   // In unlink.cc.
   void NoteEmpty(Context& context, const Words& low);
+  void RetireLeaf(Context& context, Leaf<W> dead);
   // Runs after each round of the epochs: unlinks a batch of empty leaves.
   void UnlinkInQuiet();
   bool UnlinkOne(Context& context, const Words& low);
@@ -192,6 +197,7 @@ class Tree {
   std::atomic<const Listener*> listener_{nullptr};
   alignas(kLineBytes) Mutex unlink_mutex_;  // one thread unlinks at a time
   std::shared_ptr<EmptyLeaves<W>> empties_ = std::make_shared<EmptyLeaves<W>>();
+  std::shared_ptr<Shadows<W>> shadows_ = std::make_shared<Shadows<W>>();
   std::unique_ptr<Listener> owned_listener_;
   uint64_t chore_ = 0;  // of the epochs; 0: none yet
 };

@@ -1,9 +1,9 @@
 // XTree: unlinks empty leaves.
 //
 // Otherwise a queue (inserts at one end, removals at the other) would leave more and more empty leaves at its low end,
-// which every scan has to cross. A leaf that became empty waits for a grace period, so that the transaction that
-// emptied it, and those that saw it, are over. Then the next change of the tree, or the thread that advances the
-// epochs, unlinks it together with all inner nodes above it that have no other child:
+// which every scan has to cross. A leaf that became empty waits for a grace period, because it may be filled again
+// soon. Then the next change of the tree, or the thread that advances the epochs, unlinks it together with all inner
+// nodes above it that have no other child:
 //
 //            [A]                     A: the lowest ancestor with another child
 //           / | \                    the path from A down to L has one child each, and goes with L
@@ -14,13 +14,21 @@
 //
 // Locks, all but the first only tried: A, the path, L, P, R. If one is not free, the attempt ends: L stays queued.
 //
-// Why witnesses stay sound. Let k be in L's range. Before the unlinking, a reader that missed k, or scanned over it,
-// holds L's state word. L's death changes that word, and no insert of k can happen before (L is locked) without
-// changing it. Afterwards k is covered by the absorber, and the reader gets the absorber's state word after the
-// absorption: P's word changes then, because its high fence is written, and so does R's, because its low fence is. An
-// insert of k then changes it again. A reader that holds the absorber's earlier word aborts needlessly, which is safe.
-// While L is still locked and the absorber is already published, only the absorber can be used for k, so no two leaves
-// give witnesses for k.
+// Why witnesses stay sound, and no transaction notices. The unlinking changes no set of keys, so the words of L, P and
+// R change in their structure only (witness_word.h), and while they are locked for it, a witness is valid, too. Let k
+// be in L's range, and T a transaction that missed k, or scanned over it.
+//
+//   - T has seen P before: its witness of P covers the same keys as before, and more from now on. That may cost a
+//     conflict with an insert of one of these, but hides nothing. (So for R.)
+//   - T has seen L before, and holds its word. No insert of k can happen before the unlinking without a new version of
+//     L. Afterwards k is covered by the absorber, and L is its shadow: the first change of the absorber's set gives L a
+//     new version, too (shadows.h), and T fails its validation, or has made the change itself and holds the absorber's
+//     word now. L keeps its memory, and remains a shadow, until all that may have seen L alive are over.
+//   - T comes later. The dead leaf covers nothing, whatever leads there: T finds k, or its absence, in the absorber.
+//     While L is still locked and the absorber is already published, only the absorber can be used for k.
+//
+// The absorber's state says that it has shadows from the moment at which its fences can be read unlocked, so every
+// insert of k finds that in the state that it locks.
 #include <algorithm>
 #include <array>
 
@@ -57,14 +65,20 @@ void Tree<W>::NoteEmpty(Context& context, const Words& low) {
 }
 
 template <int W>
-void Tree<W>::UnlinkEmptyLeaves(Context& context) {
-  if (!empties_->any()) return;
+bool Tree<W>::UnlinkEmptyLeaves(Context& context) {
+  if (!empties_->any()) return false;
   std::unique_lock lock(unlink_mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return;
+  if (!lock.owns_lock()) return false;
   Words low;
+  bool any = false;
   for (int tries = 0; tries < kMaxUnlinks && empties_->Take(&low); ++tries) {
-    if (!UnlinkOne(context, low)) empties_->Add(low);
+    if (UnlinkOne(context, low)) {
+      any = true;
+    } else {
+      empties_->Add(low);
+    }
   }
+  return any;
 }
 
 // For a tree that no session changes any more.
@@ -72,7 +86,8 @@ template <int W>
 void Tree<W>::UnlinkInQuiet() {
   if (!empties_->any()) return;
   IndexService::Lease lease(service_);
-  for (int calls = 0; calls < kCallsPerRound && empties_->any(); ++calls) UnlinkEmptyLeaves(lease.context());
+  for (int calls = 0; calls < kCallsPerRound && UnlinkEmptyLeaves(lease.context()); ++calls) {
+  }
 }
 
 // Unlinks the leaf that now covers `low`, if it is empty: the leaf that was noted may have absorbed others or been
@@ -134,7 +149,7 @@ bool Tree<W>::Bypass(Context& context, const Path& path, Leaf<W> predecessor) {
     for (int i = path.ancestor; i < path.size; ++i) path.steps[i].node->UnlockUnchanged();
     return false;
   }
-  leaves_->Retire(context, dead.at(), LeafLayout<W>::kBytes);
+  RetireLeaf(context, dead);
 
   Node* ancestor = path.steps[path.ancestor].node;
   ancestor->Remove(index);
@@ -148,8 +163,19 @@ bool Tree<W>::Bypass(Context& context, const Path& path, Leaf<W> predecessor) {
   return true;
 }
 
-// Takes `dead` out of the chain of leaves. Returns false, without a change, if a lock was not free or the leaves have
-// changed.
+// First of all the leaf becomes free of its absorber; then another one may have its block, whose state has no
+// structure.
+template <int W>
+void Tree<W>::RetireLeaf(Context& context, Leaf<W> dead) {
+  context.epoch->RetireWith([shadows = shadows_, leaves = leaves_, dead]() mutable {
+    shadows->Forget(dead);
+    dead.Publish(NextSet(dead.state()));
+    leaves->Release(dead.at(), LeafLayout<W>::kBytes);
+  });
+}
+
+// Takes `dead` out of the chain of leaves. Returns false, without a change, if a lock was not free, the leaves have
+// changed, or the absorber has enough shadows.
 template <int W>
 bool Tree<W>::RelinkLeaves(Leaf<W> dead, Leaf<W> predecessor, bool right_absorbs) {
   LeafLocks<W> locks;
@@ -164,6 +190,8 @@ bool Tree<W>::RelinkLeaves(Leaf<W> dead, Leaf<W> predecessor, bool right_absorbs
   }
   Leaf<W> right = LeafAt(meta.right);  // exists if it absorbs
   if (right_absorbs && !locks.TryLock(right)) return false;
+  const Leaf<W> absorber = right_absorbs ? right : predecessor;
+  if (!shadows_->HasRoom(absorber, dead)) return false;
 
   if (!predecessor.is_null()) {
     predecessor.MarkBusy();
@@ -185,7 +213,8 @@ bool Tree<W>::RelinkLeaves(Leaf<W> dead, Leaf<W> predecessor, bool right_absorbs
   } else {
     Sometimes<"xstore: an empty leaf's range goes to the left">();
   }
-  locks.PublishAll();  // the absorber before the dead leaf
+  shadows_->Add(absorber, dead);
+  locks.PublishAll(absorber);  // the absorber before the dead leaf
   return true;
 }
 
@@ -208,7 +237,7 @@ void Tree<W>::CollapseRoot(Context& context) {
 
 #define GANNET_INSTANTIATE(W)                               \
   template void Tree<W>::NoteEmpty(Context&, const Words&); \
-  template void Tree<W>::UnlinkEmptyLeaves(Context&);       \
+  template bool Tree<W>::UnlinkEmptyLeaves(Context&);       \
   template void Tree<W>::UnlinkInQuiet();
 GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
 

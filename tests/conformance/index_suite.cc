@@ -36,8 +36,9 @@ OwnedKey IndexCase::KeyOf(uint64_t n) const {
 }
 
 bool Changes(const Change& change, const Witness& witness) {
-  return std::ranges::any_of(
-      change.words(), [&](const WordChange& word) { return word.word == witness.word && word.before == witness.seen; });
+  return std::ranges::any_of(change.words(), [&](const WordChange& word) {
+    return word.word == witness.word && IsSameSet(word.before, witness.seen);
+  });
 }
 
 bool HeldWitnesses::Valid() const {

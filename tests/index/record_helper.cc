@@ -194,7 +194,7 @@ bool ClientThread::Valid(const Witness& witness) {
   }
   uint64_t word = 0;
   Must(Await(ReadInto(channel_.get(), witness.word, &word, sizeof word)));
-  return word == witness.seen;
+  return IsSameSet(word, witness.seen);
 }
 
 }  // namespace gannet::index

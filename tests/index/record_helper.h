@@ -25,6 +25,7 @@
 #include "index/index.h"
 #include "index/record_header.h"
 #include "index/service.h"
+#include "index/witness_word.h"
 #include "rdma/epoch.h"
 #include "rdma/slab.h"
 #include "tests/index/client_process.h"
@@ -76,8 +77,8 @@ class IndexCluster {
   ClientProcess* client_process() { return client_process_.get(); }
   // The owner's memory at `address`.
   std::byte* At(rdma::GlobalAddress address) { return owner().node->memory().data() + address.offset(); }
-  // True if the word still has the value seen.
-  bool Valid(const Witness& witness) { return LoadWord(At(witness.word)) == witness.seen; }
+  // True if the word still has the set of keys seen.
+  bool Valid(const Witness& witness) { return IsSameSet(LoadWord(At(witness.word)), witness.seen); }
 
  private:
   // Attaches the members of this process.

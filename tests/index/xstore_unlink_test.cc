@@ -1,5 +1,6 @@
 // Empty leaves are unlinked while other threads insert into them, in a simulation whose threads lose their cores at
 // critical moments.
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "base/sometimes.h"
 #include "gtest/gtest.h"
 #include "index/service.h"
+#include "index/witness_word.h"
 #include "index/xstore/tree.h"
 #include "rdma/sim/sim_fabric.h"
 
@@ -19,6 +21,8 @@ constexpr int kWorkers = 4;
 constexpr int kFillings = 40;
 constexpr int kChanges = 600;  // per worker, after a filling
 constexpr uint64_t kApartNanos = 40'000;
+constexpr uint64_t kLooks = 2000;  // per reader
+constexpr uint64_t kLongLookNanos = 10'000'000;
 
 rdma::GlobalAddress RecordOf(uint64_t key) {
   return {0, 64 * (key + 1)};
@@ -62,6 +66,25 @@ class XStoreUnlinkTest : public testing::Test {
     }
   }
 
+  // Misses keys, as a transaction does, and validates that later. A key that came meanwhile has changed the witness,
+  // whatever became of the leaf. `*survived`: how often the key's leaf was unlinked meanwhile, and no key came.
+  void Look(uint64_t seed, uint64_t* survived) {
+    Random random(seed);
+    for (uint64_t i = 0; i < kLooks; ++i) {
+      IndexService::Lease lease(service_.get());
+      const KeyWords<1> key{{random.Below(kKeys)}};
+      const FindResult miss = tree_->Find(key);
+      if (!miss.record.is_null()) continue;
+      SleepForNanos(random.Below(random.OneIn(2) ? kApartNanos : kLongLookNanos));
+      const FindResult again = tree_->Find(key);
+      PreemptionPoint();
+      const std::byte* const word = node_->memory().data() + miss.witness.word.offset();
+      if (!IsSameSet(LoadWord(word), miss.witness.seen)) continue;
+      EXPECT_TRUE(again.record.is_null()) << "key " << key.words[0];
+      if (again.witness.word != miss.witness.word) ++*survived;
+    }
+  }
+
   rdma::sim::Simulation simulation_;
   std::unique_ptr<rdma::sim::SimFabric> fabric_;
   std::unique_ptr<rdma::Node> node_;
@@ -77,11 +100,17 @@ TEST_F(XStoreUnlinkTest, AnEmptyLeafThatIsLockedOrFilledAgainStays) {
   for (uint64_t worker = 0; worker < kWorkers; ++worker) {
     threads.push_back(simulation_.StartOn(0, "worker", [this, worker] { Work(worker); }));
   }
+  std::array<uint64_t, 2> survived{};
+  for (size_t i = 0; i < survived.size(); ++i) {
+    threads.push_back(simulation_.StartOn(0, "reader", [this, i, &survived] { Look(100 + i, &survived[i]); }));
+  }
   for (Runtime::Thread* const thread : threads) simulation_.Join(thread);
   epochs_->Stop();
   EXPECT_TRUE(tree_->CheckStructure().ok()) << tree_->CheckStructure();
   EXPECT_GT(Mark::Reached("xstore: an empty leaf's range goes to the left"), 0u);
   EXPECT_GT(Mark::Reached("xstore: an empty leaf is locked or filled again"), 0u);
+  EXPECT_GT(Mark::Reached("xstore: a change of a leaf changes its shadows, too"), 0u);
+  EXPECT_GT(survived[0] + survived[1], 0u);
 }
 
 }  // namespace

@@ -356,6 +356,7 @@ void Driver::RunTransaction(const TransactionSpec& spec) {
   session_ = spec.session;
   by_hand_ = IsByHand(spec.way);
   interloped_ = false;
+  attempts_ = 0;
   txn::Session& session = cluster_.session(static_cast<size_t>(spec.node), spec.session);
   cluster_.bed().SetFaults(true);
   for (int attempt = 1;; ++attempt) {
@@ -363,6 +364,9 @@ void Driver::RunTransaction(const TransactionSpec& spec) {
     ++statistics_.repeated;
     Settle();
     if (attempt == kMostAttempts) Break("it does not go through, though nothing else runs");
+  }
+  if (attempts_ > 1 && !interloped_ && !IsLossy(world_.fabric)) {
+    Break(absl::StrCat("its body ran ", attempts_, " times, though nothing else runs"));
   }
   cluster_.bed().SetFaults(false);
   if (failed()) return;
@@ -511,6 +515,7 @@ void Driver::BeginAttempt(const TransactionSpec& spec) {
   said_ = {absl::StrCat("transaction ", NameOfWay(spec.way), " at node ", spec.node, ", session ", spec.session, ", ",
                         NameOfEnding(spec.ending))};
   if (options_.trace) absl::PrintF("  step %u: %s\n", step_, said_[0]);
+  ++attempts_;
   model_.Rollback();
   held_.clear();
   clash_ = false;

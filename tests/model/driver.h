@@ -1,8 +1,8 @@
 // Runs the steps of a world on real databases, in one thread, and compares every result of every operation, and after
 // each transaction all rows of all tables, with the model.
 //
-// One thread has no conflicts, so all results are known in advance. Only these are up to the database:
-//   - A transaction may be Aborted without a conflict (witnesses cover other keys, too); it is repeated.
+// One thread has no conflicts, so all results are known in advance, and each body runs once. Only these are up to the
+// database:
 //   - Insert of an existing key reports it at once or at the commit.
 //   - A transaction that read what another session changes before its commit (OpKind::kInterlope) does not commit.
 //   - On lossy fabrics a transaction may end with Unavailable or DeadlineExceeded; it is repeated if none of it
@@ -202,6 +202,7 @@ class Driver {
   bool clash_ = false;       // an Insert of an existing key was accepted: the commit must report it
   bool ignored_ = false;     // an operation failed and the body ignored it: the transaction must not commit
   bool ended_ = false;       // the body called Commit or Rollback in Run: the transaction must not commit
+  int attempts_ = 0;         // of the transaction
   bool interloped_ = false;  // at most once per step
   bool doomed_ = false;      // by an interloper: the transaction must not commit
   // An interloper changed what the transaction has read by one operation, without a write: it may be of the moment of

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/sometimes.h"
+#include "index/witness_word.h"
 
 namespace gannet::txn {
 
@@ -32,7 +33,7 @@ void ReadSet::Carry(const index::Change& change) {
   for (const index::WordChange& word : change.words()) {
     bool is_held = false;
     for (ReadEntry& witness : witnesses_) {
-      if (witness.word != word.word || witness.seen != word.before) continue;
+      if (witness.word != word.word || !index::IsSameSet(word.before, witness.seen)) continue;
       Sometimes<"commit: a witness is carried over an own insert">();
       witness.seen = word.after;
       is_held = true;
@@ -46,7 +47,7 @@ void ReadSet::Carry(const index::Change& change) {
   }
 }
 
-// The same in constant time. Witnesses of one word with the same value are one here. Of several with different values,
+// The same in constant time. Witnesses of one word with the same set are one here. Of several with different sets,
 // all but one are out of date, which the validation will find.
 void ReadSet::CarryMany(const index::Change& change) {
   const auto note = [this](rdma::GlobalAddress word, size_t i) {
@@ -57,14 +58,14 @@ void ReadSet::CarryMany(const index::Change& change) {
     for (const ReadEntry witness : witnesses_) {
       witnesses_[kept] = witness;
       const bool first = note(witness.word, kept);
-      if (first || witnesses_[witness_of_[witness.word.bits()]].seen != witness.seen) ++kept;
+      if (first || !index::IsSameSet(witnesses_[witness_of_[witness.word.bits()]].seen, witness.seen)) ++kept;
     }
     witnesses_.resize(kept);
   }
   size_t held = 0;
   for (const index::WordChange& word : change.words()) {
     const auto found = witness_of_.find(word.word.bits());
-    if (found == witness_of_.end() || witnesses_[found->second].seen != word.before) continue;
+    if (found == witness_of_.end() || !index::IsSameSet(word.before, witnesses_[found->second].seen)) continue;
     Sometimes<"commit: a witness is carried over an own insert">();
     witnesses_[found->second].seen = word.after;
     ++held;

@@ -32,6 +32,7 @@
 #include "base/mutant.h"
 #include "base/sometimes.h"
 #include "base/thread.h"
+#include "index/witness_word.h"
 #include "log/kill_point.h"
 #include "rdma/versioned.h"
 #include "txn/commit/commit_internal.h"
@@ -133,7 +134,8 @@ Status Commit::ValidateDirect() const {
   PreemptionPoint();
   for (const ReadEntry& entry : reads_.witnesses()) {
     if (GANNET_MUTANT(kSkipWitness)) break;
-    if (LoadWord(session_->Direct(entry.word)) == entry.seen) continue;
+    if (index::IsSameSet(LoadWord(session_->Direct(entry.word)), entry.seen)) [[likely]]
+      continue;
     Sometimes<"commit: a witness has changed">();
     return Conflict(AbortCause::kIndex);
   }

@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/mutant.h"
 #include "base/sometimes.h"
+#include "index/witness_word.h"
 #include "rdma/versioned.h"
 #include "txn/commit/commit.h"
 #include "txn/commit/commit_internal.h"
@@ -39,6 +40,11 @@ namespace {
 constexpr size_t kCallerBytes = 2 * sizeof(uint64_t);
 // A finish is repeated if its answer does not come, so it has a shorter timeout than other calls.
 constexpr absl::Duration kFinishTimeout = absl::Milliseconds(100);
+
+// The share of an answer, one part in ..., that the usual changes of its inserts take, of two words each. An insert
+// into an XStore rarely changes more (shadows.h), one into an R-tree usually.
+constexpr size_t kShareOfChanges = 2;
+constexpr size_t kShareOfLongChanges = 8;
 
 bool IsInstalledByVerbs(const WriteEntry& entry) {
   if (entry.is_direct() || entry.installed) return false;
@@ -220,8 +226,11 @@ bool Commit::EncodePrepare(OwnerCall* call) {
     if (entry.table->OwnerOf(entry.key, session_->self) != call->node) continue;
     const std::span<std::byte> payload(writes_.arena().Allocate(entry.payload_bytes), entry.payload_bytes);
     writes_.CopyPayload(entry, 0, payload);
+    // The rest of the answer is for changes of more words. A transaction that does not learn of all of them conflicts
+    // with itself.
+    const size_t share = entry.table->index_traits().spatial ? kShareOfLongChanges : kShareOfChanges;
     if (writer.room() < PrepareItemBytes(entry.key, payload.size()) ||
-        PreparedBytes(prepared.size() + 1) > rdma::kMaxMessageBytes) {
+        PreparedBytes(prepared.size() + 1) > rdma::kMaxMessageBytes / share) {
       break;
     }
     txn::Put(writer, PrepareItem{entry.table->id(), entry.key, payload, move, move ? VersionOf(entry.seen) : 0});
@@ -304,7 +313,7 @@ Status Commit::JudgeValidation(const Validation& validation) {
         IsReadDirectly(entry) ? LoadWord(session_->Direct(entry.word)) : LoadWord(scratch_.words.image(read++));
     if (is_record && GANNET_MUTANT(kSkipValidation)) continue;
     if (!is_record && GANNET_MUTANT(kSkipWitness)) continue;
-    if (word == entry.seen || (is_record && IsOwnLockOf(entry, word))) continue;
+    if (is_record ? word == entry.seen || IsOwnLockOf(entry, word) : index::IsSameSet(word, entry.seen)) continue;
     Sometimes<"commit: something read at another node has changed">();
     return is_record ? ConflictAt(word) : Conflict(AbortCause::kIndex);
   }
