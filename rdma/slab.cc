@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/owner_lock.h"
 #include "base/thread.h"
+#include "rdma/memory_full.h"
 #include "rdma/prefault.h"
 #include "rdma/versioned.h"
 
@@ -114,7 +115,7 @@ struct Part {
   }
   Status Full(size_t wanted) const {
     return absl::ResourceExhaustedError(absl::StrCat("no room for ", wanted, " bytes: ", carved, " of ", bytes,
-                                                     " bytes are taken, which is the node's ", name,
+                                                     kBytesAreTaken, ", which is the node's ", name,
                                                      " part of the heap; give nodes more memory"));
   }
   size_t fresh() const { return bytes - carved; }
@@ -369,7 +370,7 @@ struct SlabAllocator::Shared {
   Status Full(const Part& part, size_t wanted) const {
     if (Room(part) == part.fresh()) return part.Full(wanted);
     return absl::ResourceExhaustedError(absl::StrCat("no room for ", wanted, " bytes: ", Taken(), " of ", most_bytes,
-                                                     " bytes are taken; give the database more memory"));
+                                                     kBytesAreTaken, "; give the database more memory"));
   }
   // Moves up to a batch of blocks to `out`. Tries free blocks first, then joins free neighbours if that is worth it,
   // then takes fresh memory. `full`: no fresh memory is left and CollectAll has been called, so joining is worth more.

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/mutant.h"
 #include "index/registry.h"
+#include "rdma/memory_full.h"
 #include "txn/database.h"
 #include "txn/session/session_internal.h"
 #include "txn/session/transaction_impl.h"
@@ -97,6 +98,11 @@ coro::Async<Status> Session::Conclude(Transaction& transaction, Status body_stat
   if (absl::IsAborted(body_status)) {                             // it asks for another attempt
     transaction.impl_->NoteAskedAgain();
     return body_status;
+  }
+  if (rdma::IsMemoryFull(body_status) && transaction.impl_->MayAwaitMemory()) {
+    TransactionImpl* const impl = transaction.impl_.get();
+    transaction.Release();
+    return impl->AwaitMemory();
   }
   if (GANNET_MUTANT(kBelieveErrors)) return transaction.WhenDurable(std::move(body_status));
   coro::Async<Status> valid = transaction.Validate();

@@ -31,7 +31,7 @@ struct SessionState;
 
 // Facts about one call of Run.
 struct RunOutcome {
-  uint32_t aborts = 0;            // attempts that met a conflict
+  uint32_t aborts = 0;            // attempts that met a conflict, or full memory
   bool asked_precedence = false;  // after too many aborts it asked to go first (txn/commit/precedence.h)
   // Set by a Run that did not wait for the disk. Its result, Ok or an error, must not be told to others before
   // Database::durable_epoch() has reached this (Session::WhenDurable); 0: it may be told at once.
@@ -58,7 +58,7 @@ class Session {
   //     again; else Run returns it.
   //   - The body returned Aborted: it asks for another attempt, and gets one.
   //   - The body returned another error, of any code: its own. If the read set validates, Run returns the error
-  //     unchanged; else the body runs again.
+  //     unchanged; else the body runs again. Before it tells that memory is full, it tries up to three times more.
   //   - The body returned Ok: the transaction commits. Aborted: the body runs again; else Run returns Commit's result.
   //
   // So if Run returns Ok, the transaction has committed. Unknown, if no body returns it itself: it may have committed.

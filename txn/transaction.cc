@@ -9,6 +9,7 @@
 #include "base/mutant.h"
 #include "base/sometimes.h"
 #include "index/record_header.h"
+#include "rdma/memory_full.h"
 #include "txn/access/key_status.h"
 #include "txn/session/session_internal.h"
 #include "txn/session/transaction_impl.h"
@@ -108,8 +109,12 @@ coro::Task<Status> Transaction::AfterCommit(coro::Task<Status> commit, uint64_t 
   }
   impl_->NoteCommitted(status);
   if (!TellsOfData(status)) {
+    TransactionImpl* const impl = impl_.get();
+    const bool again = run_concludes_ && rdma::IsMemoryFull(status) && impl->MayAwaitMemory();
     Release();
-    co_return status;
+    if (!again) co_return status;
+    coro::Task<Status> waiting = impl->AwaitMemory();
+    co_return co_await waiting;
   }
   coro::Async<Status> durable = WhenDurable(std::move(status), begun);
   co_return co_await durable;
@@ -194,7 +199,8 @@ coro::Async<Status> Transaction::Update(const Table& table, Key key, PayloadByte
 Status Transaction::Insert(const Table& table, Key key, PayloadBytes row) {
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
-  return impl_->writes().Insert(table, key, row);
+  Status inserted = impl_->writes().Insert(table, key, row);
+  return absl::IsResourceExhausted(inserted) ? impl_->AfterRefusedInsert(table, key, std::move(inserted)) : inserted;
 }
 coro::Async<Status> Transaction::Upsert(const Table& table, Key key, PayloadBytes row) {
   if (!failure_->ok()) [[unlikely]]
@@ -298,7 +304,10 @@ coro::Async<Status> Transaction::DoCommit() {
   impl_->NoteCommitted(committed.value());
   if (TellsOfData(committed.value())) [[likely]]
     return WhenDurable(std::move(committed.value()), begun);
+  TransactionImpl* const impl = impl_.get();
+  const bool again = run_concludes_ && rdma::IsMemoryFull(committed.value()) && impl->MayAwaitMemory();
   Release();
+  if (again) return impl->AwaitMemory();
   return committed;
 }
 coro::Async<Status> Transaction::Validate() {

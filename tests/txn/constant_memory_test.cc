@@ -276,6 +276,32 @@ TEST_P(ConstantMemoryTest, WhatWasJustRemovedMakesRoom) {
   });
 }
 
+// The only memory that is left is that of a row which was removed just now. The next transaction begins before it is
+// free, and so keeps it from becoming free: its body runs again.
+TEST_P(ConstantMemoryTest, ARowTakesThePlaceOfOneThatWasJustRemoved) {
+  Expect(kHeapBytes, [&](Session& session) {
+    payload_.assign(kMostBytes, std::byte{5});
+    const auto insert = [&](uint64_t key) {
+      const auto body = [&](Transaction& t) -> coro::Task<Status> {
+        co_return t.Insert(table("blobs"), key, payload_);
+      };
+      return session.RunBlocking(body);
+    };
+    uint64_t rows = 0;
+    Status status;
+    while (status = insert(rows), status.ok()) ++rows;
+    ASSERT_TRUE(absl::IsResourceExhausted(status)) << status;
+    for (uint64_t key = 0; key < 5; ++key) {
+      Remove(session, "blobs", key);
+      status = insert(rows + key);
+      ASSERT_TRUE(status.ok()) << status;
+    }
+    if (GetParam()) {
+      EXPECT_GT(Mark::Reached("commit: an attempt that found the memory full is run again after a grace period"), 0u);
+    }
+  });
+}
+
 // A table of 2 MB is emptied and filled with rows of another size, repeatedly.
 TEST_P(ConstantMemoryTest, AMixOfSizesThatShifts) {
   constexpr size_t kLive = 2 << 20;

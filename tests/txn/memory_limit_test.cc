@@ -2,9 +2,11 @@
 // the records, and a database that is full goes on.
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -113,6 +115,89 @@ TEST_P(MemoryLimitTest, AnyDivisionFillsIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, MemoryLimitTest,
+                         ::testing::Values(IndexKind::kHash, IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex),
+                         [](const auto& kind) { return index::EntryOf(kind.param).name; });
+
+// Half of the rows of a full database are removed in one transaction. Their memory is there for the very next one,
+// which began before any grace period could end.
+class RefillTest : public ::testing::TestWithParam<IndexKind> {
+ protected:
+  static constexpr uint64_t kRowsAtOnce = 20;
+  static constexpr size_t kMostBytes = 2000;
+
+  // The row's size. After a removal it is that of another row.
+  using SizeOf = std::function<size_t(uint64_t row)>;
+
+  Status InsertSome(uint64_t first, uint64_t end, const SizeOf& size_of) {
+    return database_->Run([&](BlockingTransaction& t) -> Status {
+      for (uint64_t key = first; key < end; ++key) {
+        const std::vector<std::byte> row(size_of(key), std::byte{1});
+        GANNET_RETURN_IF_ERROR(t.Insert(*table_, key, std::span<const std::byte>(row)));
+      }
+      return absl::OkStatus();
+    });
+  }
+
+  void Refill(const SizeOf& first_size, const SizeOf& second_size) {
+    database_ = Database::OpenInMemory({.memory_bytes = kMemory / 2}).value();
+    table_ = database_
+                 ->CreateTable({.name = "rows",
+                                .index = GetParam(),
+                                .payload_bytes = kMostBytes,
+                                .variable_length = true,
+                                .expected_rows = 1000})
+                 .value();
+    ASSERT_TRUE(database_->Start().ok());
+    for (int round = 0; round < 2; ++round) {
+      SCOPED_TRACE(absl::StrCat("round ", round));
+      uint64_t rows = 0;
+      Status full;
+      for (; full.ok(); rows += kRowsAtOnce) full = InsertSome(rows, rows + kRowsAtOnce, first_size);
+      rows -= kRowsAtOnce;
+      ASSERT_TRUE(absl::IsResourceExhausted(full)) << full;
+      // It takes no memory to say that a key exists.
+      const Status exists = InsertSome(rows / 2, rows / 2 + 1, first_size);
+      EXPECT_TRUE(absl::IsAlreadyExists(exists)) << exists;
+
+      const uint64_t removed = rows / 2;
+      const Status removal = database_->Run([&](BlockingTransaction& t) -> Status {
+        for (uint64_t key = 0; key < removed; ++key) GANNET_RETURN_IF_ERROR(t.Remove(*table_, key));
+        return absl::OkStatus();
+      });
+      ASSERT_TRUE(removal.ok()) << removal;
+      const uint64_t again = removed * 9 / 10;
+      for (uint64_t first = 0; first < again; first += kRowsAtOnce) {
+        const Status inserted = InsertSome(first, std::min(first + kRowsAtOnce, again), second_size);
+        ASSERT_TRUE(inserted.ok()) << inserted << " at row " << first << " of " << again;
+      }
+      for (uint64_t first = 0; first < rows; first += 500) {
+        const Status emptied = database_->Run([&](BlockingTransaction& t) -> Status {
+          for (uint64_t key = first; key < std::min(first + 500, rows); ++key) {
+            const Status gone = t.Remove(*table_, key);
+            if (!gone.ok() && !absl::IsNotFound(gone)) return gone;
+          }
+          return absl::OkStatus();
+        });
+        ASSERT_TRUE(emptied.ok()) << emptied;
+      }
+    }
+  }
+
+  std::unique_ptr<Database> database_;
+  const Table* table_ = nullptr;
+};
+
+TEST_P(RefillTest, RowsOfOneSize) {
+  const auto size = [](uint64_t) { return size_t{300}; };
+  Refill(size, size);
+}
+
+TEST_P(RefillTest, RowsOfMixedSizes) {
+  const auto size = [](uint64_t row) { return 1 + row * 7919 % kMostBytes; };
+  Refill(size, [&](uint64_t row) { return size(row * 3 + 1); });
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, RefillTest,
                          ::testing::Values(IndexKind::kHash, IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex),
                          [](const auto& kind) { return index::EntryOf(kind.param).name; });
 

@@ -77,9 +77,24 @@ StatusOr<PrepareOutcome> OwnerService::PrepareOne(index::Context& context, const
                                                   Prepared* prepared) {
   const Table* const table = local_->TableById(item.table);
   if (table == nullptr) return NoTable(item.table);
+  const auto meet = [&](rdma::GlobalAddress existing) -> StatusOr<PrepareOutcome> {
+    GANNET_RETURN_IF_ERROR(CheckLead(*local_, *table, item.key, existing));
+    const uint64_t state = LoadWord(local_->Direct(existing));
+    // Locked by the worker that asks, which knows whether by the same transaction.
+    if (IsLocked(state) ? (state & ~(kVersionMask | kAbsentBit)) != Locked(0, owner_bits) : IsAbsent(state)) {
+      Sometimes<"owner: an insert meets a record that is locked or absent">();
+      return PrepareOutcome::kConflict;
+    }
+    *prepared = {.record = existing, .state = state};
+    return PrepareOutcome::kExists;
+  };
   StatusOr<NewRecord> made =
       MakeLockedRecord(*context.slab, item.table, item.key, item.payload, owner_bits, item.above_version);
-  if (!made.ok()) return made.status();
+  if (!made.ok()) {
+    // There is no memory, but it takes none to say that the key exists.
+    const rdma::GlobalAddress existing = item.move ? rdma::GlobalAddress() : table->local_index().Find(item.key).record;
+    return existing.is_null() ? StatusOr<PrepareOutcome>(made.status()) : meet(existing);
+  }
   prepared->record = local_->node.AddressOf(made->block);
   prepared->state = made->state;
   if (item.move) {
@@ -98,15 +113,7 @@ StatusOr<PrepareOutcome> OwnerService::PrepareOne(index::Context& context, const
   MarkAbsent(made->block, RecordLines(item.key, item.payload.size()), made->state);
   context.slab->Free(made->block, index::RecordBytes(item.key.size(), item.payload.size()));
   if (!absl::IsAlreadyExists(change.status())) return change.status();
-  GANNET_RETURN_IF_ERROR(CheckLead(*local_, *table, item.key, existing));
-  const uint64_t state = LoadWord(local_->Direct(existing));
-  // Locked by the worker that asks, which knows whether by the same transaction.
-  if (IsLocked(state) ? (state & ~(kVersionMask | kAbsentBit)) != Locked(0, owner_bits) : IsAbsent(state)) {
-    Sometimes<"owner: an insert meets a record that is locked or absent">();
-    return PrepareOutcome::kConflict;
-  }
-  *prepared = {.record = existing, .state = state};
-  return PrepareOutcome::kExists;
+  return meet(existing);
 }
 
 void OwnerService::Unmake(index::Context& context, std::vector<Unmaking>* made) {

@@ -1,19 +1,31 @@
 #include "txn/session/transaction_impl.h"
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/mutant.h"
+#include "base/sometimes.h"
+#include "txn/access/access_internal.h"
 #include "txn/access/conflict.h"
 #include "txn/access/failure.h"
 #include "txn/access/key_status.h"
 
 namespace gannet::txn {
 namespace {
+
+// An attempt that found the memory full is repeated at most so often. Memory of an index may take two grace periods: an
+// empty leaf is unlinked after the first.
+constexpr int kMostShortages = 3;
+// A grace period takes some milliseconds, unless an older transaction stays open.
+constexpr uint64_t kLongestWaitNanos = 100'000'000;
+constexpr uint64_t kLookEveryNanos = 200'000;
 
 Status NotComplete(const SecondaryIndex& index) {
   return absl::FailedPreconditionError(absl::StrCat(
@@ -25,6 +37,7 @@ Status NotComplete(const SecondaryIndex& index) {
 void TransactionImpl::Begin(PrecedenceClaim* claim) {
   GANNET_CHECK(!active_, "a transaction began twice");
   claim_ = claim;
+  if (!std::exchange(runs_again_, false)) shortages_ = 0;
   entered_ = session_->participant->Enter();
   Charge(Cost::kTransaction);
   active_ = true;
@@ -61,6 +74,33 @@ void TransactionImpl::NoteNotCommitted(const Status& status) {
   noted_end_ = true;
   if (absl::IsAborted(status)) return session_->meter.NoteAbort(CauseOf(status));
   if (!access_.reads().empty() || !access_.writes().entries().empty()) session_->meter.NoteRollback();
+}
+
+bool TransactionImpl::MayAwaitMemory() {
+  if (shortages_ == kMostShortages) return false;
+  ++shortages_;
+  runs_again_ = true;
+  return true;
+}
+
+coro::Task<Status> TransactionImpl::AwaitMemory() {
+  SometimesInTests<"commit: an attempt that found the memory full is run again after a grace period">();
+  auto free = std::make_shared<std::atomic<bool>>(false);
+  session_->participant->RetireWith([free] { free->store(true, std::memory_order_relaxed); });
+  const uint64_t deadline = NowNanos() + kLongestWaitNanos;
+  while (!free->load(std::memory_order_relaxed) && NowNanos() < deadline) {
+    co_await session_->worker.SleepUntil(NowNanos() + kLookEveryNanos);
+    session_->participant->Collect();
+  }
+  co_return Conflict();
+}
+
+Status TransactionImpl::AfterRefusedInsert(const Table& table, const Key& key, Status refused) {
+  if (!failure().ok()) return refused;
+  coro::Async<StatusOr<bool>> exists = access_.Exists(table, key);
+  if (!exists.ready()) return refused;  // a row of another node, which the commit will find
+  if (!exists.value().ok()) return exists.value().status();
+  return *exists.value() ? KeyExists(table, key) : refused;
 }
 
 coro::Async<Status> TransactionImpl::Commit() {

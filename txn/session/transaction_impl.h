@@ -37,6 +37,12 @@ class TransactionImpl {
 
   // Ends, and begins the same attempt again.
   void Restart();
+  // Called before the end of an attempt that found the memory full. True: it may be run again after AwaitMemory, which
+  // is called after its end. Memory of removed rows may be free then: for some of it the attempt itself may have been
+  // the last that could still read it.
+  bool MayAwaitMemory();
+  // Waits until all memory that was retired before the call is free, but not for long: Aborted.
+  coro::Task<Status> AwaitMemory();
   // The transaction passed its commit point, or its result was found valid.
   void GiveBackPrecedence() {
     if (claim_ != nullptr) claim_->GiveBack();
@@ -65,6 +71,10 @@ class TransactionImpl {
   coro::Async<Status> ReadyToReadBy(const SecondaryIndex& index);
   coro::Task<Status> RowsOfEntries(const SecondaryIndex& index, const ScanRows& entries, Access::EntrySpan span,
                                    ScanOptions options, ScanRows* rows);
+
+  // There was no memory, or no room in the log, for an insert of `key`: AlreadyExists if it is there, else `refused`. A
+  // failure of the look is one of the transaction.
+  Status AfterRefusedInsert(const Table& table, const Key& key, Status refused);
 
   // Like Transaction::Commit, but the result does not wait for the disk.
   coro::Async<Status> Commit();
@@ -106,6 +116,8 @@ class TransactionImpl {
   PrecedenceClaim* claim_ = nullptr;
   uint64_t entered_ = 0;  // the epoch in which it began
   bool active_ = false;
+  bool runs_again_ = false;  // the last attempt that it was used for found the memory full,
+  int shortages_ = 0;        // and so did all of so many, one after the other
   Access access_;
   CommitScratch scratch_;
   std::optional<txn::Commit> commit_;
