@@ -12,17 +12,18 @@ namespace gannet::txn {
 
 // Why an attempt was aborted, so that it has to run again.
 enum class AbortCause : uint8_t {
-  kLock,   // another transaction had locked a record that it wanted
-  kRow,    // another transaction had changed a row that it had read
-  kIndex,  // an index had changed where it had read: a key came or went, or a page was split
-  kTable,  // a table is being widened or arranged, or an index is being made
-  kLog,    // the log of another node had no room for its changes
-  kBody,   // its body asked for another attempt: it returned Aborted itself
+  kLock,    // another transaction had locked a record that it wanted
+  kRow,     // another transaction had changed a row that it had read
+  kIndex,   // an index had changed where it had read: a key came or went, or a page was split
+  kTable,   // a table is being widened or arranged, or an index is being made
+  kLog,     // the log of another node had no room for its changes
+  kMemory,  // this node's memory was full, and removed rows had to become free first
+  kBody,    // its body asked for another attempt: it returned Aborted itself
 };
-inline constexpr size_t kAbortCauses = 6;
+inline constexpr size_t kAbortCauses = 7;
 // By AbortCause; also the labels of metrics.
-inline constexpr std::array<const char*, kAbortCauses> kAbortCauseNames = {"lock",  "row", "index",
-                                                                           "table", "log", "body"};
+inline constexpr std::array<const char*, kAbortCauses> kAbortCauseNames = {"lock", "row",    "index", "table",
+                                                                           "log",  "memory", "body"};
 
 // Counted since the node was opened.
 struct TransactionStatistics {

@@ -20,6 +20,7 @@ constexpr std::array<absl::string_view, kAbortCauses> kMessages = {
     "conflict with another transaction: an index has changed where this one had read; run it again",
     "conflict: an index of the table is being made; run it again",
     "the log of another node has no room; run the transaction again",
+    "the memory is full, and that of removed rows is not free yet; run the transaction again",
     "the body asked for another attempt",
 };
 constexpr absl::string_view kChangeOf = " is being ";

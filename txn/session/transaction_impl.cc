@@ -92,7 +92,7 @@ coro::Task<Status> TransactionImpl::AwaitMemory() {
     co_await session_->worker.SleepUntil(NowNanos() + kLookEveryNanos);
     session_->participant->Collect();
   }
-  co_return Conflict();
+  co_return Conflict(AbortCause::kMemory);
 }
 
 Status TransactionImpl::AfterRefusedInsert(const Table& table, const Key& key, Status refused) {
