@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/home_process.h"
@@ -426,6 +427,7 @@ class Rows {
 
   // A new reference; null at the end.
   PyObject* Next() {
+    if (is_filling_) throw std::runtime_error("two threads use one iterator at the same time");
     if (next_ == keys_.size() || cursor_.transaction().changes() != changes_) [[unlikely]] {
       if (!Fill()) return nullptr;
     }
@@ -454,6 +456,9 @@ class Rows {
   bool Fill() {
     if (over_) return false;
     cursor_.CheckCurrent();
+    // Both with the interpreter's lock, which is given up between them.
+    is_filling_ = true;
+    const absl::Cleanup filled = [this] { is_filling_ = false; };
     Transaction& transaction = cursor_.transaction();
     const bool changed = transaction.changes() != changes_;
     if (at_end_ && next_ == keys_.size() && !changed) return End();
@@ -514,6 +519,7 @@ class Rows {
   const py::object dtype_;
   py::object from_buffer_;
   bool has_begun_ = false;
+  bool is_filling_ = false;
   bool over_ = false;  // the loop has met the end, or an error
   // The batch: rows [next_, keys_.size()) are still to come.
   std::vector<index::OwnedKey> keys_;

@@ -370,6 +370,34 @@ class ScanTest(GannetTest):
             self.db.run(lambda other: other.add(many, 999, 1))
             t.add(many, 0, 1)
 
+    def test_threads_that_share_an_iterator_get_each_row_once_or_an_error(self):
+        numbers = self.db.create_table("numbers", payload=8)
+        with self.db.transaction() as t:
+            for number in range(3000):
+                t[numbers, number] = bytes(8)
+        for _ in range(5):
+            met = []
+            with self.db.transaction() as t:
+                rows = t.keys(numbers)
+
+                def take():
+                    while True:
+                        try:
+                            key = next(rows, None)
+                        except RuntimeError as error:
+                            self.assertRegex(str(error), "two threads use one")
+                            continue
+                        if key is None:
+                            return
+                        met.append(key)
+
+                threads = [threading.Thread(target=take) for _ in range(3)]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+            self.assertEqual(sorted(met), list(range(3000)))
+
     def test_an_iterator_stays_over(self):
         with self.db.transaction() as t:
             rows = t.keys(self.letters, "y")
