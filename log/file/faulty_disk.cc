@@ -28,6 +28,12 @@ Survival::Survival(Random* random) : random_(random) {
   eighths_ = kChances[random_->Below(std::size(kChances))];
 }
 
+size_t Survival::Version(size_t versions) {
+  if (outcome_ != nullptr) return outcome_->Next(versions);
+  if (!Survives()) return 0;
+  return random_->OneIn(2) ? versions : 1 + random_->Below(versions);
+}
+
 const FaultyContent::BlockPointer& FaultyContent::Page::seen() const {
   if (!unsynced.empty()) return unsynced.back();
   return seen_only ? *seen_only : durable;
@@ -106,16 +112,21 @@ void FaultyContent::FailSync(Random& random) {
   unsynced_sizes_.clear();
 }
 
-// Each sector gets its old content or one of the newer ones.
+// Each sector gets its old content or one of the newer ones. To enumerate, those that are the same count once.
 FaultyContent::BlockPointer FaultyContent::Mixture(const Page& page, Survival& survival) {
+  static constexpr Block kZeros{};
   auto mixture = std::make_shared<Block>();
+  std::vector<const std::byte*> versions;
   for (size_t sector = 0; sector < kDiskBlockBytes; sector += kSectorBytes) {
-    const BlockPointer* from = &page.durable;
-    if (survival.Survives()) {
-      const bool newest = survival.random().OneIn(2);
-      from = newest ? &page.unsynced.back() : &page.unsynced[survival.random().Below(page.unsynced.size())];
+    versions.assign(1, (page.durable == nullptr ? kZeros : *page.durable).data() + sector);
+    for (const BlockPointer& version : page.unsynced) {
+      const std::byte* const bytes = version->data() + sector;
+      const bool is_new = std::ranges::none_of(
+          versions, [&](const std::byte* known) { return std::memcmp(known, bytes, kSectorBytes) == 0; });
+      if (is_new || !survival.enumerates()) versions.push_back(bytes);
     }
-    if (*from != nullptr) std::memcpy(mixture->data() + sector, (*from)->data() + sector, kSectorBytes);
+    const size_t chosen = versions.size() == 1 ? 0 : survival.Version(versions.size() - 1);
+    std::memcpy(mixture->data() + sector, versions[chosen], kSectorBytes);
   }
   return mixture;
 }
@@ -136,8 +147,9 @@ void FaultyContent::FlipBit(uint64_t offset, int bit) {
 FaultyContent FaultyContent::AfterCrash(Survival& survival) const {
   FaultyContent after;
   after.size_ = durable_size_;
-  if (!unsynced_sizes_.empty() && survival.Survives()) {
-    after.size_ = survival.random().OneIn(2) ? size_ : unsynced_sizes_[survival.random().Below(unsynced_sizes_.size())];
+  if (!unsynced_sizes_.empty()) {
+    const size_t chosen = survival.Version(unsynced_sizes_.size());
+    if (chosen != 0) after.size_ = unsynced_sizes_[chosen - 1];
   }
   after.durable_size_ = after.size_;
   for (const auto& [block, page] : pages_) {

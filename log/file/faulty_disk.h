@@ -19,17 +19,49 @@
 
 namespace gannet::log::internal {
 
-// Decides which unsynced changes survive a crash. All have the same chance, drawn once per crash and often 0 or 1, so
-// that no change, all changes and every mixture occur.
+// The outcomes of a crash, one after the other: a list of choices that counts like an odometer. A choice that a crash
+// does not come to (the name of a file is lost, so its content does not matter) is not in the list.
+class CrashOutcome {
+ public:
+  // From 0 to `most`; 0 for a choice that was not met before.
+  size_t Next(size_t most) {
+    if (at_ == choices_.size()) choices_.push_back({0, most});
+    return choices_[at_++].chosen;
+  }
+  // Goes to the next outcome; false: that was the last.
+  bool Advance() {
+    while (!choices_.empty() && choices_.back().chosen == choices_.back().most) choices_.pop_back();
+    if (!choices_.empty()) ++choices_.back().chosen;
+    at_ = 0;
+    return !choices_.empty();
+  }
+
+ private:
+  struct Choice {
+    size_t chosen;
+    size_t most;
+  };
+  std::vector<Choice> choices_;
+  size_t at_ = 0;
+};
+
+// Decides which unsynced changes survive a crash: at random, or as an outcome says. At random, all have the same
+// chance, drawn once per crash and often 0 or 1, so that no change, all changes and every mixture occur.
 class Survival {
  public:
   explicit Survival(Random* random);
-  bool Survives() { return random_->Below(8) < eighths_; }
-  Random& random() { return *random_; }
+  explicit Survival(CrashOutcome* outcome) : outcome_(outcome) {}
+
+  bool Survives() { return outcome_ != nullptr ? outcome_->Next(1) == 1 : random_->Below(8) < eighths_; }
+  // Which of `versions`, from the oldest (1) to the newest; 0: none of them.
+  size_t Version(size_t versions);
+  // True if all outcomes are wanted once, and not each with its probability.
+  bool enumerates() const { return outcome_ != nullptr; }
 
  private:
-  Random* random_;
-  uint64_t eighths_;
+  Random* random_ = nullptr;
+  uint64_t eighths_ = 0;
+  CrashOutcome* outcome_ = nullptr;
 };
 
 // The content of one file.

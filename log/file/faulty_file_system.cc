@@ -310,6 +310,25 @@ std::unique_ptr<FaultyFileSystem> FaultyFileSystem::CrashedCopy(uint64_t seed) c
   return copy;
 }
 
+std::vector<std::unique_ptr<FaultyFileSystem>> FaultyFileSystem::CrashedCopies(size_t most, uint64_t seed) const {
+  std::vector<std::unique_ptr<FaultyFileSystem>> copies;
+  {
+    const std::lock_guard lock(mutex_);
+    internal::CrashOutcome outcome;
+    bool more = true;
+    for (; more && copies.size() < most; more = outcome.Advance()) {
+      auto copy = std::make_unique<FaultyFileSystem>(seed);
+      internal::Survival survival(&outcome);
+      copy->root_ = root_->AfterCrash(survival);
+      copy->used_bytes_ = BytesBelow(*copy->root_);
+      copies.push_back(std::move(copy));
+    }
+    if (!more) return copies;
+  }
+  for (size_t i = 0; i < copies.size(); ++i) copies[i] = CrashedCopy(seed + i);
+  return copies;
+}
+
 Status FaultyFileSystem::FlipBit(const std::string& path, uint64_t offset, int bit) {
   const std::lock_guard lock(mutex_);
   StatusOr<Place> place = Find(path);

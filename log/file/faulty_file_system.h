@@ -115,6 +115,9 @@ class FaultyFileSystem final : public FileSystem {
   void KillPrograms();
   // Returns a disk without faults, as a crash now might leave it. This disk continues.
   std::unique_ptr<FaultyFileSystem> CrashedCopy(uint64_t seed) const;
+  // All disks that a crash now might leave: each combination of unsynced sectors, lengths and names. If there are more
+  // than `most`, that many at random, from `seed` on.
+  std::vector<std::unique_ptr<FaultyFileSystem>> CrashedCopies(size_t most, uint64_t seed) const;
 
   // Flips a bit (0..7) on the medium. NotFound: no such file. OutOfRange: beyond its end.
   Status FlipBit(const std::string& path, uint64_t offset, int bit);

@@ -59,6 +59,46 @@ TEST(FaultyCrash, UnsyncedWritesSurviveInAnyCombinationOfSectors) {
   EXPECT_EQ(Sectors(*file), "bbbbbbbbdddddddd") << "a copy changes nothing";
 }
 
+TEST(FaultyCrash, EachCombinationOfUnsyncedSectorsComesOnce) {
+  FaultyFileSystem disk(1);
+  const auto file = Create(disk, "/a");
+  ASSERT_TRUE(disk.SyncDirectory("/").ok());
+  ASSERT_TRUE(file->WriteDurably(0, Tagged(1, 'a').span()).ok());
+  AlignedBuffer block = Tagged(1, 'a');
+  for (const size_t sector : {1, 2, 6}) std::fill_n(block.data() + sector * kSector, kSector, std::byte{'b'});
+  ASSERT_TRUE(file->Write(0, block.span()).ok());
+  std::fill_n(block.data() + 2 * kSector, kSector, std::byte{'c'});
+  ASSERT_TRUE(file->Write(0, block.span()).ok());
+  std::multiset<std::string> seen;
+  for (const auto& copy : disk.CrashedCopies(100, 1)) seen.insert(Sectors(*copy, "/a"));
+  EXPECT_EQ(seen.size(), 12u) << "two sectors that are written or not, and one with three versions";
+  EXPECT_EQ(std::set<std::string>(seen.begin(), seen.end()).size(), 12u);
+  EXPECT_TRUE(seen.contains("aaaaaaaa"));
+  EXPECT_TRUE(seen.contains("aabaaaba"));
+  EXPECT_TRUE(seen.contains("abcaaaba"));
+  EXPECT_EQ(disk.CrashedCopies(12, 1).size(), 12u);
+  EXPECT_EQ(disk.CrashedCopies(11, 1).size(), 11u) << "drawn at random";
+}
+
+TEST(FaultyCrash, EachCombinationOfNamesAndLengthsComesOnce) {
+  FaultyFileSystem disk(1);
+  const auto file = Create(disk, "/a");
+  ASSERT_TRUE(file->WriteDurably(0, Tagged(1, 'a').span()).ok());
+  ASSERT_TRUE(disk.SyncDirectory("/").ok());
+  ASSERT_TRUE(disk.Rename("/a", "/b").ok());
+  ASSERT_TRUE(file->Allocate(2 * kDiskBlockBytes).ok());
+  std::multiset<std::string> seen;
+  for (const auto& copy : disk.CrashedCopies(100, 1)) seen.insert(Sectors(*copy, "/a") + " " + Sectors(*copy, "/b"));
+  const std::string gone = absl::StatusCodeToString(absl::StatusCode::kNotFound);
+  const std::string one = "aaaaaaaa";
+  const std::string two = "aaaaaaaa00000000";
+  EXPECT_THAT(seen,
+              testing::UnorderedElementsAre(one + " " + gone, two + " " + gone, gone + " " + one, gone + " " + two));
+  ASSERT_TRUE(disk.SyncDirectory("/").ok());
+  ASSERT_TRUE(file->Sync().ok());
+  EXPECT_EQ(disk.CrashedCopies(100, 1).size(), 1u);
+}
+
 TEST(FaultyCrash, AnUnsyncedLengthMayOrMayNotSurvive) {
   FaultyFileSystem disk(1);
   const auto file = Create(disk, "/a");
