@@ -119,6 +119,9 @@ struct Manifest {
   // False: unchanged since the creation of the database. The node has not had a log with its name on disk yet, so
   // nothing was ever durable here or at any other node. True in every manifest of version 1.
   bool started = false;
+  // Identity of the newest run of which it is known that it has begun: the log must have it. Empty: not known, or from
+  // before runs had one.
+  std::string run{};
   uint16_t node = 0;
   uint16_t num_nodes = 1;
   std::string application{};  // note of the directory's user ("tpcc warehouses=2"), free text

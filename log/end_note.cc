@@ -15,8 +15,9 @@ namespace gannet::log {
 namespace {
 
 constexpr uint64_t kMagic = 0x31444e45544e4e47;  // "GNNTEND1"
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 constexpr uint32_t kFirstVersionWithDatabase = 2;
+constexpr uint32_t kFirstVersionWithRun = 3;
 constexpr size_t kSlots = 2;
 constexpr int kReadAttempts = 5;
 
@@ -36,6 +37,9 @@ constexpr size_t kNumNodes = 66;
 constexpr size_t kEnd = 68;
 constexpr size_t kDatabase = 72;  // from version 2 on
 constexpr size_t kEndWithDatabase = 88;
+constexpr size_t kRunIdentity = 88;        // from version 3 on
+constexpr size_t kSequenceAtTheEnd = 104;  // the same as kSequence
+constexpr size_t kEndWithRun = 112;
 }  // namespace at
 
 std::string PathOf(const std::string& directory) {
@@ -45,23 +49,64 @@ std::string PathOf(const std::string& directory) {
 struct Newest {
   EndNote note;
   uint64_t sequence = 0;
+  std::string doubt{};  // what is wrong with the other block, which does not count
 };
+
+enum class Other { kEmpty, kOlder, kTorn, kDamaged };
+
+// What an invalid block beside a valid note with the number `sequence` is. kOlder: the note before, damaged, or just
+// begun to be replaced.
+Other JudgeInvalid(std::span<const std::byte, kEndNoteBytes> block, uint64_t sequence) {
+  if (AllZero(block)) return sequence == kSlots ? Other::kEmpty : Other::kDamaged;  // Make begins with kSlots
+  const auto first = LoadLittle<uint64_t>(&block[at::kSequence]);
+  const auto last = LoadLittle<uint64_t>(&block[at::kSequenceAtTheEnd]);
+  const bool has_last = LoadLittle<uint32_t>(&block[at::kVersionWord]) >= kFirstVersionWithRun;
+  if (last == sequence + 1) return Other::kDamaged;
+  if (first == sequence + 1) return has_last ? Other::kTorn : Other::kDamaged;
+  return first + 1 == sequence || (first == 0 && sequence == kSlots) ? Other::kOlder : Other::kDamaged;
+}
+
+Status Damaged(const std::string& path, size_t offset, absl::string_view why) {
+  return absl::DataLossError(absl::StrCat(path, " is damaged at offset ", offset, ": ", why,
+                                          "; it is unknown whether the end of the log is there", kDamageAdvice));
+}
 
 // The newest of the notes in `slots`.
 StatusOr<Newest> FindNewest(const std::string& path, std::span<const std::byte> slots) {
+  if (slots.size() < kSlots * kEndNoteBytes) return Damaged(path, slots.size(), "it is too short");
   std::optional<Newest> newest;
-  Status why = absl::DataLossError("it is too short");
-  for (size_t begin = 0; begin + kEndNoteBytes <= slots.size(); begin += kEndNoteBytes) {
+  Status why;
+  size_t invalid = kSlots;
+  for (size_t slot = 0; slot < kSlots; ++slot) {
     uint64_t sequence = 0;
-    const StatusOr<EndNote> note = EndNote::Decode(slots.subspan(begin).first<kEndNoteBytes>(), &sequence);
+    const StatusOr<EndNote> note =
+        EndNote::Decode(slots.subspan(slot * kEndNoteBytes).first<kEndNoteBytes>(), &sequence);
     if (absl::IsInvalidArgument(note.status()))
       return Status(note.status().code(), absl::StrCat(path, ": ", note.status().message()));
-    if (!note.ok()) why = note.status();
-    if (note.ok() && (!newest.has_value() || sequence > newest->sequence)) newest = Newest{*note, sequence};
+    if (!note.ok()) {
+      why = note.status();
+      invalid = slot;
+    } else if (!newest.has_value() || sequence > newest->sequence) {
+      newest = Newest{*note, sequence};
+    }
   }
-  if (newest.has_value()) return *newest;
-  return absl::DataLossError(absl::StrCat(path, " is damaged: ", why.message(),
-                                          "; it is unknown whether the end of the log is there", kDamageAdvice));
+  if (invalid == kSlots) return *newest;
+  const size_t offset = invalid * kEndNoteBytes;
+  if (!newest.has_value()) return Damaged(path, offset, why.message());
+  switch (JudgeInvalid(slots.subspan(offset).first<kEndNoteBytes>(), newest->sequence)) {
+    case Other::kEmpty:
+      break;
+    case Other::kOlder:
+      newest->doubt = absl::StrCat(why.message(), ". It has the note before the newest, which is not needed");
+      break;
+    case Other::kTorn:
+      newest->doubt =
+          "the newest note is not complete, as a crash leaves it on persistent memory. The one before counts";
+      break;
+    case Other::kDamaged:
+      return Damaged(path, offset, why.message());
+  }
+  return *newest;
 }
 
 StatusOr<Newest> ReadNewest(FileSystem& files, const std::string& directory) {
@@ -95,6 +140,8 @@ void EndNote::Encode(uint64_t sequence, std::span<std::byte, kEndNoteBytes> to) 
   StoreLittle(&to[at::kNode], node);
   StoreLittle(&to[at::kNumNodes], num_nodes);
   StoreIdentity(&to[at::kDatabase], database);
+  StoreIdentity(&to[at::kRunIdentity], run_identity);
+  StoreLittle(&to[at::kSequenceAtTheEnd], sequence);
   StoreLittle(&to[at::kCrc], Crc32c(to.subspan<at::kVersionWord>()));
 }
 
@@ -110,10 +157,13 @@ StatusOr<EndNote> EndNote::Decode(std::span<const std::byte, kEndNoteBytes> from
                                                    ": use the version of Gannet that wrote it, or a newer one"));
   }
   const bool has_database = version >= kFirstVersionWithDatabase;
-  if (!AllZero(from.subspan(at::kEnd, at::kDatabase - at::kEnd)) ||
-      !AllZero(from.subspan(has_database ? at::kEndWithDatabase : at::kDatabase)))
+  const bool has_run = version >= kFirstVersionWithRun;
+  const size_t end = has_run ? at::kEndWithRun : has_database ? at::kEndWithDatabase : at::kDatabase;
+  if (!AllZero(from.subspan(at::kEnd, at::kDatabase - at::kEnd)) || !AllZero(from.subspan(end)))
     return absl::DataLossError("it has bytes set that should be zero");
   *sequence = LoadLittle<uint64_t>(&from[at::kSequence]);
+  if (has_run && LoadLittle<uint64_t>(&from[at::kSequenceAtTheEnd]) != *sequence)
+    return absl::DataLossError("its two sequence numbers differ");
   return EndNote{.segment = LoadLittle<uint64_t>(&from[at::kSegment]),
                  .offset = LoadLittle<uint64_t>(&from[at::kOffset]),
                  .next_batch = LoadLittle<uint64_t>(&from[at::kNextBatch]),
@@ -121,12 +171,14 @@ StatusOr<EndNote> EndNote::Decode(std::span<const std::byte, kEndNoteBytes> from
                  .closed_epoch = LoadLittle<uint64_t>(&from[at::kClosedEpoch]),
                  .node = LoadLittle<uint16_t>(&from[at::kNode]),
                  .num_nodes = LoadLittle<uint16_t>(&from[at::kNumNodes]),
-                 .database = has_database ? LoadIdentity(&from[at::kDatabase]) : Identity{}};
+                 .database = has_database ? LoadIdentity(&from[at::kDatabase]) : Identity{},
+                 .run_identity = has_run ? LoadIdentity(&from[at::kRunIdentity]) : Identity{}};
 }
 
-StatusOr<EndNote> ReadEndNote(FileSystem& files, const std::string& directory) {
-  const StatusOr<Newest> newest = ReadNewest(files, directory);
+StatusOr<EndNote> ReadEndNote(FileSystem& files, const std::string& directory, std::string* doubt) {
+  StatusOr<Newest> newest = ReadNewest(files, directory);
   if (!newest.ok()) return newest.status();
+  if (doubt != nullptr) *doubt = std::move(newest->doubt);
   return newest->note;
 }
 

@@ -9,7 +9,10 @@
 // segment is then not noticed, if it is from the last run.
 //
 // The note is small and written in place, so it costs one durable write per segment and no space. Two blocks are
-// written in turn, so a block that a crash has torn leaves the previous note intact (docs/log_format.md).
+// written in turn, so a block that a crash has torn leaves the previous note intact (docs/log_format.md). A note lies
+// in one sector, so only persistent memory tears one: it is written from front to back, and ends with the number with
+// which it begins. So a newest note that is complete, and has a wrong checksum, is damaged: the one before says less
+// than was known, and does not take its place.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +39,8 @@ struct EndNote {
   uint64_t closed_epoch = 0;  // the log closed this epoch in that run
   uint16_t node = 0;
   uint16_t num_nodes = 1;
-  Identity database{};  // from version 2 on
+  Identity database{};      // from version 2 on
+  Identity run_identity{};  // of the run; from version 3 on
   bool operator==(const EndNote&) const = default;
 
   // `sequence`: ascends from note to note; the note with the greater one counts.
@@ -45,9 +49,10 @@ struct EndNote {
   static StatusOr<EndNote> Decode(std::span<const std::byte, kEndNoteBytes> from, uint64_t* sequence);
 };
 
-// NotFound: there is no note. DataLoss: damaged. InvalidArgument: a newer version. May be called while a log is
-// running.
-StatusOr<EndNote> ReadEndNote(FileSystem& files, const std::string& directory);
+// The newest note. NotFound: there is none. DataLoss: it is damaged. InvalidArgument: a newer version. May be called
+// while a log is running. *doubt, if it is not null, gets what is wrong with the other block: it has the note before,
+// damaged, or one whose writing a crash interrupted. Empty: nothing.
+StatusOr<EndNote> ReadEndNote(FileSystem& files, const std::string& directory, std::string* doubt = nullptr);
 
 // Writes the note of a running log. One thread.
 class EndNoteFile {

@@ -29,17 +29,26 @@ constexpr size_t kNode = 72;
 constexpr size_t kNumNodes = 74;
 constexpr size_t kFlags = 76;
 constexpr size_t kEndMark = 80;
-constexpr size_t kEnd = 88;
 // From version 4 on.
 constexpr size_t kDatabase = 88;
 constexpr size_t kSecondEndMark = 104;
-constexpr size_t kEndWithDatabase = 112;
+// From version 5 on.
+constexpr size_t kRunIdentity = 112;
+constexpr size_t kPreviousRunIdentity = 128;
+constexpr size_t kThirdEndMark = 144;
 }  // namespace segment_at
 
 // Earlier versions have no flags: version 2 itself means that the file is reused, version 1 that it is not.
 constexpr uint32_t kFirstVersionWithFlags = 3;
 constexpr uint32_t kReusedFlag = 1;
 constexpr uint32_t kFirstVersionWithDatabase = 4;
+constexpr uint32_t kFirstVersionWithRuns = 5;
+
+// Where the last word of the header of this version lies, an end mark; the rest is zero.
+size_t LastMark(uint32_t version) {
+  if (version >= kFirstVersionWithRuns) return segment_at::kThirdEndMark;
+  return version >= kFirstVersionWithDatabase ? segment_at::kSecondEndMark : segment_at::kEndMark;
+}
 
 namespace batch_at {
 constexpr size_t kCrc = 0;
@@ -75,6 +84,11 @@ void SegmentHeader::Encode(std::span<std::byte, kSegmentHeaderBytes> to) const {
     StoreIdentity(&to[at::kDatabase], database);
     StoreLittle(&to[at::kSecondEndMark], kSegmentEndMark);
   }
+  if (version >= kFirstVersionWithRuns) {
+    StoreIdentity(&to[at::kRunIdentity], run_identity);
+    StoreIdentity(&to[at::kPreviousRunIdentity], previous_run_identity);
+    StoreLittle(&to[at::kThirdEndMark], kSegmentEndMark);
+  }
   StoreLittle(&to[at::kCrc], Crc32c(to.subspan<at::kVersion>()));
 }
 
@@ -99,11 +113,16 @@ StatusOr<SegmentHeader> SegmentHeader::Decode(std::span<const std::byte, kSegmen
   header.previous_end = LoadLittle<uint64_t>(&from[at::kPreviousEnd]);
   header.recovered_epoch = LoadLittle<uint64_t>(&from[at::kRecoveredEpoch]);
   header.closed_epoch = LoadLittle<uint64_t>(&from[at::kClosedEpoch]);
-  const bool has_database = header.version >= kFirstVersionWithDatabase;
-  if (has_database) header.database = LoadIdentity(&from[at::kDatabase]);
-  const bool ends = LoadLittle<uint64_t>(&from[at::kEndMark]) == kSegmentEndMark &&
-                    (!has_database || LoadLittle<uint64_t>(&from[at::kSecondEndMark]) == kSegmentEndMark);
-  if (!ends || !AllZero(from.subspan(has_database ? at::kEndWithDatabase : at::kEnd)))
+  const size_t last_mark = LastMark(header.version);
+  bool ends = true;
+  for (const size_t mark : {at::kEndMark, at::kSecondEndMark, at::kThirdEndMark})
+    ends &= mark > last_mark || LoadLittle<uint64_t>(&from[mark]) == kSegmentEndMark;
+  if (header.version >= kFirstVersionWithDatabase) header.database = LoadIdentity(&from[at::kDatabase]);
+  if (header.version >= kFirstVersionWithRuns) {
+    header.run_identity = LoadIdentity(&from[at::kRunIdentity]);
+    header.previous_run_identity = LoadIdentity(&from[at::kPreviousRunIdentity]);
+  }
+  if (!ends || !AllZero(from.subspan(last_mark + sizeof(kSegmentEndMark))))
     return absl::DataLossError("the segment header has bytes set that should be zero");
   const auto flags = LoadLittle<uint32_t>(&from[at::kFlags]);
   if ((flags & ~(header.version >= kFirstVersionWithFlags ? kReusedFlag : 0)) != 0)
@@ -120,7 +139,8 @@ bool SegmentHeader::Torn(std::span<const std::byte, kSegmentHeaderBytes> from) {
   namespace at = segment_at;
   const auto is_zero = [&](size_t place) { return LoadLittle<uint64_t>(&from[place]) == 0; };
   if (is_zero(at::kMagic) || is_zero(at::kEndMark)) return true;
-  return LoadLittle<uint32_t>(&from[at::kVersion]) == kFirstVersionWithDatabase && is_zero(at::kSecondEndMark);
+  const auto version = LoadLittle<uint32_t>(&from[at::kVersion]);
+  return version <= kFormatVersion && is_zero(LastMark(version));
 }
 
 void BatchHeader::Encode(std::span<std::byte, kBatchHeaderBytes> to) const {

@@ -1,4 +1,4 @@
-// The log's format, versions 1 to 4: segments and batches. docs/log_format.md describes it for readers.
+// The log's format, versions 1 to 5: segments and batches. docs/log_format.md describes it for readers.
 //
 // A log is a directory of segments, log-<16 hex digits>, each preallocated and written from front to back. The
 // unwritten part is zeros, or old content if the file was a segment before (version 2; from version 3 on a flag says
@@ -27,6 +27,10 @@
 // permanently. Within a run, such a header also replaces a segment after an I/O error: what was written there without
 // success is void. A segment without a complete header holds no batch (a crash interrupted its creation). It stays
 // where it is, its number is not used again, and the next header takes over from it at kSegmentHeaderBytes.
+//
+// From version 5 on a run has an identity, drawn at random and the same on all nodes, and each header names the run
+// before its own. So two directories that went on separately from one copy differ, and a mixture of their files is
+// noticed.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +48,7 @@ namespace gannet::log {
 inline constexpr uint64_t kSegmentMagic = 0x31474f4c544e4e47;    // "GNNTLOG1"
 inline constexpr uint64_t kSegmentEndMark = 0x444e454f4c544e47;  // "GNTLOEND"
 inline constexpr uint32_t kBatchMagic = 0x31544247;              // "GBT1"
-inline constexpr uint32_t kFormatVersion = 4;                    // the newest known version, which is written
+inline constexpr uint32_t kFormatVersion = 5;                    // the newest known version, which is written
 inline constexpr size_t kSegmentHeaderBytes = 4096;
 inline constexpr size_t kBatchHeaderBytes = 64;
 
@@ -65,6 +69,9 @@ struct SegmentHeader {
   // Epoch that the segments before this one have closed, so that they can be removed. At least recovered_epoch.
   uint64_t closed_epoch = 0;
   Identity database{};  // from version 4 on
+  // From version 5 on. The identities are of this run, and of the run before it in this log.
+  Identity run_identity{};
+  Identity previous_run_identity{};
 
   void Encode(std::span<std::byte, kSegmentHeaderBytes> to) const;
   // InvalidArgument: no segment of Gannet, or a version that this program does not know (the message says which).

@@ -5,6 +5,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/entropy.h"
 
 namespace gannet::log {
 
@@ -16,6 +18,14 @@ Identity Identity::FromText(std::string_view text) {
   }
   const std::string bytes = absl::HexStringToBytes(absl::string_view(text.data(), text.size()));
   for (size_t i = 0; i < bytes.size(); ++i) identity.bytes[i] = static_cast<uint8_t>(bytes[i]);
+  return identity;
+}
+
+Identity Identity::Random() {
+  const std::array<uint64_t, 2> bits = {EntropyBits(), EntropyBits() ^ NowNanos()};
+  Identity identity;
+  static_assert(sizeof(bits) == sizeof(identity.bytes));
+  std::memcpy(identity.bytes.data(), bits.data(), sizeof(bits));
   return identity;
 }
 

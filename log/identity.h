@@ -16,6 +16,7 @@ struct Identity {
 
   // Not known if `text` is not 32 hex digits, such as the empty text in manifests of version 1.
   static Identity FromText(std::string_view text);
+  static Identity Random();    // drawn from base/entropy.h
   std::string ToText() const;  // 32 hex digits
   bool is_known() const { return *this != Identity{}; }
   bool operator==(const Identity&) const = default;

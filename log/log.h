@@ -69,6 +69,7 @@ struct LogOptions {
   uint16_t node = 0;
   uint16_t num_nodes = 1;
   Identity database{};  // of the manifest; not known: the log's files say no database
+  Identity run{};       // of the run that begins, drawn at random, the same on all nodes; not known: none
   // Called when health() has changed, by the log's thread, which waits for it. May be empty.
   std::function<void(const Status& health)> on_health = {};
 };
@@ -79,6 +80,7 @@ struct LogEnd {
   uint64_t offset = 0;   // of the first byte after its last valid batch
   uint64_t next_batch = 1;
   uint64_t run = 0;              // of the last segment
+  Identity run_identity{};       // of that run; not known: its segments are from before version 5
   uint64_t recovered_epoch = 0;  // everything up to it is in the logs of all nodes
   uint64_t last_epoch = 0;       // greatest epoch seen anywhere, recovered or void
   bool has_header = true;        // the last segment has one; false: a crash interrupted its creation

@@ -45,6 +45,7 @@ StatusOr<LogFacts> FindFacts(FileSystem& files, const std::string& directory, Da
   if (manifest.ok()) {
     facts.owner = LogFacts::Owner{.node = manifest->node, .num_nodes = manifest->num_nodes};
     facts.database = Identity::FromText(manifest->database);
+    facts.run = Identity::FromText(manifest->run);
   }
   const StatusOr<EndNote> note = ReadEndNote(files, directory);
   const std::string path = absl::StrCat(directory, "/", kEndNoteName);
@@ -169,12 +170,21 @@ LogEnd FindEnd(const SegmentChain& chain, const std::vector<SegmentResult>& resu
     // A new run begins with the epoch that was recovered, even if an older run closed more.
     if (header.run != end.run) end.recovered_epoch = header.recovered_epoch;
     end.run = header.run;
+    end.run_identity = header.run_identity;
     end.recovered_epoch = std::max({end.recovered_epoch, header.closed_epoch, results[i].closed_epoch});
     end.last_epoch = std::max({end.last_epoch, header.closed_epoch, results[i].last_epoch});
     end.next_batch = results[i].next_batch;
     if (chain.plans[i].segment == chain.last_segment) end.offset = results[i].end_offset;
   }
   return end;
+}
+
+void AddToRuns(const SegmentHeader& header, uint64_t closed_epoch, std::vector<LogRun>* runs) {
+  if (runs->empty() || runs->back().number != header.run) {
+    if (!runs->empty()) runs->back().closed = header.recovered_epoch > runs->back().recovered_epoch;
+    runs->push_back({.number = header.run, .identity = header.run_identity, .recovered_epoch = header.recovered_epoch});
+  }
+  runs->back().closed |= std::max(header.closed_epoch, closed_epoch) > header.recovered_epoch;
 }
 
 LogSummary Summarize(const SegmentChain& chain, const std::vector<SegmentResult>& results) {
@@ -184,7 +194,7 @@ LogSummary Summarize(const SegmentChain& chain, const std::vector<SegmentResult>
   summary.segments = chain.segments;
   for (size_t i = 0; i < results.size(); ++i) {
     const SegmentResult& result = results[i];
-    summary.run_recovered_epoch = chain.plans[i].header.recovered_epoch;
+    AddToRuns(chain.plans[i].header, result.closed_epoch, &summary.runs);
     summary.batches += result.batches;
     summary.transactions += result.transactions;
     summary.changes += result.changes;

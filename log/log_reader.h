@@ -51,6 +51,16 @@ inline bool ReachesBack(const LogBegin& begin, uint64_t begin_epoch) {
 // "<path> is missing", for messages: names the newest missing segment of a log that begins too late, at `begin`.
 std::string SegmentMissingBefore(const std::string& directory, const LogBegin& begin);
 
+// A run of which a log has segments.
+struct LogRun {
+  uint64_t number = 0;
+  Identity identity{};           // not known before version 5 of the log
+  uint64_t recovered_epoch = 0;  // when it began, the same on all nodes
+  // It closed a later epoch, which the nodes then recovered, or which they may recover, if it is the last run. Then every
+  // node had begun it.
+  bool closed = false;
+};
+
 // Summary of a log. The reader reads all of the log and checks every checksum.
 struct LogSummary {
   // recovered_epoch is that of this node's log alone; the caller takes the minimum over all nodes. It includes removed
@@ -64,8 +74,7 @@ struct LogSummary {
   uint64_t changes = 0;
   uint64_t bytes_read = 0;
   uint64_t last_batch_wall_nanos = 0;
-  // Recovered epoch with which the last run began. The logs of all nodes had closed it by then.
-  uint64_t run_recovered_epoch = 0;
+  std::vector<LogRun> runs;  // ascending
   bool torn_tail = false;
   std::string torn_tail_place;
   std::vector<Damage> damages;  // empty without salvage; salvage continues after damage

@@ -228,6 +228,7 @@ std::string ManifestToJson(const Manifest& manifest) {
   Json json{{"gannet_manifest", version},  {"database", manifest.database},   {"started", manifest.started},
             {"node", manifest.node},       {"num_nodes", manifest.num_nodes}, {"application", manifest.application},
             {"log_end", manifest.log_end}, {"tables", std::move(tables)},     {"checkpoints", std::move(checkpoints)}};
+  if (!manifest.run.empty()) json["run"] = manifest.run;
   if (manifest.next_table != 0) json["next_table"] = manifest.next_table;
   if (manifest.catalog_generation != 0) json["catalog_generation"] = manifest.catalog_generation;
   // Such texts are refused by WriteManifest; they must not throw here either.
@@ -258,6 +259,7 @@ StatusOr<Manifest> ManifestFromJson(std::string_view text) {
   fields.Take("application", &manifest.application);
   if (fields.Has("log_end")) fields.Take("log_end", &manifest.log_end);  // the first manifests lack it
   fields.TakeList("tables", ReadTable, &manifest.tables);
+  if (fields.Has("run")) fields.Take("run", &manifest.run);
   if (fields.Has("next_table")) fields.Take("next_table", &manifest.next_table);
   if (fields.Has("catalog_generation")) fields.Take("catalog_generation", &manifest.catalog_generation);
   fields.TakeList("checkpoints", ReadCheckpoint, &manifest.checkpoints);

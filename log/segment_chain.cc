@@ -103,6 +103,13 @@ std::string Contradiction(const SegmentHeader& previous, const SegmentHeader& ne
     return absl::StrCat("it is of node ", next.node, " of ", next.num_nodes, ", the segment before of node ",
                         previous.node, " of ", previous.num_nodes);
   if (next.run < previous.run) return "it is of an earlier run than the segment before";
+  // Runs have the same numbers in two copies of a directory that went on separately.
+  const bool follows = next.run == previous.run ? next.run_identity == previous.run_identity &&
+                                                      next.previous_run_identity == previous.previous_run_identity
+                                                : next.previous_run_identity == previous.run_identity;
+  if (!follows)
+    return absl::StrCat("it does not continue the run of the segment before (", previous.run_identity.ToText(),
+                        "): one of them is from a copy of this directory that went on separately");
   if (next.first_batch < previous.first_batch) return "its batches are numbered lower than those of the segment before";
   if (next.run == previous.run ? next.recovered_epoch != previous.recovered_epoch
                                : next.recovered_epoch < previous.recovered_epoch)
@@ -203,6 +210,15 @@ Status CheckLastBegun(const std::string& directory, const EndNote& note, const S
     return damages->Found(path, 0,
                           absl::StrCat("this segment is missing: ", kEndNoteName, " says that the log reached it"));
   }
+  const auto noted = std::ranges::find(chain.plans, note.segment, &SegmentPlan::segment);
+  const bool of_other_run = noted != chain.plans.end() && noted->header_valid && note.run_identity.is_known() &&
+                            noted->header.run_identity != note.run_identity;
+  if (of_other_run) {
+    return damages->Found(absl::StrCat(directory, "/", kEndNoteName), 0,
+                          absl::StrCat("it is of another run (", note.run_identity.ToText(), ") than ",
+                                       SegmentName(note.segment), " (", noted->header.run_identity.ToText(),
+                                       "): one of them is from a copy of this directory that went on separately"));
+  }
   if (chain.last_segment > note.segment || note.segment == 0) return absl::OkStatus();
   if (chain.plans.empty() || chain.plans.back().segment != note.segment) {
     return damages->Found(
@@ -213,6 +229,18 @@ Status CheckLastBegun(const std::string& directory, const EndNote& note, const S
   return damages->Found(absl::StrCat(directory, "/", kEndNoteName), 0,
                         absl::StrCat("it is of node ", note.node, " of ", note.num_nodes, ", the log of node ",
                                      header.node, " of ", header.num_nodes));
+}
+
+// Checks that the log has the run that had begun when the manifest was written. (A log without segments is reported as
+// such.)
+Status CheckRun(const std::string& directory, const Identity& run, const SegmentChain& chain, DamageList* damages) {
+  const auto is_of_run = [&run](const SegmentPlan& plan) { return plan.header.run_identity == run; };
+  if (!run.is_known() || chain.plans.empty() || std::ranges::any_of(chain.plans, is_of_run)) return absl::OkStatus();
+  return damages->Found(directory + "/MANIFEST", 0,
+                        absl::StrCat("the log does not have run ", run.ToText(),
+                                     ", which had begun when this file was written: files of the log are older than "
+                                     "this one, or one of them is from a copy of this directory that went on "
+                                     "separately"));
 }
 
 // Reports all segments of other databases: they were copied, or put into the wrong directory. Salvage leaves them out.
@@ -308,6 +336,7 @@ StatusOr<SegmentChain> ReadSegmentChain(FileSystem& files, const std::string& di
   }
   const bool ends_foreign = !entries.empty() && entries.back().foreign;  // and that has been reported
   if (note != nullptr && !ends_foreign) GANNET_RETURN_IF_ERROR(CheckLastBegun(directory, *note, chain, damages));
+  GANNET_RETURN_IF_ERROR(CheckRun(directory, facts.run, chain, damages));
   LimitEpochs(&chain.plans);
   return chain;
 }

@@ -54,6 +54,7 @@ struct LogFacts {
   std::optional<EndNote> note;  // how far the log reaches; empty: no file says it
   std::optional<Owner> owner;   // empty: there is no manifest
   Identity database{};          // of the manifest; not known: files are compared with each other only
+  Identity run{};               // of the manifest: the log has it; not known: nothing says which it has
 };
 
 // Reads all headers and checks that they fit together and agree with `facts`. NotFound: there is no segment.

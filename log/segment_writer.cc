@@ -39,6 +39,8 @@ SegmentWriter::SegmentWriter(FileSystem* files, std::string directory, const Log
   header_.num_nodes = options.num_nodes;
   header_.recovered_epoch = end.recovered_epoch;
   header_.database = options.database;
+  header_.run_identity = options.run;
+  header_.previous_run_identity = end.run_identity;
 }
 
 SegmentWriter::~SegmentWriter() {
@@ -207,7 +209,8 @@ Status SegmentWriter::NoteBegin() {
                .closed_epoch = begin_.recovered_epoch,
                .node = header_.node,
                .num_nodes = header_.num_nodes,
-               .database = header_.database};
+               .database = header_.database,
+               .run_identity = begin_.run_identity};
   if (!begin_.has_header && note.segment != 0) {
     --note.segment;
     note.offset = kSegmentHeaderBytes;
@@ -224,7 +227,8 @@ Status SegmentWriter::NoteEnd() {
                      .closed_epoch = closed_epoch_,
                      .node = header_.node,
                      .num_nodes = header_.num_nodes,
-                     .database = header_.database};
+                     .database = header_.database,
+                     .run_identity = header_.run_identity};
   const Status noted = note_.Write(note);
   noted_segment_ = noted.ok() ? segment_ : 0;
   return Explained(noted, absl::StrCat("noting the end of the log in ", kEndNoteName));

@@ -164,20 +164,93 @@ TEST_F(EndNoteTest, ANoteThatIsGoneIsMissedIfTheManifestHasIt) {
   ExpectRefused(kEndNoteName);
 }
 
-TEST_F(EndNoteTest, OneDamagedBlockLeavesTheNoteBefore) {
+// Block of LOG-END that has the newest note.
+uint64_t NewestBlock(FileSystem& disk) {
+  AlignedBuffer blocks(2 * kEndNoteBytes);
+  EXPECT_TRUE(disk.Open(PathOf(kEndNoteName), OpenMode::kRead).value()->Read(0, blocks.span()).ok());
+  const auto sequence = [&](uint64_t block) {
+    return LoadLittle<uint64_t>(blocks.data() + block * kEndNoteBytes + 16);
+  };
+  return sequence(1) > sequence(0) ? 1 : 0;
+}
+
+// A note lies in one sector, so a wrong checksum of the newest one is damage and no torn write: the one before would
+// say less than was known.
+TEST_F(EndNoteTest, AFlippedBitOfTheNewestNoteIsDamage) {
+  Close();
+  const uint64_t newest = NewestBlock(disk_) * kEndNoteBytes;
+  for (uint64_t at = 0; at < kEndNoteBytes; at += at < 128 ? 1 : 509) {
+    if (at >= 104 && at < 112) continue;  // the number at the end of the note: below
+    const auto copy = disk_.CrashedCopy(1);
+    ASSERT_TRUE(copy->FlipBit(PathOf(kEndNoteName), newest + at, static_cast<int>(at % 8)).ok());
+    const Status refused = ReadAs(*copy);
+    EXPECT_TRUE(absl::IsDataLoss(refused)) << at << ": " << refused;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr(PathOf(kEndNoteName) + " is damaged at offset "));
+  }
+  ASSERT_TRUE(disk_.FlipBit(PathOf(kEndNoteName), newest + 33, 0).ok());
+  ExpectRefused(kEndNoteName);
+}
+
+// Without its newest note, nobody would miss the last batches.
+TEST_F(EndNoteTest, ADamagedNoteDoesNotHideLostBatches) {
+  Close();
+  const LogEnd end = Recover(disk_).end;
+  const std::string last = PathOf(Segments(disk_).back());
+  AlignedBuffer zeros(end.offset - kSegmentHeaderBytes);
+  ASSERT_TRUE(disk_.Open(last, OpenMode::kReuse).value()->WriteDurably(kSegmentHeaderBytes, zeros.span()).ok());
+  ASSERT_TRUE(disk_.FlipBit(PathOf(kEndNoteName), NewestBlock(disk_) * kEndNoteBytes + 8, 0).ok());
+  ExpectRefused(kEndNoteName);
+}
+
+TEST_F(EndNoteTest, ADamagedNoteBeforeTheNewestIsNotNeededButTold) {
   Close();
   const EndNote last = ReadEndNote(disk_, kLogDirectory).value();
-  int same = 0;
-  for (const uint64_t block : {0, 1}) {
+  std::string doubt = "not set";
+  EXPECT_TRUE(ReadEndNote(disk_, kLogDirectory, &doubt).ok());
+  EXPECT_EQ(doubt, "");
+  const uint64_t older = (1 - NewestBlock(disk_)) * kEndNoteBytes;
+  for (const uint64_t at : {0, 8, 12, 33, 1000}) {
     const auto copy = disk_.CrashedCopy(1);
-    ASSERT_TRUE(copy->FlipRandomBit(PathOf(kEndNoteName), block * kEndNoteBytes, (block + 1) * kEndNoteBytes).ok());
-    const StatusOr<EndNote> note = ReadEndNote(*copy, kLogDirectory);
-    ASSERT_TRUE(note.ok()) << note.status();
-    same += *note == last ? 1 : 0;
-    EXPECT_EQ(note->segment, last.segment);
+    ASSERT_TRUE(copy->FlipBit(PathOf(kEndNoteName), older + at, 0).ok());
+    EXPECT_EQ(ReadEndNote(*copy, kLogDirectory, &doubt).value(), last);
+    EXPECT_THAT(doubt, HasSubstr("It has the note before the newest"));
     EXPECT_TRUE(ReadAs(*copy).ok());
   }
-  EXPECT_EQ(same, 1);
+  AlignedBuffer zeros(kEndNoteBytes);
+  ASSERT_TRUE(disk_.Open(PathOf(kEndNoteName), OpenMode::kReuse).value()->WriteDurably(older, zeros.span()).ok());
+  ExpectRefused(kEndNoteName);
+}
+
+// Persistent memory is written from front to back. Wherever a crash stops that, one of the two notes counts.
+TEST_F(EndNoteTest, ANoteThatWasBeingWrittenLeavesTheNoteBefore) {
+  Close();
+  const EndNote before = ReadEndNote(disk_, kLogDirectory).value();
+  EndNote after = before;
+  after.closed_epoch += 1000;
+  const std::string path = PathOf(kEndNoteName);
+  for (const bool first_use : {false, true}) {
+    if (first_use) {
+      ASSERT_TRUE(disk_.Remove(path).ok());
+      ASSERT_TRUE(EndNoteFile(&disk_, kLogDirectory).Write(before).ok());
+    }
+    const auto whole = disk_.CrashedCopy(1);
+    ASSERT_TRUE(EndNoteFile(whole.get(), kLogDirectory).Write(after).ok());
+    const uint64_t block = NewestBlock(*whole) * kEndNoteBytes;
+    AlignedBuffer old_note(kEndNoteBytes);
+    AlignedBuffer new_note(kEndNoteBytes);
+    ASSERT_TRUE(disk_.Open(path, OpenMode::kRead).value()->Read(block, old_note.span()).ok());
+    ASSERT_TRUE(whole->Open(path, OpenMode::kRead).value()->Read(block, new_note.span()).ok());
+    for (size_t done = 0; done <= 128; done += 8) {
+      AlignedBuffer torn(kEndNoteBytes);
+      std::copy_n(old_note.data(), kEndNoteBytes, torn.data());
+      std::copy_n(new_note.data(), done, torn.data());
+      const auto copy = disk_.CrashedCopy(1);
+      ASSERT_TRUE(copy->Open(path, OpenMode::kReuse).value()->WriteDurably(block, torn.span()).ok());
+      const StatusOr<EndNote> read = ReadEndNote(*copy, kLogDirectory);
+      ASSERT_TRUE(read.ok()) << done << ": " << read.status();
+      EXPECT_EQ(*read, done >= 112 ? after : before) << done;
+    }
+  }
 }
 
 TEST_F(EndNoteTest, ANoteOfANewerVersionIsRefusedAsThat) {
@@ -185,7 +258,7 @@ TEST_F(EndNoteTest, ANoteOfANewerVersionIsRefusedAsThat) {
   const std::string path = PathOf(kEndNoteName);
   AlignedBuffer block(kEndNoteBytes);
   EndNote{}.Encode(1000, block.span().first<kEndNoteBytes>());
-  block.data()[12] = std::byte{3};
+  block.data()[12] = std::byte{4};
   const uint32_t crc = Crc32c(std::span<const std::byte>(block.span()).subspan(12));
   StoreLittle(&block.data()[8], crc);
   ASSERT_TRUE(disk_.Open(path, OpenMode::kReuse).value()->WriteDurably(0, block.span()).ok());
@@ -200,6 +273,7 @@ TEST_F(EndNoteTest, ANoteOfTheFirstVersionIsRead) {
   AlignedBuffer block(kEndNoteBytes);
   note.Encode(1000, block.span().first<kEndNoteBytes>());
   block.data()[12] = std::byte{1};
+  StoreLittle(&block.data()[104], uint64_t{0});  // the number at the end came later
   StoreLittle(&block.data()[8], Crc32c(std::span<const std::byte>(block.span()).subspan(12)));
   uint64_t sequence = 0;
   const auto bytes = std::span<const std::byte>(block.span()).first<kEndNoteBytes>();
@@ -208,6 +282,7 @@ TEST_F(EndNoteTest, ANoteOfTheFirstVersionIsRead) {
   note.Encode(1000, block.span().first<kEndNoteBytes>());
   EXPECT_EQ(EndNote::Decode(bytes, &sequence).value(), note);
   block.data()[12] = std::byte{1};
+  StoreLittle(&block.data()[104], uint64_t{0});  // the number at the end came later
   StoreLittle(&block.data()[8], Crc32c(std::span<const std::byte>(block.span()).subspan(12)));
   EXPECT_TRUE(absl::IsDataLoss(EndNote::Decode(bytes, &sequence).status())) << "it has no identity in version 1";
 }

@@ -53,7 +53,9 @@ const SegmentHeader kHeader{.segment = 7,
                             .previous_end = 8192,
                             .recovered_epoch = 1234567890123,
                             .closed_epoch = 1234567890124,
-                            .database = Identity::FromText("0123456789abcdef0123456789ABCDEF")};
+                            .database = Identity::FromText("0123456789abcdef0123456789ABCDEF"),
+                            .run_identity = Identity::FromText("00112233445566778899aabbccddeeff"),
+                            .previous_run_identity = Identity::FromText("ffeeddccbbaa99887766554433221100")};
 
 TEST(SegmentHeader, RoundTrip) {
   std::array<std::byte, kSegmentHeaderBytes> block;
@@ -73,9 +75,13 @@ TEST(SegmentHeader, RoundTrip) {
   EXPECT_EQ(header->database, kHeader.database);
   EXPECT_EQ(header->database.ToText(), "0123456789abcdef0123456789abcdef");
   EXPECT_EQ(block[88], std::byte{0x01});
+  EXPECT_EQ(header->run_identity, kHeader.run_identity);
+  EXPECT_EQ(block[113], std::byte{0x11});
+  EXPECT_EQ(header->previous_run_identity, kHeader.previous_run_identity);
+  EXPECT_EQ(block[128], std::byte{0xff});
 }
 
-TEST(SegmentHeader, NoVersionBeforeFourHasAnIdentity) {
+TEST(SegmentHeader, EarlierVersionsHaveNoIdentities) {
   for (uint32_t version = 1; version <= kFormatVersion; ++version) {
     SegmentHeader header = kHeader;
     header.version = version;
@@ -83,6 +89,9 @@ TEST(SegmentHeader, NoVersionBeforeFourHasAnIdentity) {
     header.Encode(block);
     EXPECT_EQ(SegmentHeader::Decode(block)->database.is_known(), version >= 4) << version;
     EXPECT_EQ(AllZero(std::span(block).subspan(88)), version < 4) << version;
+    EXPECT_EQ(SegmentHeader::Decode(block)->run_identity.is_known(), version >= 5) << version;
+    EXPECT_EQ(SegmentHeader::Decode(block)->previous_run_identity.is_known(), version >= 5) << version;
+    EXPECT_EQ(AllZero(std::span(block).subspan(112)), version < 5) << version;
   }
 }
 

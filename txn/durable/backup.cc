@@ -87,7 +87,8 @@ Status NoteEnds(log::FileSystem& files, std::vector<NodeData>* nodes, const Veri
                                        .closed_epoch = end.recovered_epoch,
                                        .node = manifest.node,
                                        .num_nodes = manifest.num_nodes,
-                                       .database = log::Identity::FromText(manifest.database)}));
+                                       .database = log::Identity::FromText(manifest.database),
+                                       .run_identity = end.run_identity}));
     if (manifest.log_end) continue;
     manifest.log_end = true;
     GANNET_RETURN_IF_ERROR(log::WriteManifest(files, target, manifest));

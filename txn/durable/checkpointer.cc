@@ -94,7 +94,7 @@ void RemoveCheckpoint(uint64_t id, log::Manifest* manifest) {
 
 Checkpointer::Checkpointer(const LocalNode* local, log::FileSystem* files, log::Log* log, EpochWords* words,
                            UnsavedLoads* loads, Mutex* manifest_mutex, std::optional<Catalog>* owed,
-                           const std::string& directory, uint64_t damaged)
+                           const std::string& directory, const log::Identity& run, uint64_t damaged)
     : local_(local),
       files_(files),
       log_(log),
@@ -103,6 +103,7 @@ Checkpointer::Checkpointer(const LocalNode* local, log::FileSystem* files, log::
       manifest_mutex_(manifest_mutex),
       owed_(owed),
       directory_(directory),
+      run_(run),
       damaged_(damaged) {
   StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
   if (!manifest.ok()) return;
@@ -360,6 +361,7 @@ Status Checkpointer::Publish(const log::CheckpointDescription& description) {
   if (!manifest.ok()) return manifest.status();
   RemoveCheckpoint(damaged_, &*manifest);
   manifest->checkpoints.insert(manifest->checkpoints.begin(), description);
+  manifest->run = run_.ToText();  // before the segments of earlier runs are removed
   if (manifest->checkpoints.size() > 2) manifest->checkpoints.resize(2);
   // A table may have been dropped meanwhile. The manifest may also still have one that was dropped: then it could not
   // be written, and this checkpoint has no rows of that table.

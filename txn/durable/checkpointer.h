@@ -24,6 +24,7 @@
 #include "base/thread.h"
 #include "log/checkpoint.h"
 #include "log/file/file_system.h"
+#include "log/identity.h"
 #include "log/log.h"
 #include "txn/checkpoint_statistics.h"
 
@@ -45,12 +46,13 @@ struct CheckpointTimes {
 
 class Checkpointer {
  public:
-  // All must outlive this. `manifest_mutex`: held while the manifest is changed, and guards `owed`: tables that the
-  // manifest could not get yet, and gets with the next checkpoint. `damaged`: a checkpoint of the
+  // All must outlive this. `run`: of the log. `manifest_mutex`: held while the manifest is changed, and guards `owed`:
+  // tables that the manifest could not get yet, and gets with the next checkpoint. `damaged`: a checkpoint of the
   // manifest that recovery found damaged and did not need, 0 if none. It is removed when the next one is complete; the
   // one before it stays.
   Checkpointer(const LocalNode* local, log::FileSystem* files, log::Log* log, EpochWords* words, UnsavedLoads* loads,
-               Mutex* manifest_mutex, std::optional<Catalog>* owed, const std::string& directory, uint64_t damaged);
+               Mutex* manifest_mutex, std::optional<Catalog>* owed, const std::string& directory,
+               const log::Identity& run, uint64_t damaged);
   ~Checkpointer();
 
   // Takes checkpoints at these times, in its own thread.
@@ -103,6 +105,7 @@ class Checkpointer {
 
   Mutex take_mutex_;
   const std::atomic<bool>* take_stop_ = nullptr;  // of the checkpoint that is being taken
+  const log::Identity run_;
   uint64_t began_at_bytes_ = 0;                   // disk_bytes of the log when the checkpoint that is being taken began
   bool give_back_ = false;  // the space that the log has prepared for later segments is given to the checkpoint
   // Checkpoints of this run and those at its begin, oldest first: (begin epoch, first segment).

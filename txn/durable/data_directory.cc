@@ -8,13 +8,12 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
-#include "base/entropy.h"
 #include "base/thread.h"
 #include "log/end_note.h"
 #include "log/format.h"
+#include "log/identity.h"
 #include "txn/durable/catalog.h"
 
 namespace gannet::txn {
@@ -236,11 +235,6 @@ StatusOr<std::shared_ptr<void>> LockPatiently(log::FileSystem& files, const std:
   }
 }
 
-std::string NewIdentity() {
-  const uint64_t high = EntropyBits();
-  return absl::StrFormat("%016x%016x", high, EntropyBits() ^ NowNanos());
-}
-
 // The identity of a database that has these `parts`; empty if none of them has one.
 std::string IdentityOf(const std::vector<Part>& parts) {
   for (const Part& part : parts) {
@@ -259,7 +253,7 @@ std::string IdentityOfLog(log::FileSystem& files, const std::string& path) {
 // The caller holds the lock of the directory, which exists.
 Status Create(log::FileSystem& files, const std::vector<Part>& parts, const std::string& application) {
   std::string identity = IdentityOf(parts);
-  if (identity.empty()) identity = NewIdentity();
+  if (identity.empty()) identity = log::Identity::Random().ToText();
   for (const Part& part : parts) {
     if (parts.size() > 1) GANNET_RETURN_IF_ERROR(MakeDurableDirectory(files, part.path));
   }
@@ -357,7 +351,7 @@ Status WriteIdentified(log::FileSystem& files, const std::string& directory, log
     }
   }
   if (manifest.database.empty()) manifest.database = IdentityOfLog(files, path);
-  if (manifest.database.empty()) manifest.database = NewIdentity();
+  if (manifest.database.empty()) manifest.database = log::Identity::Random().ToText();
   manifest.version = log::kManifestVersion;
   return log::WriteManifest(files, path, manifest);
 }

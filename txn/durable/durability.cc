@@ -135,11 +135,11 @@ Status Durability::WriteCatalog(const Catalog& catalog) {
 }
 
 // The log has its first segment, and no epoch has become durable yet (data_directory.h). From now on the log must have
-// its LOG-END. On a full disk a database that has started before continues without writing this; a later start does.
-Status Durability::NoteStarted() {
+// its LOG-END, and this run. On a full disk a database that has started before continues without writing this; a later
+// start does.
+Status Durability::NoteStarted(const log::Identity& run) {
   StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
   if (!manifest.ok()) return manifest.status();
-  if (manifest->started && manifest->log_end) return absl::OkStatus();
   const bool had_started = manifest->started;
   const StatusOr<log::EndNote> note = log::ReadEndNote(*files_, directory_);
   if (!note.ok() || note->segment == 0) {
@@ -149,6 +149,7 @@ Status Durability::NoteStarted() {
   }
   manifest->started = true;
   manifest->log_end = true;
+  if (note->run_identity == run) manifest->run = run.ToText();  // else it begins when the disk has room
   const Status written = log::WriteManifest(*files_, directory_, *manifest);
   return absl::IsResourceExhausted(written) && had_started ? absl::OkStatus() : written;
 }
@@ -184,11 +185,12 @@ Status Durability::Start(absl::Duration wait_for_others, absl::FunctionRef<Statu
   if (recovered.ok()) recovered = CheckGeneration(generation);
   if (recovered.ok()) TellOfRecovery();
   if (recovered.ok()) recovered = agree();
+  log::Identity run;
   GANNET_RETURN_IF_ERROR(
-      StartTogether(local_->fabric, local_->node, *words_, recovered, wait_for_others, local_->options.stop));
+      StartTogether(local_->fabric, local_->node, *words_, recovered, wait_for_others, local_->options.stop, &run));
   RemoveUnfinished();
   GANNET_RETURN_IF_ERROR(NoteTables(next_table, generation));
-  return StartLog(end);
+  return StartLog(end, run);
 }
 
 void Durability::TellOfRecovery() const {
@@ -208,7 +210,7 @@ void Durability::TellOfRecovery() const {
        report.torn_tail ? "; the last write was torn, as a crash leaves it" : "");
 }
 
-Status Durability::StartLog(const log::LogEnd& end) {
+Status Durability::StartLog(const log::LogEnd& end, const log::Identity& run) {
   const DatabaseOptions& options = local_->options;
   // A full disk may have had no room for the identity of a database of version 1. Then the log has none, either.
   const StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
@@ -224,16 +226,17 @@ Status Durability::StartLog(const log::LogEnd& end) {
                         .node = local_->id(),
                         .num_nodes = static_cast<uint16_t>(local_->fabric.num_nodes()),
                         .database = log::Identity::FromText(manifest->database),
+                        .run = run,
                         .on_health = [this](const Status& health) { TellOfHealth(health); }});
   if (!log.ok()) return log.status();
   log_ = *std::move(log);
   loads_.AnnounceIn(words_.get());
-  GANNET_RETURN_IF_ERROR(NoteStarted());
+  GANNET_RETURN_IF_ERROR(NoteStarted(run));
   const bool alone = local_->fabric.num_nodes() == 1;
   GANNET_RETURN_IF_ERROR(words_->Start(log_->current_epoch()));
   GANNET_RETURN_IF_ERROR(log_->Start(alone ? nullptr : words_.get()));
   checkpointer_ = std::make_unique<Checkpointer>(
-      local_, files_.get(), log_.get(), words_.get(), &loads_, &manifest_mutex_, &owed_, directory_,
+      local_, files_.get(), log_.get(), words_.get(), &loads_, &manifest_mutex_, &owed_, directory_, run,
       recovery_.older_checkpoint_id == 0 ? uint64_t{0} : recovery_.checkpoint_id);
   const CheckpointTimes times{.every = options.checkpoint_every,
                               .log_multiple = options.checkpoint_log_multiple,

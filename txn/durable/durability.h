@@ -97,12 +97,12 @@ class Durability {
   void TellOfRecovery() const;
   void TellOfHealth(const Status& health) const;
   Status TakeDirectory();
-  Status StartLog(const log::LogEnd& end);
+  Status StartLog(const log::LogEnd& end, const log::Identity& run);
   Status Stop();
   void RemoveUnfinished();
   Status NoteTables(uint32_t next_table, uint64_t generation);
   Status CheckGeneration(uint64_t generation) const;
-  Status NoteStarted();
+  Status NoteStarted(const log::Identity& run);
   Status WriteCatalog(const Catalog& catalog);  // the caller holds manifest_mutex_
 
   const LocalNode* local_;

@@ -31,7 +31,7 @@ coro::Task<Status> ReadWords(rdma::Channel* channel, rdma::GlobalAddress from, s
 
 StatusOr<std::unique_ptr<EpochWords>> EpochWords::Create(rdma::Fabric* fabric, rdma::Node* node,
                                                          rdma::SlabAllocator* slab) {
-  StatusOr<std::byte*> words = slab->AllocateExtent((1 + kReasonLines) * kLineBytes);
+  StatusOr<std::byte*> words = slab->AllocateExtent(kBytes);
   if (!words.ok()) return words.status();
   return std::unique_ptr<EpochWords>(new EpochWords(fabric, node, *words));
 }
@@ -63,6 +63,20 @@ void EpochWords::Refuse(const Refusal& refusal) {
 
 bool EpochWords::refuses() const {
   return LoadWord(words_) == static_cast<uint64_t>(Stage::kRefuses);
+}
+
+void EpochWords::SetRun(const log::Identity& run) {
+  std::array<uint64_t, sizeof(log::Identity) / kWordBytes> words{};
+  std::memcpy(words.data(), run.bytes.data(), sizeof(words));
+  for (size_t i = 0; i < words.size(); ++i) StoreWord(words_ + kRun + i * kWordBytes, words[i]);
+}
+
+StatusOr<log::Identity> EpochWords::RunOf(rdma::NodeId node, rdma::Channel* channel, coro::Worker* worker) const {
+  std::array<uint64_t, sizeof(log::Identity) / kWordBytes> words{};
+  GANNET_RETURN_IF_ERROR(worker->BlockOn(ReadWords(channel, {node, offset_ + kRun}, words)));
+  log::Identity run;
+  std::memcpy(run.bytes.data(), words.data(), sizeof(words));
+  return run;
 }
 
 StatusOr<EpochWords::Stage> EpochWords::StageOf(rdma::NodeId node, rdma::Channel* channel, coro::Worker* worker) const {

@@ -2,6 +2,7 @@
 //
 //   | stage | current | loads | drained | flushed | oldest | closing | dirty |   one line
 //   | code | node | bytes | text ... |   kReasonLines lines: why the node refuses
+//   | identity of the run |   one line, written once, before the stage kAccepts
 //
 // stage: how far the start of the node has come (start_together.h). The other words count only at stage kLogs. The
 // reason is written once, before the stage kRefuses: a READ that follows one that returned this stage finds all of it.
@@ -25,6 +26,7 @@
 
 #include "base/cache_line.h"
 #include "base/coro/worker.h"
+#include "log/identity.h"
 #include "log/log.h"
 #include "rdma/fabric.h"
 #include "rdma/slab.h"
@@ -55,10 +57,14 @@ class EpochWords : public log::PeerEpochs {
   void SetStage(Stage stage);
   void Refuse(const Refusal& refusal);
   bool refuses() const;
+  // What this node has drawn as the identity of the run that begins; that of node 0 counts. Before it accepts.
+  void SetRun(const log::Identity& run);
   // The stage and the refusal of another node, by READs on `channel`, which `worker` polls. The errors are the
   // channel's. Call RefusalOf after StageOf has returned kRefuses.
   StatusOr<Stage> StageOf(rdma::NodeId node, rdma::Channel* channel, coro::Worker* worker) const;
   StatusOr<Refusal> RefusalOf(rdma::NodeId node, rdma::Channel* channel, coro::Worker* worker) const;
+  // Of another node that accepts, or has accepted.
+  StatusOr<log::Identity> RunOf(rdma::NodeId node, rdma::Channel* channel, coro::Worker* worker) const;
 
   // This node's commits begin in `current`. Other nodes see a log here once it is Ready.
   Status Start(uint64_t current);
@@ -103,6 +109,8 @@ class EpochWords : public log::PeerEpochs {
   static constexpr size_t kDirty = 7 * kWordBytes;
   static constexpr size_t kReasonLines = 16;
   static constexpr size_t kReason = kLineBytes;  // where it begins
+  static constexpr size_t kRun = (1 + kReasonLines) * kLineBytes;
+  static constexpr size_t kBytes = kRun + kLineBytes;
 
   enum class Closing : uint64_t { kNo, kWhole, kLogBroken };  // kLogBroken: the log is stuck
 

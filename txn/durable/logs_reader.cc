@@ -7,8 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/sometimes.h"
 #include "base/stop.h"
+#include "log/damage.h"
 #include "log/format.h"
 #include "log/transaction_format.h"
+#include "txn/durable/compare_logs.h"
 #include "txn/durable/recovery.h"
 
 namespace gannet::txn {
@@ -31,7 +33,7 @@ StatusOr<log::LogSummary> LogsReader::ReadOne(int node, uint64_t from_segment, c
   if (!data.manifest.started) return log::LogSummary{};  // no log yet: nothing recovered
   const std::string missing =
       absl::StrCat(data.path, ": the log is missing (", summary.status().message(), "), but the node has had one");
-  if (!salvage_) return absl::DataLossError(absl::StrCat(missing, "; restore the directory from a backup"));
+  if (!salvage_) return absl::DataLossError(absl::StrCat(missing, log::kDamageAdvice));
   log::LogSummary nothing;
   nothing.damages.push_back({.file = data.path, .offset = 0, .what = missing});
   return nothing;
@@ -50,11 +52,13 @@ Status LogsReader::ReadOthers() {
     const std::string& other = nodes_[static_cast<size_t>(node)].path;
     StatusOr<log::LogBegin> begin = log::FindLogBegin(files_, other);
     if (absl::IsNotFound(begin.status())) begin = log::LogBegin{};
+    if (salvage_ && absl::IsDataLoss(begin.status())) begin = log::LogBegin{};  // reading the log reports it
     if (!begin.ok()) return begin.status();
     if (!log::ReachesBack(*begin, checkpoint_.begin_epoch)) {
-      return absl::DataLossError(absl::StrCat(log::SegmentMissingBefore(other, *begin), ": the log begins after epoch ",
-                                              begin->closed_epoch, ", but node ", node_, " needs it from epoch ",
-                                              checkpoint_.begin_epoch, " on; restore the directory from a backup"));
+      const std::string what =
+          absl::StrCat(log::SegmentMissingBefore(other, *begin), ": the log begins after epoch ", begin->closed_epoch,
+                       ", but node ", node_, " needs it from epoch ", checkpoint_.begin_epoch, " on");
+      GANNET_RETURN_IF_ERROR(Found({.file = other, .offset = 0, .what = what}));
     }
     const auto visit = [this](int, const log::TransactionView& transaction) -> Status {
       NoteDecision(transaction);
@@ -62,8 +66,9 @@ Status LogsReader::ReadOthers() {
     };
     StatusOr<log::LogSummary> summary = ReadOne(node, begin->segment > 1 ? begin->segment : 0, visit, {});
     if (!summary.ok()) return summary.status();
-    NoteEnd(node, *summary);
+    recovered_ = std::min(recovered_, summary->end.recovered_epoch);
     last_epoch_ = std::max(last_epoch_, summary->end.last_epoch);
+    logs_[static_cast<size_t>(node)] = *std::move(summary);
   }
   decided_elsewhere_ = std::exchange(decided_, {});
   return absl::OkStatus();
@@ -73,24 +78,17 @@ bool LogsReader::IsDecidedElsewhere(const log::TransactionView& transaction) con
   return decided_elsewhere_.contains({transaction.epoch, transaction.id});
 }
 
-void LogsReader::NoteEnd(int node, const log::LogSummary& summary) {
-  if (summary.end.recovered_epoch < recovered_) least_node_ = node;
-  recovered_ = std::min(recovered_, summary.end.recovered_epoch);
-  run_recovered_ = std::max(run_recovered_, summary.run_recovered_epoch);
+Status LogsReader::Found(log::Damage damage) {
+  if (!salvage_) return absl::DataLossError(absl::StrCat(damage.file, ": ", damage.what, log::kDamageAdvice));
+  damages_.push_back(std::move(damage));
+  return absl::OkStatus();
 }
 
-// Once all logs have reached an epoch, they always reach it. So an undamaged log that ends before it is an old copy:
-// for example, the directory of one node was restored from a backup and the others were not.
-Status LogsReader::CheckReach() const {
-  uint64_t reached = run_recovered_;
-  for (const NodeData& node : nodes_) {
-    if (!node.manifest.checkpoints.empty()) reached = std::max(reached, node.manifest.checkpoints.front().end_epoch);
-  }
-  if (reached <= recovered_) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(nodes_[static_cast<size_t>(least_node_)].path, ": the log goes up to epoch ",
-                                          recovered_, " only, but the nodes have recovered or kept epoch ", reached,
-                                          ": log files are missing, or this directory is older than the others; ",
-                                          "restore all of them from one backup"));
+Status LogsReader::CheckTogether() {
+  LogsTogether together = CompareLogs(nodes_, logs_);
+  recovered_ = together.recovered_epoch;
+  for (log::Damage& problem : together.problems) GANNET_RETURN_IF_ERROR(Found(std::move(problem)));
+  return absl::OkStatus();
 }
 
 void LogsReader::KeepAside(const log::TransactionView& transaction) {
@@ -111,10 +109,14 @@ void LogsReader::KeepAside(const log::TransactionView& transaction) {
 
 Status LogsReader::Visit(int thread, const log::TransactionView& transaction) {
   GANNET_RETURN_IF_ERROR(CheckStop(stop_, kReading));
-  if (transaction.epoch > recovered_) return absl::OkStatus();  // another log does not have its epoch
+  const bool elsewhere_incomplete = transaction.epoch > recovered_;  // another log does not have its epoch
+  if (elsewhere_incomplete && !salvage_) {
+    left_out_.fetch_add(1, std::memory_order_relaxed);
+    return absl::OkStatus();
+  }
   if (transaction.epoch < checkpoint_.begin_epoch) return absl::OkStatus();
   NoteDecision(transaction);
-  if (transaction.epoch > transaction.closed_later ||
+  if (elsewhere_incomplete || transaction.epoch > transaction.closed_later ||
       (transaction.part == log::TransactionPart::kPart && !IsDecidedElsewhere(transaction))) {
     KeepAside(transaction);
     return absl::OkStatus();
@@ -154,12 +156,13 @@ Status LogsReader::Read(LatestChanges* changes, log::LogEnd* end, RecoveryReport
     adders_.push_back(std::make_unique<LatestChanges::Adder>(changes, static_cast<size_t>(thread)));
   const auto visit = [this](int thread, const log::TransactionView& transaction) { return Visit(thread, transaction); };
   const auto batch_end = [this](int thread) { return adders_[static_cast<size_t>(thread)]->Flush(); };
-  const StatusOr<log::LogSummary> summary = ReadOne(node_, checkpoint_.first_segment, visit, batch_end);
+  StatusOr<log::LogSummary> read = ReadOne(node_, checkpoint_.first_segment, visit, batch_end);
   adders_.clear();
-  if (!summary.ok()) return summary.status();
+  if (!read.ok()) return read.status();
+  log::LogSummary* const summary = &(logs_[static_cast<size_t>(node_)] = *std::move(read));
   *end = summary->end;
-  NoteEnd(node_, *summary);
-  if (!salvage_) GANNET_RETURN_IF_ERROR(CheckReach());
+  GANNET_RETURN_IF_ERROR(CheckTogether());
+  report->undone_transactions = left_out_.load();
   end->recovered_epoch = recovered_;
   end->last_epoch = std::max({end->last_epoch, last_epoch_, recovered_});
   report->recovered_epoch = recovered_;
@@ -170,7 +173,8 @@ Status LogsReader::Read(LatestChanges* changes, log::LogEnd* end, RecoveryReport
   report->torn_tail = summary->torn_tail;
   if (summary->torn_tail) Sometimes<"recovery: the end of a log is torn">();
   report->last_commit_wall_nanos = summary->last_batch_wall_nanos;
-  for (const log::Damage& damage : summary->damages) {
+  damages_.insert(damages_.begin(), summary->damages.begin(), summary->damages.end());
+  for (const log::Damage& damage : damages_) {
     report->damages.push_back(absl::StrCat(damage.file, " at ", damage.offset, ": ", damage.what));
   }
   return TakeAside(changes, report);

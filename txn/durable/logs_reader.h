@@ -40,7 +40,8 @@ class LogsReader {
         threads_(threads),
         salvage_(salvage),
         make_durable_(make_durable),
-        stop_(stop) {}
+        stop_(stop),
+        logs_(nodes.size()) {}
 
   // Puts the changes of this node's records that the checkpoint does not have into *changes. Cancelled once *stop (may
   // be null) is true.
@@ -57,8 +58,9 @@ class LogsReader {
   StatusOr<log::LogSummary> ReadOne(int node, uint64_t from_segment, const log::TransactionVisitor& visit,
                                     const std::function<Status(int thread)>& batch_end) const;
   Status ReadOthers();
-  void NoteEnd(int node, const log::LogSummary& summary);
-  Status CheckReach() const;
+  Status CheckTogether();
+  // Ends the reading with the damage; in salvage, lists it.
+  Status Found(log::Damage damage);
   Status Visit(int thread, const log::TransactionView& transaction);
   bool IsDecidedElsewhere(const log::TransactionView& transaction) const;
   void NoteDecision(const log::TransactionView& transaction);
@@ -73,10 +75,11 @@ class LogsReader {
   bool salvage_;  // continue after damage; report->damages has it
   bool make_durable_;
   const std::atomic<bool>* stop_;
-  uint64_t recovered_ = UINT64_MAX;  // the epoch that all logs read so far recover
-  int least_node_ = 0;               // the node whose log recovers no later one
+  std::vector<log::LogSummary> logs_;  // of the nodes, once they are read
+  uint64_t recovered_ = UINT64_MAX;    // the epoch that all logs read so far recover
   uint64_t last_epoch_ = 0;
-  uint64_t run_recovered_ = 0;  // the largest epoch that the nodes had recovered together when a run began
+  std::vector<log::Damage> damages_;   // of the logs together
+  std::atomic<uint64_t> left_out_{0};  // transactions of later epochs, which were not kept aside
 
   std::set<Id> decided_elsewhere_;                             // by the other logs, once they are read
   std::vector<std::unique_ptr<LatestChanges::Adder>> adders_;  // by thread

@@ -163,11 +163,6 @@ Status Recovery::Run(log::LogEnd* end, RecoveryReport* report) {
   const uint64_t start = NowNanos();
   LatestChanges changes(local_, own_, AllTables(), local_->options.recovery_threads, &counts_);
   GANNET_RETURN_IF_ERROR(ReadLogs(newest_, local_->options.salvage, &changes, end, report));
-  if (newest_.end_epoch > end->recovered_epoch) {
-    return absl::DataLossError(absl::StrCat(own_, ": the checkpoint ", newest_.id, " goes up to epoch ",
-                                            newest_.end_epoch, ", but the logs only to ", end->recovered_epoch,
-                                            ": log files are missing; restore the directory from a backup"));
-  }
   report->log_seconds = SecondsSince(start);
   log::MayDieHere(log::KillPoint::kRecoveryRead);
 

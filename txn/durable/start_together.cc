@@ -38,6 +38,8 @@ class Starter {
 
   // Returns nothing if all nodes accept.
   std::optional<Refusal> AwaitAcceptance(absl::Duration timeout);
+  // *run gets that of node 0. All nodes accept.
+  Status AgreeOnRun(log::Identity* run);
   // Waits until every other node has refused, too, has begun, or is gone.
   void AwaitHeard(absl::Duration timeout);
 
@@ -104,6 +106,14 @@ std::optional<Refusal> Starter::AwaitAcceptance(absl::Duration timeout) {
   }
 }
 
+Status Starter::AgreeOnRun(log::Identity* run) {
+  if (self_ == 0) return absl::OkStatus();
+  StatusOr<log::Identity> first = words_.RunOf(0, channel_, &worker_);
+  if (!first.ok()) return first.status();
+  *run = *first;
+  return absl::OkStatus();
+}
+
 void Starter::AwaitHeard(absl::Duration timeout) {
   uint64_t deadline = NowNanos() + NanosOf(timeout);
   for (;;) {
@@ -126,16 +136,18 @@ void Starter::AwaitHeard(absl::Duration timeout) {
 }  // namespace
 
 Status StartTogether(rdma::Fabric& fabric, rdma::Node& node, EpochWords& words, const Status& own,
-                     absl::Duration wait_for_others, const std::atomic<bool>* stop) {
+                     absl::Duration wait_for_others, const std::atomic<bool>* stop, log::Identity* run) {
+  *run = log::Identity::Random();
   if (fabric.num_nodes() == 1) return own;
   const StatusOr<std::unique_ptr<rdma::Channel>> channel = node.OpenChannel();
   if (!channel.ok()) return own.ok() ? channel.status() : own;
   Starter starter(fabric, node, words, channel->get(), stop);
   std::optional<Refusal> refusal;
   if (own.ok()) {
+    words.SetRun(*run);
     words.SetStage(Stage::kAccepts);
     refusal = starter.AwaitAcceptance(wait_for_others);
-    if (!refusal.has_value()) return absl::OkStatus();
+    if (!refusal.has_value()) return starter.AgreeOnRun(run);
   } else {
     refusal = Refusal{node.id(), own};
   }

@@ -18,6 +18,7 @@
 
 #include "absl/time/time.h"
 #include "base/status.h"
+#include "log/identity.h"
 #include "rdma/fabric.h"
 #include "txn/durable/epoch_words.h"
 
@@ -27,8 +28,8 @@ namespace gannet::txn {
 // `own`, or the reason of a node that refuses, with its code and its number. DeadlineExceeded: a node was not there, or
 // did not call Start, for `wait_for_others`; this waits for a live node as long as it recovers. This node's stage is
 // kReads before, and kAccepts or kRefuses after. A single node gets `own`. Once *stop (may be null) is true, this node
-// refuses with Cancelled.
+// refuses with Cancelled. *run gets the identity of the run that begins, the same on all nodes.
 Status StartTogether(rdma::Fabric& fabric, rdma::Node& node, EpochWords& words, const Status& own,
-                     absl::Duration wait_for_others, const std::atomic<bool>* stop);
+                     absl::Duration wait_for_others, const std::atomic<bool>* stop, log::Identity* run);
 
 }  // namespace gannet::txn

@@ -14,6 +14,7 @@
 #include "log/end_note.h"
 #include "log/format.h"
 #include "log/transaction_format.h"
+#include "txn/durable/compare_logs.h"
 #include "txn/durable/data_directory.h"
 
 namespace gannet::txn {
@@ -48,6 +49,7 @@ class NodeVerifier {
 
   Status Verify() {
     GANNET_RETURN_IF_ERROR(VerifyLog());
+    VerifyEndNote();
     for (const log::CheckpointDescription& checkpoint : node_->manifest.checkpoints) {
       GANNET_RETURN_IF_ERROR(VerifyCheckpoint(checkpoint));
     }
@@ -100,6 +102,13 @@ class NodeVerifier {
     for (const log::Damage& damage : summary->damages) Add(damage.file, damage.offset, damage.what);
     result_.log = *std::move(summary);
     return absl::OkStatus();
+  }
+
+  // What is wrong with a note that does not count. Reading the log reports the other one.
+  void VerifyEndNote() {
+    std::string doubt;
+    const StatusOr<log::EndNote> note = log::ReadEndNote(*files_, node_->path, &doubt);
+    if (note.ok() && !doubt.empty()) Add(node_->path + "/" + log::kEndNoteName, 0, doubt);
   }
 
   void VerifyTransaction(const log::TransactionView& transaction) {
@@ -190,25 +199,22 @@ class NodeVerifier {
   std::mutex mutex_;  // guards the problems while a log is read
 };
 
-// The state that all nodes recover must include each node's checkpoint. For the epochs that a node's checkpoint leaves
-// to the logs, the other logs must be complete, too, because they have the decisions.
+// The logs must belong together. For the epochs that a node's checkpoint leaves to the logs, the other logs must be
+// complete, too, because they have the decisions.
 Status CompareNodes(log::FileSystem& files, const std::vector<NodeData>& nodes, Verification* all) {
-  uint64_t recovered = UINT64_MAX;
-  for (const NodeVerification& node : all->nodes) recovered = std::min(recovered, node.log.end.recovered_epoch);
+  std::vector<log::LogSummary> logs;
+  for (const NodeVerification& node : all->nodes) logs.push_back(node.log);
+  for (log::Damage& problem : CompareLogs(nodes, logs).problems)
+    all->problems.push_back({std::move(problem.file), problem.offset, std::move(problem.what)});
   for (const NodeData& node : nodes) {
     // A node without a checkpoint needs all of every log.
     const log::CheckpointDescription newest =
         node.manifest.checkpoints.empty() ? log::CheckpointDescription{} : node.manifest.checkpoints.front();
-    if (newest.end_epoch > recovered) {
-      all->problems.push_back({node.path + "/MANIFEST", 0,
-                               absl::StrFormat("checkpoint %d goes up to epoch %d, but the logs only to %d: the end of "
-                                               "a log is missing",
-                                               newest.id, newest.end_epoch, recovered)});
-    }
     for (const NodeData& other : nodes) {
       if (&other == &node) continue;
       const StatusOr<log::LogBegin> begin = log::FindLogBegin(files, other.path);
-      if (absl::IsNotFound(begin.status())) continue;  // reported already, if there should be one
+      // Reported already: no log where there should be one, or a damaged first segment.
+      if (absl::IsNotFound(begin.status()) || absl::IsDataLoss(begin.status())) continue;
       if (!begin.ok()) return begin.status();
       if (log::ReachesBack(*begin, newest.begin_epoch)) continue;
       all->problems.push_back({other.path, 0,

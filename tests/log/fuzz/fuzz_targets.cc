@@ -42,7 +42,9 @@ void RepairSegment(Bytes segment) {
   StoreLittle(&segment[16], uint64_t{1});
   StoreLittle(&segment[24], uint64_t{segment.size()});
   StoreLittle(&segment[80], kSegmentEndMark);
-  if (LoadLittle<uint32_t>(&segment[12]) == kFormatVersion) StoreLittle(&segment[104], kSegmentEndMark);
+  const auto version = LoadLittle<uint32_t>(&segment[12]);
+  if (version >= 4) StoreLittle(&segment[104], kSegmentEndMark);
+  if (version >= 5) StoreLittle(&segment[144], kSegmentEndMark);
   StoreLittle(&segment[8], Crc32c(segment.subspan(12, kSegmentHeaderBytes - 12)));
   for (size_t at = kSegmentHeaderBytes; at + kDiskBlockBytes <= segment.size(); at += kDiskBlockBytes) {
     const Bytes header = segment.subspan(at, kBatchHeaderBytes);

@@ -1,6 +1,6 @@
 // The content of the golden files. Those of each format version lie in v1/, v2/, v3/, v3-log-end/ (with the note of the
 // log's end), v3-long-keys/ (with that, and keys of kMaxKeyBytes in place of kShortKeyBytes), v4/ (the same, and the
-// identity of the database in every file). They were made once, by
+// identity of the database in every file), v5/ (the same, and the identities of the runs). They were made once, by
 // make_golden.cc of that version; no test writes them, and every later version of Gannet must read them.
 //
 //   segment 1   run 1: batch 1, batch 2 with transactions of epochs that were not recovered, batch 3 torn
@@ -31,6 +31,9 @@ struct GoldenRecord {
 inline constexpr uint64_t kGoldenCheckpoint = 8;
 inline constexpr char kGoldenDatabase[] = "0123456789abcdef0123456789abcdef";  // from v4 on
 
+inline constexpr char kGoldenRuns[2][33] = {"11111111111111111111111111111111",
+                                            "22222222222222222222222222222222"};  // from v5 on
+
 inline std::string IntegerKey(uint8_t number) {
   return std::string(7, '\0') + static_cast<char>(number);
 }
@@ -58,8 +61,8 @@ inline std::vector<GoldenRecord> GoldenRecords(size_t longest) {
           {2, 4, 6, std::string(longest, 'k'), ""}};
 }
 
-// The note of the log's end in segment 3 or 4. v1 to v3 have none.
-inline EndNote GoldenNote(uint64_t segment, const std::string& database) {
+// The note of the log's end in segment 3 or 4. v1 to v3 have none. `run`: the identity of its run; empty before v5.
+inline EndNote GoldenNote(uint64_t segment, const std::string& database, const std::string& run) {
   return {.segment = segment,
           .offset = segment == 3 ? kSegmentHeaderBytes : 2 * kDiskBlockBytes,
           .next_batch = segment == 3 ? uint64_t{3} : 6,
@@ -67,7 +70,8 @@ inline EndNote GoldenNote(uint64_t segment, const std::string& database) {
           .closed_epoch = segment == 3 ? uint64_t{4} : 9,
           .node = 0,
           .num_nodes = 2,
-          .database = Identity::FromText(database)};
+          .database = Identity::FromText(database),
+          .run_identity = Identity::FromText(run)};
 }
 
 inline Manifest GoldenManifest(size_t longest) {

@@ -98,15 +98,16 @@ TEST_P(GoldenTest, ManifestAndCheckpoint) {
   EXPECT_EQ(records, GoldenRecords(longest()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Versions, GoldenTest, testing::Values("v1", "v2", "v3", "v3-log-end", "v3-long-keys", "v4"),
+INSTANTIATE_TEST_SUITE_P(Versions, GoldenTest,
+                         testing::Values("v1", "v2", "v3", "v3-log-end", "v3-long-keys", "v4", "v5"),
                          [](const auto& version) {
                            return absl::StrReplaceAll(version.param, {{"-", "_"}});
                          });
 
-// Every file of v4 has the identity that its manifest has.
-TEST(GoldenIdentityTest, IsInEveryFile) {
-  ImageFileSystem files = GoldenFiles("v4");
-  EXPECT_EQ(ReadEndNote(files, kLogDirectory).value(), GoldenNote(4, kGoldenDatabase));
+void ExpectIdentity(const std::string& version) {
+  ImageFileSystem files = GoldenFiles(version);
+  EXPECT_EQ(ReadEndNote(files, kLogDirectory).value(),
+            GoldenNote(4, kGoldenDatabase, version >= "v5" ? kGoldenRuns[1] : ""));
   Manifest manifest = ReadManifest(files, kLogDirectory).value();
   EXPECT_EQ(manifest.database, kGoldenDatabase);
   const auto said = [&](const std::string& path, size_t at) {
@@ -117,11 +118,30 @@ TEST(GoldenIdentityTest, IsInEveryFile) {
     EXPECT_EQ(said("checkpoint-0000000000000008/" + file.name, 32), kGoldenDatabase);
 }
 
+// Every file of v4 and v5 has the identity that its manifest has.
+TEST(GoldenIdentityTest, IsInEveryFile) {
+  for (const char* version : {"v4", "v5"}) ExpectIdentity(version);
+}
+
+TEST(GoldenIdentityTest, TheSegmentsOfV5HaveTheirRuns) {
+  ImageFileSystem files = GoldenFiles("v5");
+  EXPECT_EQ(ReadManifest(files, kLogDirectory)->run, kGoldenRuns[1]);
+  const StatusOr<LogSummary> read = ReadAll(files).summary;
+  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_EQ(read->runs.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(read->runs[i].number, i + 1);
+    EXPECT_EQ(read->runs[i].identity.ToText(), kGoldenRuns[i]);
+    EXPECT_TRUE(read->runs[i].closed);
+  }
+  EXPECT_EQ(read->end.run_identity.ToText(), kGoldenRuns[1]);
+}
+
 TEST(GoldenNoteTest, IsReadAndNeeded) {
   ImageFileSystem files = GoldenFiles("v3-log-end");
   const StatusOr<EndNote> note = ReadEndNote(files, kLogDirectory);
   ASSERT_TRUE(note.ok()) << note.status();
-  EXPECT_EQ(*note, GoldenNote(4, ""));
+  EXPECT_EQ(*note, GoldenNote(4, "", ""));
   EXPECT_EQ(files.files[std::string(kLogDirectory) + "/" + kEndNoteName].size(), 2 * kEndNoteBytes);
   EXPECT_TRUE(ReadManifest(files, kLogDirectory)->log_end);
   files.files.erase(PathOf(4));

@@ -1,5 +1,5 @@
 // Makes the golden files of the current format version in an empty directory:
-//   ninja -C build make_golden && build/tests/log/golden/make_golden tests/log/golden/v4
+//   ninja -C build make_golden && build/tests/log/golden/make_golden tests/log/golden/v5
 // Run once per format version. The files of older versions stay.
 #include <algorithm>
 #include <filesystem>
@@ -34,6 +34,7 @@ void MakeLog(ImageFileSystem* files) {
   SegmentHeader header = FirstHeader(4);
   header.num_nodes = 2;
   header.database = Identity::FromText(kGoldenDatabase);
+  header.run_identity = Identity::FromText(kGoldenRuns[0]);
   SegmentBuilder first(header);
   first.Add(2, batches[0]);
   std::vector<TestTransaction> second = batches[1];
@@ -47,6 +48,8 @@ void MakeLog(ImageFileSystem* files) {
 
   header.segment = 3;
   header.run = 2;
+  header.run_identity = Identity::FromText(kGoldenRuns[1]);
+  header.previous_run_identity = Identity::FromText(kGoldenRuns[0]);
   header.first_batch = 3;
   header.previous_end = kSegmentHeaderBytes;
   header.recovered_epoch = 4;
@@ -70,6 +73,7 @@ Status MakeCheckpoint(FaultyFileSystem* disk) {
   Manifest manifest = GoldenManifest(kMaxKeyBytes);
   manifest.database = kGoldenDatabase;
   manifest.log_end = true;
+  manifest.run = kGoldenRuns[1];
   GANNET_RETURN_IF_ERROR(WriteManifest(*disk, kLogDirectory, manifest));  // checkpoints have its identity
   auto writer = CheckpointWriter::Create(disk, kLogDirectory, kGoldenCheckpoint, 0);
   if (!writer.ok()) return writer.status();
@@ -87,8 +91,8 @@ Status MakeCheckpoint(FaultyFileSystem* disk) {
   checkpoint.first_segment = 1;
   checkpoint.wall_nanos = 1'700'000'000'000'000'000;
   EndNoteFile note(disk, kLogDirectory);
-  GANNET_RETURN_IF_ERROR(note.Write(GoldenNote(3, kGoldenDatabase)));
-  GANNET_RETURN_IF_ERROR(note.Write(GoldenNote(4, kGoldenDatabase)));
+  GANNET_RETURN_IF_ERROR(note.Write(GoldenNote(3, kGoldenDatabase, kGoldenRuns[1])));
+  GANNET_RETURN_IF_ERROR(note.Write(GoldenNote(4, kGoldenDatabase, kGoldenRuns[1])));
   return WriteManifest(*disk, kLogDirectory, manifest);
 }
 
