@@ -162,9 +162,11 @@ class CheckpointWriter {
   static constexpr uint64_t kFileBytes = uint64_t{64} << 20;
 
   // Creates the checkpoint's directory. If an interrupted checkpoint left one, that is removed first.
-  // `bytes_per_second` 0: as fast as the disk takes it. `files` must outlive it.
+  // `bytes_per_second` 0: as fast as the disk takes it. `database`: for a directory that has no manifest yet. `files`
+  // must outlive it.
   static StatusOr<std::unique_ptr<CheckpointWriter>> Create(FileSystem* files, const std::string& directory,
-                                                            uint64_t id, uint64_t bytes_per_second);
+                                                            uint64_t id, uint64_t bytes_per_second,
+                                                            const Identity& database = {});
   ~CheckpointWriter();
   // Add each record of a table between its BeginTable and the next one. Records of ordered tables come in key order.
   Status BeginTable(uint16_t table);

@@ -81,12 +81,14 @@ class CheckpointWriter::Output {
 };
 
 StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(FileSystem* files, const std::string& directory,
-                                                                     uint64_t id, uint64_t bytes_per_second) {
+                                                                     uint64_t id, uint64_t bytes_per_second,
+                                                                     const Identity& database) {
   GANNET_RETURN_IF_ERROR(RemoveCheckpoint(*files, directory, id));
   GANNET_RETURN_IF_ERROR(files->MakeDirectory(CheckpointDirectory(directory, id)));
-  const StatusOr<Identity> database = ReadIdentity(*files, directory);
-  if (!database.ok()) return database.status();
-  return std::unique_ptr<CheckpointWriter>(new CheckpointWriter(files, directory, id, *database, bytes_per_second));
+  const StatusOr<Identity> known = ReadIdentity(*files, directory);
+  if (!known.ok()) return known.status();
+  return std::unique_ptr<CheckpointWriter>(
+      new CheckpointWriter(files, directory, id, known->is_known() ? *known : database, bytes_per_second));
 }
 
 CheckpointWriter::CheckpointWriter(FileSystem* files, std::string directory, uint64_t id, const Identity& database,

@@ -17,7 +17,7 @@ namespace gannet::log {
 
 // Last sentence of the message of damage that ends the reading.
 inline constexpr char kDamageAdvice[] =
-    ". Restore a backup, or use salvage (gannet recover --salvage) to get what can be had";
+    ". Restore a backup, or save what is left in a new directory: gannet backup --salvage DIR NEW";
 
 // Thread-safe.
 class DamageList {

@@ -9,13 +9,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/clock.h"
+#include "base/stop.h"
 #include "log/checkpoint.h"
 #include "log/end_note.h"
 #include "log/format.h"
 #include "log/identity.h"
 #include "txn/durable/catalog.h"
+#include "txn/durable/checkpointer.h"
 #include "txn/durable/data_directory.h"
 #include "txn/durable/file_copy.h"
+#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 namespace {
@@ -154,6 +158,52 @@ StatusOr<Verification> TryToBackUp(log::FileSystem& files, const std::string& fr
   return verification;
 }
 
+// The part of one node in a copy of what salvage got. *manifest is written when all parts are there.
+Status WriteSalvaged(log::FileSystem& files, Database& database, const std::string& target,
+                     const std::atomic<bool>* stop, log::Manifest* manifest) {
+  const LocalNode& local = *database.state().local;
+  manifest->version = log::kManifestVersion;
+  manifest->started = false;  // no log yet: everything is in the checkpoint, which ends before the first epoch
+  manifest->run.clear();
+  manifest->log_end = false;
+  for (log::TableDescription& table : manifest->tables) {
+    if (table.secondary.has_value()) table.secondary->complete = false;
+  }
+  GANNET_RETURN_IF_ERROR(files.MakeDirectory(target));
+  const auto writer = log::CheckpointWriter::Create(&files, target, /*id=*/1, /*bytes_per_second=*/0,
+                                                    log::Identity::FromText(manifest->database));
+  if (!writer.ok()) return writer.status();
+  for (const Table* table : local.tables) {
+    GANNET_RETURN_IF_ERROR((*writer)->BeginTable(table->id()));
+    GANNET_RETURN_IF_ERROR(
+        WriteTable(local, *table, writer->get(), [stop] { return CheckStop(stop, "rows were written"); }));
+  }
+  log::CheckpointDescription all{.first_segment = 1, .wall_nanos = WallNanos()};
+  GANNET_RETURN_IF_ERROR((*writer)->Finish(&all));
+  manifest->checkpoints = {std::move(all)};
+  return absl::OkStatus();
+}
+
+StatusOr<Verification> TryToSalvage(log::FileSystem& files, std::vector<NodeData> nodes, const std::string& to,
+                                    absl::FunctionRef<Status(const std::function<Status(Database&)>&)> recover,
+                                    const std::atomic<bool>* stop) {
+  const int num_nodes = static_cast<int>(nodes.size());
+  const std::string identity = log::Identity::Random().ToText();
+  GANNET_RETURN_IF_ERROR(files.MakeDirectory(to));
+  GANNET_RETURN_IF_ERROR(recover([&](Database& database) {
+    NodeData& node = nodes[database.node().id()];
+    node.path = NodeDirectory(to, node.manifest.node, num_nodes);
+    node.manifest.database = identity;
+    return WriteSalvaged(files, database, node.path, stop, &node.manifest);
+  }));
+  for (const NodeData& node : nodes) GANNET_RETURN_IF_ERROR(log::WriteManifest(files, node.path, node.manifest));
+  GANNET_RETURN_IF_ERROR(files.SyncDirectory(to));
+  StatusOr<Verification> verification = VerifyDataDirectory(files, to, kThreads, stop);
+  if (verification.ok() && !verification->problems.empty())
+    return absl::DataLossError(ToText(verification->problems.front()));
+  return verification;
+}
+
 bool IsThere(log::FileSystem& files, const std::string& directory) {
   return files.List(directory).ok();
 }
@@ -217,9 +267,23 @@ StatusOr<Verification> BackUp(log::FileSystem& files, const std::string& from, c
     if (!absl::IsNotFound(result.status()) && !absl::IsDataLoss(result.status())) return result.status();
   }
   return absl::Status(result.status().code(),
-                      absl::StrFormat("no sound copy of %s in %d attempts (see what gannet verify says of it); the "
-                                      "last one: %s",
+                      absl::StrFormat("no sound copy of %s in %d attempts (gannet verify says what is wrong there, and "
+                                      "gannet backup --salvage saves what is left if no process uses it); the last "
+                                      "one: %s",
                                       from, kAttempts, result.status().message()));
+}
+
+StatusOr<Verification> BackUpSalvaged(log::FileSystem& files, const std::string& from, const std::string& to,
+                                      absl::FunctionRef<Status(const std::function<Status(Database&)>&)> recover,
+                                      const std::atomic<bool>* stop) {
+  StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(files, from);
+  if (!nodes.ok()) return nodes.status();
+  GANNET_RETURN_IF_ERROR(CheckTarget(files, from, to));
+  const bool was_there = IsThere(files, to);
+  StatusOr<Verification> salvaged = TryToSalvage(files, *std::move(nodes), to, recover, stop);
+  if (absl::IsCancelled(salvaged.status())) return Stopped(files, salvaged.status(), to, was_there);
+  if (!salvaged.ok()) GANNET_RETURN_IF_ERROR(RemoveCopy(files, to, was_there));
+  return salvaged;
 }
 
 StatusOr<Verification> Restore(log::FileSystem& files, const std::string& backup, const std::string& to,
@@ -232,7 +296,9 @@ StatusOr<Verification> Restore(log::FileSystem& files, const std::string& backup
   if (!sound.ok()) return sound.status();
   if (!sound->problems.empty()) {
     return absl::DataLossError(
-        absl::StrFormat("the backup is damaged: %s; nothing was restored", ToText(sound->problems.front())));
+        absl::StrFormat("the backup is damaged: %s; nothing was restored. gannet backup --salvage %s NEW makes a new "
+                        "directory of what is left",
+                        ToText(sound->problems.front()), backup));
   }
   const bool was_there = IsThere(files, to);
   GANNET_RETURN_IF_ERROR(files.MakeDirectory(to));

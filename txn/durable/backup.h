@@ -8,10 +8,13 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "base/status.h"
 #include "log/file/file_system.h"
+#include "txn/database.h"
 #include "txn/durable/verify.h"
 
 namespace gannet::txn {
@@ -27,5 +30,13 @@ StatusOr<Verification> BackUp(log::FileSystem& files, const std::string& from, c
 // BackUp.
 StatusOr<Verification> Restore(log::FileSystem& files, const std::string& backup, const std::string& to,
                                const std::atomic<bool>* stop = nullptr);
+
+// Makes a new database in `to`, as BackUp does, of what a damaged directory still has; no process may use that. It has
+// the same tables and an identity of its own, and begins with a checkpoint of all rows. `recover` recovers the nodes of
+// `from` in memory with DatabaseOptions::salvage (Recover), in their order, and calls its argument for each. Secondary
+// indexes are not complete then: rows may be there without their entries, and entries without their rows.
+StatusOr<Verification> BackUpSalvaged(log::FileSystem& files, const std::string& from, const std::string& to,
+                                      absl::FunctionRef<Status(const std::function<Status(Database&)>&)> recover,
+                                      const std::atomic<bool>* stop = nullptr);
 
 }  // namespace gannet::txn

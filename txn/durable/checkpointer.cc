@@ -410,6 +410,11 @@ Status Checkpointer::RemoveUnneededSegments() {
 // because the walk began after that: the log has them, and recovery takes them from there. A load of such a table was
 // not met by a walk, so it is not saved yet (unsaved_loads.h).
 Status Checkpointer::WriteTables(log::CheckpointWriter* writer) {
+  const auto go_on = [this]() -> Status {
+    GANNET_RETURN_IF_ERROR(CheckStop(take_stop_, "a checkpoint was written"));
+    std::lock_guard lock(mutex_);
+    return stop_ ? absl::CancelledError("the database is being closed") : absl::OkStatus();
+  };
   for (const Table* table : local_->tables) {
     GANNET_RETURN_IF_ERROR(writer->BeginTable(table->id()));
     // A change of the table may wait for a large transaction, and that for room in the log (checkpointer.h).
@@ -419,7 +424,7 @@ Status Checkpointer::WriteTables(log::CheckpointWriter* writer) {
       loads_->EndWalk();
       return released;
     }
-    Status written = WriteTable(*table, writer);
+    Status written = WriteTable(*local_, *table, writer, go_on);
     loads_->EndWalk();
     if (!written.ok()) return written;
     log::MayDieHere(log::KillPoint::kCheckpointTable);
@@ -428,7 +433,8 @@ Status Checkpointer::WriteTables(log::CheckpointWriter* writer) {
 }
 
 // A step of the walk and its records are inside the epoch; writing them to disk is not, because that may take long.
-Status Checkpointer::WriteTable(const Table& table, log::CheckpointWriter* writer) {
+Status WriteTable(const LocalNode& local, const Table& table, log::CheckpointWriter* writer,
+                  absl::FunctionRef<Status()> go_on) {
   index::WalkPosition position;
   std::vector<rdma::GlobalAddress> addresses;
   std::vector<RecordCopy> copies;
@@ -437,16 +443,16 @@ Status Checkpointer::WriteTable(const Table& table, log::CheckpointWriter* write
     size_t n = 0;
     {
       if (table.life() == Table::Life::kDropped) return absl::OkStatus();  // DropTable waits for this walk
-      index::IndexService::Lease lease(&local_->indexes);
+      index::IndexService::Lease lease(&local.indexes);
       more = table.local_index().Walk(&position, &addresses);
       if (copies.size() < addresses.size()) copies.resize(addresses.size());
       for (const rdma::GlobalAddress address : addresses) {
         // A checkpoint without rows that the log has, and that the index does not find, would lose them for good.
-        if (table.index_traits().client_writes && !IsRecordOf(*local_, table, address)) {
-          local_->index_damage.NoteStray(table, address);
+        if (table.index_traits().client_writes && !IsRecordOf(local, table, address)) {
+          local.index_damage.NoteStray(table, address);
           return IndexDamaged(table);
         }
-        const StatusOr<bool> copied = CopyRecord(local_->Direct(address), table, &copies[n]);
+        const StatusOr<bool> copied = CopyRecord(local.Direct(address), table, &copies[n]);
         if (!copied.ok()) return copied.status();
         n += *copied ? 1 : 0;
       }
@@ -458,9 +464,7 @@ Status Checkpointer::WriteTable(const Table& table, log::CheckpointWriter* write
       GANNET_RETURN_IF_ERROR(writer->Add(
           {.table = table.id(), .version = copies[i].version, .key = bytes.bytes(), .payload = copies[i].payload}));
     }
-    GANNET_RETURN_IF_ERROR(CheckStop(take_stop_, "a checkpoint was written"));
-    std::lock_guard lock(mutex_);
-    if (stop_) return absl::CancelledError("the database is being closed");
+    GANNET_RETURN_IF_ERROR(go_on());
   }
   return absl::OkStatus();
 }

@@ -44,6 +44,11 @@ struct CheckpointTimes {
   bool any() const { return every > absl::ZeroDuration() || log_multiple > 0; }
 };
 
+// Adds all records of a table of this node to a checkpoint, while transactions run. `go_on` is asked from time to time;
+// its error ends the walk.
+Status WriteTable(const LocalNode& local, const Table& table, log::CheckpointWriter* writer,
+                  absl::FunctionRef<Status()> go_on);
+
 class Checkpointer {
  public:
   // All must outlive this. `run`: of the log. `manifest_mutex`: held while the manifest is changed, and guards `owed`:
@@ -85,7 +90,6 @@ class Checkpointer {
   // Does everything from begin to end; completes the description.
   Status WriteFiles(log::CheckpointDescription* description);
   Status WriteTables(log::CheckpointWriter* writer);
-  Status WriteTable(const Table& table, log::CheckpointWriter* writer);
   // Closes the current epoch, and waits until it is durable.
   StatusOr<uint64_t> CloseEpoch();
   Status Publish(const log::CheckpointDescription& description);
@@ -101,11 +105,11 @@ class Checkpointer {
   Mutex* manifest_mutex_;
   std::optional<Catalog>* owed_;
   std::string directory_;
+  const log::Identity run_;
   const uint64_t damaged_;
 
   Mutex take_mutex_;
   const std::atomic<bool>* take_stop_ = nullptr;  // of the checkpoint that is being taken
-  const log::Identity run_;
   uint64_t began_at_bytes_ = 0;                   // disk_bytes of the log when the checkpoint that is being taken began
   bool give_back_ = false;  // the space that the log has prepared for later segments is given to the checkpoint
   // Checkpoints of this run and those at its begin, oldest first: (begin epoch, first segment).
