@@ -184,7 +184,7 @@ GANNET_API void gannet_options_set_create_if_missing(gannet_options* options, in
 GANNET_API void gannet_options_set_durability(gannet_options* options, enum gannet_durability durability);
 /* At most this much for indexes and rows; memory is taken as it is needed. Default 8 GiB. */
 GANNET_API void gannet_options_set_memory_bytes(gannet_options* options, uint64_t bytes);
-/* From one write of the log to the next. Default 300. */
+/* Longest wait of a write of the log for further commits. Default 300. */
 GANNET_API void gannet_options_set_group_commit_microseconds(gannet_options* options, uint64_t microseconds);
 /* A commit that is not durable by then returns GANNET_UNKNOWN. Default 10,000. */
 GANNET_API void gannet_options_set_durable_within_milliseconds(gannet_options* options, uint64_t milliseconds);
