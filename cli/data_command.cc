@@ -52,7 +52,7 @@ int RunRecover(const DataOptions& options) {
   RecoverOptions recover = options.recover;
   if (recover.memory_per_node == 0) recover.memory_per_node = DefaultMemoryPerNode();
   recover.stop = &InterruptGuard::requested();
-  Progress().Step("recovering " + options.directory);
+  const Progress progress("recovering " + options.directory);
   const StatusOr<std::vector<NodeRecovery>> nodes = RecoverDataDirectory(*DiskFiles(), options.directory, recover);
   if (!nodes.ok()) return Fail("recover", NameMemoryFlag(WithRest(nodes.status(), kNothingChanged)));
   absl::PrintF("%s", ToText(*nodes));
@@ -68,7 +68,7 @@ int Report(const char* name, const StatusOr<txn::Verification>& verification) {
 }
 
 int RunVerify(const DataOptions& options) {
-  Progress().Step("verifying " + options.directory);
+  const Progress progress("verifying " + options.directory);
   const StatusOr<txn::Verification> verified =
       txn::VerifyDataDirectory(*DiskFiles(), options.directory, options.recover.threads, &InterruptGuard::requested());
   if (absl::IsCancelled(verified.status())) return Fail("verify", WithRest(verified.status(), kNothingChanged));
@@ -110,7 +110,7 @@ int RunExport(const DataOptions& options) {
   rows.recover = options.recover;
   if (rows.recover.memory_per_node == 0) rows.recover.memory_per_node = DefaultMemoryPerNode();
   rows.recover.stop = &InterruptGuard::requested();
-  Progress().Step("exporting from " + options.directory);
+  const Progress progress("exporting from " + options.directory);
   uint64_t count = 0;
   const Status exported =
       options.out.empty()
@@ -131,13 +131,13 @@ Status CheckMayMake(const std::string& to) {
 }
 
 int RunBackup(const DataOptions& options) {
-  Progress().Step("copying " + options.directory);
+  const Progress progress("copying " + options.directory);
   if (const Status may = CheckMayMake(options.other); !may.ok()) return Fail("backup", may);
   return Report("backup", txn::BackUp(*DiskFiles(), options.directory, options.other, &InterruptGuard::requested()));
 }
 
 int RunRestore(const DataOptions& options) {
-  Progress().Step("restoring " + options.directory);
+  const Progress progress("restoring " + options.directory);
   if (const Status may = CheckMayMake(options.other); !may.ok()) return Fail("restore", may);
   return Report("restore", txn::Restore(*DiskFiles(), options.directory, options.other, &InterruptGuard::requested()));
 }

@@ -1,11 +1,16 @@
 // Progress of a long command, on stderr. The intervals of a benchmark's run get a line each, whatever stderr is. Of
 // everything else a terminal gets every line, and counts that are rewritten in place; any other output (a file, a pipe,
-// the log of a build) gets whole lines, at most one every ten seconds, and none from a short command.
+// the log of a build) gets whole lines, at most one every second, and none from a command that is over before. There a
+// step that says nothing gets a line with its time every second.
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <stop_token>
 #include <string>
+#include <thread>
 
 #include "bench/ycsb/run.h"
 #include "cli/live_lines.h"
@@ -20,9 +25,15 @@ class Progress {
  public:
   // Finds out whether stderr is a terminal.
   Progress();
+  // With a first step.
+  explicit Progress(const std::string& what) : Progress() { Step(what); }
+  // Ends the step.
+  ~Progress();
 
   // A step begins: "checking the twelve conditions".
   void Step(const std::string& what);
+  // The same for one that is mostly short: a terminal, too, gets its line only if it takes longer than a second.
+  void Begin(const std::string& what);
   // A count, such as "3 of 20 seeds", which takes the place of the one before.
   void Count(const std::string& what);
   // Ends the line of counts, so that another line can be printed.
@@ -36,16 +47,25 @@ class Progress {
   void Ran(const ycsb::IntervalReport& interval);
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   // The caller holds mutex_.
   void Say(const std::string& line);
   void Print(const std::string& lines);
+  void SetStep(const std::string& what);
+  // Runs on a thread of its own: tells how long the step has taken.
+  void Tick(const std::stop_token& stop);
 
   const bool terminal_;
-  std::mutex mutex_;       // guards the members below
-  bool counting_ = false;  // the terminal's cursor is behind a count
-  uint64_t next_nanos_;    // when an output other than a terminal gets the next line
+  std::mutex mutex_;  // guards the members below
+  std::condition_variable_any ended_;
+  bool counting_ = false;   // the terminal's cursor is behind a count
+  Clock::time_point told_;  // when something was said last, or the command began
+  std::string step_;        // is told if it takes longer; empty: none
+  Clock::time_point step_begun_;
   LiveLines tpcc_lines_;
   LiveLines ycsb_lines_;
+  std::jthread ticker_;  // last, because it uses the other members
 };
 
 // Shows a run of the YCSB bench. `progress` must outlive it.

@@ -179,7 +179,7 @@ int RunOne(const SimOptions& o, ScenarioOptions scenario, ReportFiles* files) {
   }
   const InterruptGuard interrupts;
   scenario.stop = &InterruptGuard::requested();
-  Progress().Step(absl::StrFormat("running seed %d", scenario.seed));
+  const Progress progress(absl::StrFormat("running seed %d", scenario.seed));
   const ScenarioReport report = RunScenario(scenario);
   if (report.stopped) return Stopped(o, report);
   PrintReport(o, scenario, report, files->text_stream());

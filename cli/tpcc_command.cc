@@ -39,6 +39,7 @@ double SecondsSince(uint64_t start_ns) {
 
 Status Load(TpccCluster& cluster, Progress& progress, TpccResult* result) {
   const uint64_t start = NowNanos();
+  progress.Begin("loading");
   const tpcc::LoadOptions options = {.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency())),
                                      .seed = result->options.load_seed};
   Status loaded = tpcc::Load(cluster.databases(), cluster.tables(), options,
@@ -223,6 +224,7 @@ Status LoadRunCheck(TpccResult* result) {
   if (!done.ok()) return client == nullptr ? done : client->Explain(done);
   if (!result->durability.has_value()) return absl::OkStatus();
   const uint64_t start = NowNanos();
+  progress.Begin("closing " + result->options.directory);
   Status closed = (*cluster)->Close();
   result->durability->close_seconds = SecondsSince(start);
   return closed;

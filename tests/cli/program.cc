@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -19,6 +20,20 @@
 
 namespace gannet::cli {
 namespace {
+
+// Without the lines "...: 3 s", which only a slow machine has (cli/progress.h).
+std::string WithoutSilentSteps(const std::string& text) {
+  std::string rest;
+  for (size_t begin = 0, end = 0; begin < text.size(); begin = end) {
+    end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+    const std::string line = text.substr(begin, end - begin);
+    const size_t number = line.rfind(": ");
+    const bool silent = number != std::string::npos && line.ends_with(" s\n") &&
+                        line.find_first_not_of("0123456789", number + 2) == line.size() - 3;
+    if (!silent) rest += line;
+  }
+  return rest;
+}
 
 // Two ends of a pipe or a terminal: what is written to `write` can be read from `read`.
 struct Ends {
@@ -149,6 +164,7 @@ Outcome Program::Wait() {
   GANNET_CHECK(waitpid(pid_, &status, 0) == pid_, "errno %d", errno);
   pid_ = -1;
   outcome_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  outcome_.err = WithoutSilentSteps(outcome_.err);
   return std::move(outcome_);
 }
 
