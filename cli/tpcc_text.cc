@@ -78,9 +78,10 @@ std::string Recovery(const DurabilityReport& durability) {
   for (size_t node = 0; node < durability.recovery.size(); ++node) {
     const txn::RecoveryReport& r = durability.recovery[node];
     text += absl::StrFormat(
-        "node %d: recovered epoch %d: %s from checkpoint %d (%s) and %s of log with %s, in %.2f + "
-        "%.2f s%s\n",
-        node, r.recovered_epoch, Count(r.records, "record"), r.checkpoint_id, FormatBytes(r.checkpoint_bytes),
+        "node %d: recovered epoch %d: %s from %s and %s of log with %s, in %.2f + %.2f s%s\n", node, r.recovered_epoch,
+        Count(r.records, "record"),
+        r.checkpoint_id == 0 ? "no checkpoint"
+                             : absl::StrFormat("checkpoint %d (%s)", r.checkpoint_id, FormatBytes(r.checkpoint_bytes)),
         FormatBytes(r.log_bytes), Count(r.transactions, "transaction"), r.log_seconds, r.load_seconds,
         r.torn_tail ? "; the last write was torn" : "");
     if (r.older_checkpoint_id == 0) continue;

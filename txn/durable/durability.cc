@@ -204,8 +204,9 @@ void Durability::TellOfRecovery() const {
     Tell(options, EventLevel::kWarning, directory_, ": damaged, and left out: ", damage);
   if (report.log_segments == 0 && report.checkpoint_id == 0) return;  // a new database
   Tell(options, EventLevel::kInfo, directory_, ": recovered ", report.records, " records up to epoch ",
-       report.recovered_epoch, ", from checkpoint ", report.checkpoint_id, " and ", report.transactions,
-       " transactions with ", report.changes, " changes: log read in ",
+       report.recovered_epoch, ", from ",
+       report.checkpoint_id == 0 ? "no checkpoint" : absl::StrCat("checkpoint ", report.checkpoint_id), " and ",
+       report.transactions, " transactions with ", report.changes, " changes: log read in ",
        absl::StrFormat("%.3f s, tables made in %.3f s", report.log_seconds, report.load_seconds),
        report.torn_tail ? "; the last write was torn, as a crash leaves it" : "");
 }
