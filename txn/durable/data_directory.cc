@@ -1,6 +1,7 @@
 #include "txn/durable/data_directory.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -8,6 +9,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/thread.h"
@@ -21,6 +23,8 @@ namespace {
 
 constexpr std::string_view kNodePrefix = "node-";
 constexpr std::string_view kManifestName = "MANIFEST";
+// Names in a directory in which the creation of a database has begun, or may begin.
+constexpr std::array<std::string_view, 2> kLeftByCreation = {"MANIFEST.tmp", "lost+found"};
 // Another node may be creating the database, on a slow disk.
 constexpr uint64_t kLockWithinNanos = 30'000'000'000;
 
@@ -269,6 +273,23 @@ Status Create(log::FileSystem& files, const std::vector<Part>& parts, const std:
   return absl::OkStatus();
 }
 
+// InvalidArgument: the directory has files of others, among which those of a database would be hard to find.
+Status CheckOwnDirectory(log::FileSystem& files, const std::string& directory) {
+  StatusOr<std::vector<std::string>> names = ListIfThere(files, directory);
+  if (!names.ok()) return names.status();
+  std::erase_if(*names, [](const std::string& name) {
+    return std::ranges::find(kLeftByCreation, name) != kLeftByCreation.end() || name.starts_with(kNodePrefix);
+  });
+  if (names->empty()) return absl::OkStatus();
+  constexpr size_t kMostNames = 3;
+  const size_t named = std::min(names->size(), kMostNames);
+  return absl::InvalidArgumentError(absl::StrCat(
+      directory, " has other files (",
+      absl::StrJoin(names->begin(), names->begin() + static_cast<ptrdiff_t>(named), ", "),
+      names->size() > named ? ", ..." : "",
+      "), and a database needs a directory of its own; nothing was made there; name a new or empty directory"));
+}
+
 // *lock gets the lock if the locked directory is the node's own.
 Status CreateIfMissing(log::FileSystem& files, const std::string& directory, int num_nodes,
                        const std::string& application, std::shared_ptr<void>* lock) {
@@ -277,6 +298,7 @@ Status CreateIfMissing(log::FileSystem& files, const std::string& directory, int
   if (!all.ok()) return all.status();
   const StatusOr<Verdict> verdict = JudgeDirectory(files, directory, num_nodes);
   if (!verdict.ok()) return verdict.status();
+  if (verdict->found == Found::kNothing) GANNET_RETURN_IF_ERROR(CheckOwnDirectory(files, directory));
   if (verdict->found != Found::kDatabase) GANNET_RETURN_IF_ERROR(Create(files, verdict->parts, application));
   if (num_nodes == 1) *lock = *std::move(all);
   return absl::OkStatus();

@@ -64,7 +64,8 @@ struct HeldDirectory {
 };
 
 // Takes the part of `node` for this process; first creates the database if there is none and `create` is true.
-// InvalidArgument: the database has another number of nodes. FailedPrecondition: another process has the part. Other
+// InvalidArgument: the database has another number of nodes, or there is none, and the directory has other files.
+// FailedPrecondition: another process has the part. Other
 // errors as from ReadDataDirectory.
 StatusOr<HeldDirectory> TakeDataDirectory(log::FileSystem& files, const std::string& directory, int node, int num_nodes,
                                           bool create, const std::string& application);
