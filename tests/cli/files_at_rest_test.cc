@@ -1,6 +1,8 @@
 // Directories in every state of their life, with each file removed, truncated, swapped, duplicated, replaced by another
-// kind of file, or unreadable. The database is then either refused, with the name of the file and without any change,
-// or has exactly what was acknowledged; and it has all of it if `gannet verify` reports no problem.
+// kind of file, or unreadable; and with each file, and the whole directory of each node, as they were before the last
+// run, or as they are in a copy that went on separately. The database is then either refused, with the name of the file
+// and without any change, or has exactly what was acknowledged; and it has all of it if `gannet verify` reports no
+// problem.
 //
 // GANNET_FILES_AT_REST=all tries every case; without it, a fixed selection.
 #include <sys/stat.h>
@@ -181,6 +183,25 @@ class FilesAtRestTest : public ::testing::TestWithParam<State> {
     }
   }
 
+  // The same directory, as it was before the last run, and continued by another one.
+  void MakeFork(uint64_t key) {
+    fs::create_directory(root_ / "fork");
+    fs::copy(root_ / "older", root_ / "fork", fs::copy_options::recursive);
+    auto cluster = Open(FilesIn(root_ / "fork"));
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    for (uint64_t i = 0; i < 8; ++i) {
+      const Status done = (*cluster)->database().Run([&](txn::BlockingTransaction& t) -> Status {
+        GANNET_RETURN_IF_ERROR(t.Insert((*cluster)->table("rows"), key + i, key));
+        return t.Insert((*cluster)->table("ordered"), key + i, key);
+      });
+      ASSERT_TRUE(done.ok()) << done;
+    }
+    for (int node = 0; GetParam().checkpoints > 0 && node < GetParam().nodes; ++node) {
+      ASSERT_TRUE((*cluster)->database(node).Checkpoint().ok());
+    }
+    ASSERT_TRUE((*cluster)->Close().ok());
+  }
+
   // Brings a directory into the state; rows_ gets what was acknowledged.
   void Make() {
     const State& state = GetParam();
@@ -191,6 +212,10 @@ class FilesAtRestTest : public ::testing::TestWithParam<State> {
     }
     uint64_t key = 1;
     for (int run = 1; run <= state.runs; ++run) {
+      if (run > 1 && run == state.runs) {
+        fs::create_directory(root_ / "older");
+        fs::copy(root_ / "made", root_ / "older", fs::copy_options::recursive);
+      }
       auto cluster = Open(files);
       ASSERT_TRUE(cluster.ok()) << cluster.status();
       for (int checkpoint = 0; checkpoint <= state.checkpoints; ++checkpoint) {
@@ -212,6 +237,7 @@ class FilesAtRestTest : public ::testing::TestWithParam<State> {
       fs::remove_all(root_ / "made");
       fs::rename(root_ / "killed", root_ / "made");
     }
+    if (state.runs > 1) MakeFork(key + 100);
   }
 
   // The files and directories of the database; directories last.
@@ -306,6 +332,11 @@ void FilesAtRestTest::Try(const std::string& what, const fs::path& place, const 
   }
 }
 
+// True for the directory of one of several nodes.
+bool IsNode(const fs::path& place) {
+  return place.filename().string().starts_with("node-");
+}
+
 void Cut(const fs::path& path, uint64_t bytes) {
   fs::resize_file(path, bytes);
 }
@@ -386,6 +417,18 @@ TEST_P(FilesAtRestTest, IsRefusedByNameOrWhole) {
     const auto files = FilesIn(root_ / "tried");
     files->MakeUnreadable(root_ / "tried" / place);
     Try("unreadable", place, place, files);
+  }
+  for (const char* source : {"older", "fork"}) {
+    if (!fs::exists(root_ / source)) continue;
+    for (const fs::path& place : places) {
+      const bool whole_node = fs::is_directory(root_ / "made" / place);
+      if (!fs::exists(root_ / source / place) || !(whole_node ? IsNode(place) : drawn())) continue;
+      Reset();
+      fs::remove_all(root_ / "tried" / place);
+      fs::copy(root_ / source / place, root_ / "tried" / place, fs::copy_options::recursive);
+      const fs::path other = place == "data/node-0" ? "data/node-1" : whole_node ? "data/node-0" : place;
+      Try(std::string(source) + " in its place", place, other, FilesIn(root_ / "tried"));
+    }
   }
 }
 
