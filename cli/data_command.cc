@@ -25,6 +25,7 @@
 #include "cli/parse.h"
 #include "cli/progress.h"
 #include "cli/row_text.h"
+#include "cli/salvage_flag.h"
 #include "cli/table_export.h"
 #include "cli/tpcc_options.h"
 #include "txn/durable/backup.h"
@@ -56,9 +57,7 @@ int RunRecover(const DataOptions& options) {
   const StatusOr<std::vector<NodeRecovery>> nodes = RecoverDataDirectory(*DiskFiles(), options.directory, recover);
   if (!nodes.ok()) return Fail("recover", NameMemoryFlag(WithRest(nodes.status(), kNothingChanged)));
   absl::PrintF("%s", ToText(*nodes));
-  const bool damaged =
-      std::ranges::any_of(*nodes, [](const NodeRecovery& node) { return !node.report.damages.empty(); });
-  return damaged ? kExitFailed : kExitOk;
+  return LeftOut(*nodes).empty() ? kExitOk : kExitFailed;
 }
 
 int Report(const char* name, const StatusOr<txn::Verification>& verification) {
@@ -84,7 +83,8 @@ int RunDump(const DataOptions& options) {
 
 // Writes the rows to the file `out`. A regular file gets its name when it is complete, so an error, or Ctrl-C, leaves
 // the old file unchanged. A device or a pipe is written directly.
-Status ExportToFile(const std::string& directory, const ExportOptions& rows, const std::string& out, uint64_t* count) {
+Status ExportToFile(const std::string& directory, const ExportOptions& rows, const std::string& out, uint64_t* count,
+                    std::vector<std::string>* left_out) {
   const auto wrong = [&out](const char* what) {
     return absl::InvalidArgumentError(absl::StrFormat("--out %s: %s: %s", out, what, std::strerror(errno)));
   };
@@ -94,7 +94,7 @@ Status ExportToFile(const std::string& directory, const ExportOptions& rows, con
   const std::string path = in_place ? out : out + ".unfinished";
   std::FILE* const to = std::fopen(path.c_str(), "we");
   if (to == nullptr) return wrong("cannot be written");
-  Status exported = ExportTable(*DiskFiles(), directory, rows, to, count);
+  Status exported = ExportTable(*DiskFiles(), directory, rows, to, count, left_out);
   errno = 0;
   if (std::fclose(to) != 0 && exported.ok()) exported = absl::UnavailableError(wrong("cannot be finished").message());
   if (in_place) return WithRest(exported, out + " has only a part of the rows");
@@ -112,13 +112,14 @@ int RunExport(const DataOptions& options) {
   rows.recover.stop = &InterruptGuard::requested();
   const Progress progress("exporting from " + options.directory);
   uint64_t count = 0;
-  const Status exported =
-      options.out.empty()
-          ? WithRest(ExportTable(*DiskFiles(), options.directory, rows, stdout, &count), "the output is not complete")
-          : ExportToFile(options.directory, rows, options.out, &count);
+  std::vector<std::string> left_out;
+  const Status exported = options.out.empty()
+                              ? WithRest(ExportTable(*DiskFiles(), options.directory, rows, stdout, &count, &left_out),
+                                         "the output is not complete")
+                              : ExportToFile(options.directory, rows, options.out, &count, &left_out);
   if (!exported.ok()) return Fail("export", NameMemoryFlag(exported));
   absl::FPrintF(stderr, "%s: %s rows of table %s\n", options.directory, WithCommas(count), rows.table);
-  return kExitOk;
+  return TellLeftOut(left_out) ? kExitFailed : kExitOk;
 }
 
 // InvalidArgument, with the reason, if this process may not make the directory `to`, which may be there.
@@ -130,9 +131,27 @@ Status CheckMayMake(const std::string& to) {
   return CheckMayMakeIn(path.parent_path());
 }
 
+// Exit code 1 if anything is left out, as of the other commands.
+int RunSalvagedBackup(const DataOptions& options) {
+  RecoverOptions recover = options.recover;
+  if (recover.memory_per_node == 0) recover.memory_per_node = DefaultMemoryPerNode();
+  recover.stop = &InterruptGuard::requested();
+  const std::shared_ptr<log::FileSystem> files = DiskFiles();
+  std::vector<std::string> left_out;
+  const auto recover_nodes = [&](const std::function<Status(txn::Database&)>& visit) -> Status {
+    const StatusOr<std::vector<NodeRecovery>> nodes = RecoverDataDirectory(*files, options.directory, recover, visit);
+    if (nodes.ok()) left_out = LeftOut(*nodes);
+    return nodes.status();
+  };
+  const int ended =
+      Report("backup", txn::BackUpSalvaged(*files, options.directory, options.other, recover_nodes, recover.stop));
+  return TellLeftOut(left_out) ? kExitFailed : ended;
+}
+
 int RunBackup(const DataOptions& options) {
   const Progress progress("copying " + options.directory);
   if (const Status may = CheckMayMake(options.other); !may.ok()) return Fail("backup", may);
+  if (options.recover.salvage) return RunSalvagedBackup(options);
   return Report("backup", txn::BackUp(*DiskFiles(), options.directory, options.other, &InterruptGuard::requested()));
 }
 
@@ -171,8 +190,7 @@ void AddRecover(CLI::App& app, int* exit_code) {
                                  options, RunRecover, exit_code);
   AddDirectory(*command, "DIR", &options->directory, "The data directory");
   AddThreads(*command, options.get());
-  command->add_flag("--salvage", options->recover.salvage,
-                    "Continue after damage, and list what is left out. Exit code 1 if anything is");
+  AddSalvage(*command, &options->recover.salvage);
   Add(*command, "--memory-per-node", &options->recover.memory_per_node, ParseSize, "SIZE",
       "Most memory for the records of a node, such as 8G. Default: three quarters of the machine's");
 }
@@ -213,6 +231,7 @@ void AddExport(CLI::App& app, int* exit_code) {
       "How payloads are written: text or hex. Default: text");
   AddPath(*command, "--out", &options->out, "FILE",
           "Write to this file, which appears when it is complete. Default: standard output");
+  AddSalvage(*command, &options->recover.salvage);
   AddThreads(*command, options.get());
   Add(*command, "--memory-per-node", &options->recover.memory_per_node, ParseSize, "SIZE",
       "Most memory for the records of a node, such as 8G. Default: three quarters of the machine's");
@@ -240,6 +259,9 @@ void AddCopies(CLI::App& app, int* exit_code) {
       backup, RunBackup, exit_code);
   AddDirectory(*command, "DIR", &backup->directory, "The data directory");
   AddDirectory(*command, "OUT", &backup->other, "A new or empty directory");
+  command->add_flag("--salvage", backup->recover.salvage,
+                    "Of a damaged directory, not in use: make a new database of what is left, and list what is left "
+                    "out.\nSecondary indexes are to be made again. Exit code 1 if anything is left out");
 
   const auto restore = std::make_shared<DataOptions>();
   command = AddCommand(app, "restore", "Make a data directory from a backup.",

@@ -36,4 +36,10 @@ StatusOr<std::vector<NodeRecovery>> RecoverDataDirectory(log::FileSystem& files,
   return result;
 }
 
+std::vector<std::string> LeftOut(const std::vector<NodeRecovery>& nodes) {
+  std::vector<std::string> all;
+  for (const NodeRecovery& node : nodes) all.insert(all.end(), node.report.damages.begin(), node.report.damages.end());
+  return all;
+}
+
 }  // namespace gannet::cli

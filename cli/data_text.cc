@@ -75,7 +75,8 @@ std::string ToText(const txn::Verification& verification) {
   }
   for (const std::string& note : verification.notes) text += note + "\n";
   for (const txn::Problem& problem : verification.problems) text += "WRONG: " + txn::ToText(problem) + "\n";
-  return text + (verification.problems.empty() ? "all is well\n" : "");
+  if (verification.problems.empty()) return text + "all is well\n";
+  return text + "Restore a backup, or save what is left in a new directory: gannet backup --salvage DIR NEW\n";
 }
 
 }  // namespace gannet::cli

@@ -22,6 +22,8 @@ class RowHost {
 
   // Adds what names and opens the directory, if a command must say so.
   virtual void AddFlags(CLI::App& command) = 0;
+  // The same, for a command that only reads.
+  virtual void AddReadFlags(CLI::App& /*command*/) {}
   // What the directory's catalog says, without its rows.
   virtual StatusOr<std::vector<log::TableDescription>> Tables() = 0;
   enum class Access : uint8_t { kRead, kWrite, kCreate };

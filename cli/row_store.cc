@@ -1,5 +1,6 @@
 #include "cli/row_store.h"
 
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -35,6 +36,7 @@ StatusOr<std::unique_ptr<RowStore>> RowStore::OpenToRead(const std::string& dire
   in_memory.memory_bytes = options.memory_bytes;
   in_memory.recovery_threads = options.threads;
   in_memory.run_sessions = 1;
+  in_memory.salvage = options.salvage;
   in_memory.stop = options.stop;
   auto database = txn::Database::OpenInMemory(in_memory);
   if (!database.ok()) return database.status();
@@ -43,6 +45,7 @@ StatusOr<std::unique_ptr<RowStore>> RowStore::OpenToRead(const std::string& dire
   log::LogEnd end;
   txn::RecoveryReport report;
   GANNET_RETURN_IF_ERROR(txn::Recover(*store->database_, *files, directory, &end, &report));
+  store->left_out_ = std::move(report.damages);
   GANNET_RETURN_IF_ERROR(store->database_->Start());
   return store;
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "txn/blocking.h"
@@ -20,6 +21,7 @@ struct RowStoreOptions {
   uint64_t memory_bytes = 0;  // at most, for its records and indexes
   int threads = 2;            // of recovery
   bool create = false;        // the database if the directory holds none; to write only
+  bool salvage = false;       // go on after damage; to read only
   const std::atomic<bool>* stop = nullptr;
 };
 
@@ -32,6 +34,8 @@ class RowStore {
   static StatusOr<std::unique_ptr<RowStore>> OpenToWrite(const std::string& directory, const RowStoreOptions& options);
 
   txn::Database& database() { return *database_; }
+  // What salvage left out.
+  const std::vector<std::string>& left_out() const { return left_out_; }
   RowRunner runner() {
     return [this](const auto& body) { return database_->Run(body); };
   }
@@ -45,6 +49,7 @@ class RowStore {
 
   const std::string directory_;
   std::unique_ptr<txn::Database> database_;
+  std::vector<std::string> left_out_;
   bool writes_ = false;
 };
 

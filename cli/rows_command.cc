@@ -33,6 +33,7 @@
 #include "cli/row_import.h"
 #include "cli/row_scan.h"
 #include "cli/row_text.h"
+#include "cli/salvage_flag.h"
 #include "cli/table.h"
 #include "index/rectangle.h"
 #include "index/registry.h"
@@ -76,6 +77,7 @@ class DirectoryHost final : public RowHost {
     Add(command, "--memory-per-node", &memory_, ParseSize, "SIZE",
         "Most memory for the rows, such as 8G. Default: three quarters of the machine's");
   }
+  void AddReadFlags(CLI::App& command) override { AddSalvage(command, &salvage_); }
 
   StatusOr<std::vector<log::TableDescription>> Tables() override {
     const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(*DiskFiles(), directory_);
@@ -90,11 +92,13 @@ class DirectoryHost final : public RowHost {
     const RowStoreOptions options{.memory_bytes = memory_ == 0 ? DefaultMemoryPerNode() : memory_,
                                   .threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency())),
                                   .create = access == Access::kCreate,
+                                  .salvage = salvage_,
                                   .stop = stop()};
     auto store = access == Access::kRead ? RowStore::OpenToRead(directory_, options)
                                          : RowStore::OpenToWrite(directory_, options);
     if (!store.ok()) return store.status();
     store_ = *std::move(store);
+    left_out_ = TellLeftOut(store_->left_out());
     return store_.get();
   }
 
@@ -105,12 +109,14 @@ class DirectoryHost final : public RowHost {
   int End(std::string_view command, const Status& status) override {
     Status ended = status;
     if (store_ != nullptr) ended.Update(store_->Close());
-    return ended.ok() ? kExitOk : Fail(command, NameMemoryFlag(ended));
+    return !ended.ok() ? Fail(command, NameMemoryFlag(ended)) : left_out_ ? kExitFailed : kExitOk;
   }
 
  private:
   std::string directory_;
   uint64_t memory_ = 0;
+  bool salvage_ = false;
+  bool left_out_ = false;
   std::optional<InterruptGuard> interrupts_;
   std::unique_ptr<RowStore> store_;
 };
@@ -539,6 +545,7 @@ void AddPointCommands(CLI::App& app, const std::shared_ptr<RowHost>& host, int* 
       get, Get, exit_code);
   AddTable(*command, get.get())->required();
   AddKey(*command, get.get());
+  host->AddReadFlags(*command);
   AddBy(*command, get.get(), "KEY is one of this index of the table, which is unique");
   AddForms(*command, get.get());
   AddJson(*command, get.get(), "A JSON object with the key, too");
@@ -583,6 +590,7 @@ void AddScans(CLI::App& app, const std::shared_ptr<RowHost>& host, int* exit_cod
   command->add_flag("--reverse", scan->range.reverse, "From the greatest key to the smallest");
   AddForms(*command, scan.get());
   AddJson(*command, scan.get(), "One JSON object per line and row");
+  host->AddReadFlags(*command);
 
   const auto count = std::make_shared<RowOptions>();
   command = AddRowCommand(app, "count", "Count the rows of a table, of a range of it, or of all tables.",
@@ -591,6 +599,7 @@ void AddScans(CLI::App& app, const std::shared_ptr<RowHost>& host, int* exit_cod
   AddBy(*command, count.get(), "The rows that this index of the table has; the range is of its keys");
   AddRange(*command, &count->range);
   AddKeyForm(*command, count.get());
+  host->AddReadFlags(*command);
   AddJson(*command, count.get(), "One JSON object per line and table");
 }
 

@@ -12,7 +12,7 @@
 namespace gannet::cli {
 
 Status ExportTable(log::FileSystem& files, const std::string& directory, const ExportOptions& options, std::FILE* to,
-                   uint64_t* rows) {
+                   uint64_t* rows, std::vector<std::string>* left_out) {
   const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(files, directory);
   if (!nodes.ok()) return nodes.status();
   GANNET_RETURN_IF_ERROR(CheckTableName("--table", options.table, nodes->front()));
@@ -34,6 +34,7 @@ Status ExportTable(log::FileSystem& files, const std::string& directory, const E
   };
   const auto recovered = RecoverDataDirectory(files, directory, options.recover, visit);
   *rows = writer.has_value() ? writer->rows() : 0;
+  if (recovered.ok()) *left_out = LeftOut(*recovered);
   return recovered.status();
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "cli/data_recover.h"
@@ -19,10 +20,11 @@ struct ExportOptions {
   RecoverOptions recover;
 };
 
-// Recovers the directory into memory (changing nothing) and writes every row: node after node; in key order if the
-// table's index keeps one, else in any order. Writes a replicated table once. *rows: their number. InvalidArgument if
-// there is no such table, or its keys cannot have this form; Unavailable if `to` cannot be written.
+// *left_out: what salvage left out. Recovers the directory into memory (changing nothing) and writes every row: node
+// after node; in key order if the table's index keeps one, else in any order. Writes a replicated table once. *rows:
+// their number. InvalidArgument if there is no such table, or its keys cannot have this form; Unavailable if `to`
+// cannot be written.
 Status ExportTable(log::FileSystem& files, const std::string& directory, const ExportOptions& options, std::FILE* to,
-                   uint64_t* rows);
+                   uint64_t* rows, std::vector<std::string>* left_out);
 
 }  // namespace gannet::cli

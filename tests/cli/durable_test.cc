@@ -307,6 +307,12 @@ TEST_F(DurableTest, VerifyNamesTheDamagedPlaceAndSalvageListsIt) {
   const Outcome backup = RunProgram({"backup", Path("data"), Path("backup")});
   EXPECT_EQ(backup.exit_code, 1);
   EXPECT_FALSE(fs::exists(Path("backup"))) << "what is not sound is not left";
+  EXPECT_THAT(backup.err, HasSubstr("gannet backup --salvage"));
+  const Outcome saved = RunProgram({"backup", "--salvage", Path("data"), Path("backup")});
+  EXPECT_EQ(saved.exit_code, 1);
+  EXPECT_THAT(saved.err, HasSubstr("DAMAGED, left out: "));
+  const Outcome again = RunProgram({"recover", Path("backup"), "--memory-per-node", "2G"});
+  EXPECT_EQ(again.exit_code, 0) << again.err;
 }
 
 TEST_F(DurableTest, AnOlderCheckpointTakesThePlaceOfADamagedOne) {

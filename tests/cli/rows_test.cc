@@ -90,6 +90,62 @@ TEST_F(RowsTest, RowsAreWrittenAndRead) {
   EXPECT_EQ(table.at("application"), "of the world");
 }
 
+TEST_F(RowsTest, SalvageReadsAndSavesWhatIsLeft) {
+  Do("create-table", {"cities", "--key", "bytes", "--payload", "100", "--create"});
+  Do("create-index", {"cities", "by_country", "--field", "text:0:0"});
+  for (const char* city : {"Bergen", "Oslo", "Turin"}) Do("put", {"cities", city, "somewhere"});
+  // Each command has a segment of its own.
+  fs::path damaged;
+  for (const auto& entry : fs::directory_iterator(scratch_ / "data")) {
+    const std::string name = entry.path().filename().string();
+    std::string bytes = Read("data/" + name);
+    const size_t at = bytes.find("Oslo");
+    if (!name.starts_with("log-") || at == std::string::npos) continue;
+    damaged = entry.path();
+    bytes[at] = 'X';
+    std::ofstream(damaged, std::ios::binary) << bytes;
+  }
+  ASSERT_FALSE(damaged.empty());
+
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {"scan", "cities"}, {"count"}, {"get", "cities", "Bergen"}, {"export", "cities"}}) {
+    const std::vector<std::string> arguments(command.begin() + 1, command.end());
+    const Outcome refused = Run(command[0], arguments);
+    EXPECT_EQ(refused.exit_code, 1) << command[0];
+    EXPECT_THAT(refused.err, HasSubstr(damaged.string() + " is damaged at offset "));
+    EXPECT_THAT(refused.err, HasSubstr("save what is left in a new directory: gannet backup --salvage DIR NEW"));
+    std::vector<std::string> with_salvage = arguments;
+    with_salvage.push_back("--salvage");
+    const Outcome salvaged = Run(command[0], with_salvage);
+    EXPECT_EQ(salvaged.exit_code, 1) << "something is left out";
+    EXPECT_THAT(salvaged.err, HasSubstr("DAMAGED, left out: " + damaged.string()));
+    EXPECT_NE(salvaged.out, "") << salvaged.err;
+    EXPECT_THAT(salvaged.out, Not(HasSubstr("Oslo")));
+  }
+  EXPECT_EQ(Run("scan", {"cities", "--salvage"}).out, "Bergen\tsomewhere\nTurin\tsomewhere\n");
+
+  const Outcome verified = RunProgram({"verify", Path("data")});
+  EXPECT_THAT(verified.out, HasSubstr("gannet backup --salvage"));
+  EXPECT_EQ(RunProgram({"backup", Path("data"), Path("saved")}).exit_code, 1);
+  EXPECT_FALSE(fs::exists(Path("saved")));
+  const Outcome saved = RunProgram({"backup", "--salvage", Path("data"), Path("saved")});
+  EXPECT_EQ(saved.exit_code, 1) << saved.out << saved.err;
+  EXPECT_THAT(saved.err, HasSubstr("DAMAGED, left out: " + damaged.string()));
+  EXPECT_THAT(saved.out, HasSubstr("all is well"));
+  // It is a database that goes on, with another identity than the damaged one.
+  for (int again = 0; again < 2; ++again) {
+    const Outcome sound = RunProgram({"verify", Path("saved")});
+    EXPECT_EQ(sound.exit_code, 0) << sound.out << sound.err;
+    const Outcome rows = RunProgram({"scan", Path("saved"), "cities", "--memory-per-node", "1G"});
+    EXPECT_EQ(rows.out, again == 0 ? "Bergen\tsomewhere\nTurin\tsomewhere\n"
+                                   : "Bergen\tsomewhere\nOslo\tagain\nTurin\tsomewhere\n");
+    const Outcome put = RunProgram({"put", Path("saved"), "cities", "Oslo", "again", "--memory-per-node", "1G"});
+    EXPECT_EQ(put.exit_code, 0) << put.err;
+  }
+  const Outcome tables = RunProgram({"tables", Path("saved")});
+  EXPECT_THAT(tables.out, HasSubstr("index of cities, not complete"));
+}
+
 TEST_F(RowsTest, KeysOfEveryKindAreText) {
   Do("create-table", {"numbers", "--payload", "10", "--create"});
   Do("create-table", {"hashed", "--index", "hash", "--payload", "4", "--fixed"});
