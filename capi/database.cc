@@ -58,6 +58,10 @@ void gannet_options_set_recovery_threads(gannet_options* options, int threads) {
   if (options == nullptr) return;
   options->options.recovery_threads = threads;
 }
+void gannet_options_set_salvage(gannet_options* options, int salvage) {
+  if (options == nullptr) return;
+  options->options.salvage = salvage != 0;
+}
 void gannet_options_set_open_transactions(gannet_options* options, int count) {
   if (options == nullptr) return;
   options->options.run_sessions = count;

@@ -194,6 +194,9 @@ GANNET_API void gannet_options_set_checkpoint_every_milliseconds(gannet_options*
 GANNET_API void gannet_options_set_largest_transaction_bytes(gannet_options* options, uint64_t bytes);
 /* Default 2. */
 GANNET_API void gannet_options_set_recovery_threads(gannet_options* options, int threads);
+/* Nonzero: of a damaged directory, recover what is left. The result may be inconsistent. on_event gets a warning for
+   each part that is left out. Default 0: gannet_open refuses the directory. */
+GANNET_API void gannet_options_set_salvage(gannet_options* options, int salvage);
 /* Transactions that may be open at a time. Default 64; further ones wait. */
 GANNET_API void gannet_options_set_open_transactions(gannet_options* options, int count);
 /* Kept in the directory for programs that read it: free text of at most 4096 bytes. */

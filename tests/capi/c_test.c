@@ -80,6 +80,7 @@ static void test_no_handles(void) {
   gannet_options_set_checkpoint_every_milliseconds(NULL, 1);
   gannet_options_set_largest_transaction_bytes(NULL, 1);
   gannet_options_set_recovery_threads(NULL, 1);
+  gannet_options_set_salvage(NULL, 1);
   gannet_options_set_open_transactions(NULL, 1);
   gannet_options_set_application(NULL, "");
   gannet_options_set_on_event(NULL, NULL, NULL);
@@ -1030,6 +1031,29 @@ static void test_events(const char* directory) {
   gannet_options_free(options);
 }
 
+/* The directory has rows, and no other database uses it any more. */
+static void test_salvage(const char* directory) {
+  struct events events = {PTHREAD_MUTEX_INITIALIZER, {0, 0, 0}, ""};
+  gannet_options* options = gannet_options_new();
+  gannet_database* database = NULL;
+  gannet_table* table = NULL;
+  char path[4096];
+  FILE* file;
+  snprintf(path, sizeof path, "%s/LOG-END", directory);
+  file = fopen(path, "wb");
+  EXPECT(file != NULL && fclose(file) == 0);
+  gannet_options_set_on_event(options, note_event, &events);
+  EXPECT_CODE(GANNET_DATA_LOSS, gannet_open(directory, options, &database));
+  EXPECT_MESSAGE("--salvage");
+  gannet_options_set_salvage(options, 1);
+  EXPECT_CODE(GANNET_OK, gannet_open(directory, options, &database));
+  EXPECT(events.count[GANNET_EVENT_WARNING] == 1);
+  EXPECT_CODE(GANNET_OK, gannet_find_table(database, "texts", &table));
+  if (table != NULL) EXPECT_CODE(GANNET_OK, gannet_run(database, has_bird, table));
+  EXPECT_CODE(GANNET_OK, gannet_close(database));
+  gannet_options_free(options);
+}
+
 static void test_metrics(gannet_database* database) {
   const char* text = NULL;
   EXPECT_CODE(GANNET_OK, gannet_metrics(database, &text));
@@ -1092,6 +1116,7 @@ int main(int argc, char** argv) {
   database = open_database(copy, 0);
   EXPECT(gannet_table_count(database) == 9);
   EXPECT_CODE(GANNET_OK, gannet_close(database));
+  test_salvage(copy);
 
   if (failures == 0) printf("all of the C interface works\n");
   return failures == 0 ? 0 : 1;
