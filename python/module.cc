@@ -672,6 +672,8 @@ std::shared_ptr<txn::Database> Open(const std::optional<std::string>& directory,
       given.log_large_buffer_bytes = value.cast<size_t>();
     } else if (option == "recovery_threads") {
       given.recovery_threads = value.cast<int>();
+    } else if (option == "salvage") {
+      given.salvage = value.cast<bool>();
     } else if (option == "open_transactions") {
       given.run_sessions = value.cast<int>();
     } else if (option == "application") {

@@ -679,6 +679,7 @@ def open(  # pylint: disable=redefined-builtin
     memory_bytes: address space for rows and indexes; 8 GiB.
     checkpoint_every, group_commit, durable_within: seconds.
     largest_transaction_bytes, recovery_threads, open_transactions (at a time; 64), application (a note).
+    salvage=True: of a damaged directory, recover what is left; on_event gets a warning for each part that is left out.
     on_event(level, text): called with rare events, for the log of the program: what recovery did and which damage it
     met, automatic checkpoints, a disk that is full or fails and that works again. The level is 'info', 'warning' or
     'error'. Any thread calls it, from open until close has returned. It must return soon, and must not use the

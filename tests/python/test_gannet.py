@@ -986,6 +986,23 @@ class EventTest(unittest.TestCase):
         self.assertEqual(events[0][0], "info")
         self.assertIn(self.directory + ": recovered ", events[0][1])
 
+    def test_salvage_tells_what_it_leaves_out(self):
+        with gannet.open(self.directory, create=True, memory_bytes=64 << 20) as db:
+            table = db.create_table("rows")
+            with db.transaction() as t:
+                t.insert(table, 1, b"one")
+        with open(self.directory + "/LOG-END", "wb"):
+            pass
+        events = []
+        note = lambda level, text: events.append((level, text))
+        with self.assertRaisesRegex(gannet.DataLoss, "--salvage"):
+            gannet.open(self.directory, memory_bytes=64 << 20, on_event=note)
+        with gannet.open(self.directory, salvage=True, memory_bytes=64 << 20, on_event=note) as db:
+            with db.transaction() as t:
+                self.assertEqual(t.get(db.table("rows"), 1), b"one")
+        self.assertIn("warning", [level for level, _ in events])
+        self.assertIn("LOG-END", events[0][1])
+
     def test_must_be_a_function(self):
         with self.assertRaises(TypeError):
             gannet.open(None, on_event=7)
