@@ -56,8 +56,8 @@ struct LogRun {
   uint64_t number = 0;
   Identity identity{};           // not known before version 5 of the log
   uint64_t recovered_epoch = 0;  // when it began, the same on all nodes
-  // It closed a later epoch, which the nodes then recovered, or which they may recover, if it is the last run. Then every
-  // node had begun it.
+  // It closed a later epoch, which the nodes then recovered, or which they may recover, if it is the last run. Then
+  // every node had begun it.
   bool closed = false;
 };
 

@@ -11,8 +11,8 @@ namespace {
 
 constexpr const char* kTogether = "the directories of all nodes must be of one moment";
 
-// The last run of a log that closed an epoch; null: there is none. (Its first segments may be gone, but not all: they go
-// with checkpoints, and a checkpoint of a later run would have closed epochs in that one.)
+// The last run of a log that closed an epoch; null: there is none. (Its first segments may be gone, but not all: they
+// go with checkpoints, and a checkpoint of a later run would have closed epochs in that one.)
 const log::LogRun* ClosedRun(const log::LogSummary& log) {
   const auto run = std::ranges::find_if(log.runs.rbegin(), log.runs.rend(), &log::LogRun::closed);
   return run == log.runs.rend() ? nullptr : &*run;
