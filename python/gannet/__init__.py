@@ -670,7 +670,8 @@ def open(  # pylint: disable=redefined-builtin
         checkpoint_every: Optional[float] = None, group_commit: Optional[float] = None,
         durable_within: Optional[float] = None, largest_transaction_bytes: Optional[int] = None,
         recovery_threads: Optional[int] = None, open_transactions: Optional[int] = None,
-        application: Optional[str] = None, on_event: Optional[Callable[[str, str], Any]] = None) -> Database:
+        application: Optional[str] = None, salvage: bool = False,
+        on_event: Optional[Callable[[str, str], Any]] = None) -> Database:
     """Opens the database in a directory, and recovers it; None: a database in memory only.
     A directory is a str, bytes, or a path object.
 
@@ -688,7 +689,8 @@ def open(  # pylint: disable=redefined-builtin
     _check("durability", durability, str)
     if on_event is not None and not callable(on_event):
         raise TypeError(f"on_event is {on_event!r}: a function")
-    options: Dict[str, Any] = {"create": bool(create), "durability": durability, "on_event": on_event}
+    options: Dict[str, Any] = {"create": bool(create), "durability": durability, "salvage": bool(salvage),
+                               "on_event": on_event}
     for name, count in (("memory_bytes", memory_bytes), ("largest_transaction_bytes", largest_transaction_bytes),
                         ("recovery_threads", recovery_threads), ("open_transactions", open_transactions)):
         if count is not None:
