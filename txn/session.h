@@ -113,9 +113,9 @@ class Session {
   // waits for transactions with precedence, but never gets precedence itself: prefer Run.
   Transaction Begin();
 
-  // The row at which the session's last transaction met a conflict, such as "table 'cities', key \"Oslo\"". Empty: it met
-  // none, or one that is not about a single row, or at another node. For messages; with several open transactions it may
-  // be that of another one.
+  // The row at which the session's last transaction met a conflict, such as "table 'cities', key \"Oslo\"". Empty: it
+  // met none, or one that is not about a single row, or at another node. For messages; with several open transactions
+  // it may be that of another one.
   std::string last_conflict() const;
 
   Database& database();
