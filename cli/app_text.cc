@@ -1,5 +1,6 @@
 #include "cli/app_text.h"
 
+#include <algorithm>
 #include <functional>
 #include <string_view>
 #include <utility>
@@ -61,33 +62,136 @@ std::string HelpText(const CLI::App& command, const std::string& before) {
       &command, before.empty() ? command.get_name() : before + " " + command.get_name(), CLI::AppFormatMode::Normal);
 }
 
-std::string BashCompletion(const CLI::App& app) {
+namespace {
+
+// The values of a flag, or argument, that has a few: its error about another value names them.
+std::vector<std::string> ValuesOf(CLI::Option& option) {
+  constexpr std::string_view kMust = "must be ";
+  std::string error;
+  try {
+    option.add_result("?");
+    option.run_callback();
+  } catch (const CLI::Error& wrong) {
+    error = wrong.what();
+  }
+  option.clear();
+  const size_t begin = error.find(kMust);
+  if (begin == std::string::npos) return {};
+  std::vector<std::string> values =
+      absl::StrSplit(absl::StrReplaceAll(error.substr(begin + kMust.size()), {{" or ", ", "}}), ", ");
+  const auto is_word = [](const std::string& word) {
+    return !word.empty() &&
+           std::ranges::all_of(word, [](unsigned char c) { return absl::ascii_isalnum(c) || c == '-' || c == '_'; });
+  };
+  if (values.size() < 2 || !std::ranges::all_of(values, is_word)) return {};
+  return values;
+}
+
+CLI::App* FindCommand(CLI::App& app, const std::string& name) {
+  for (CLI::App* const command : app.get_subcommands([](CLI::App* each) { return !each->get_group().empty(); })) {
+    if (command->get_name() == name) return command;
+  }
+  return nullptr;
+}
+
+CLI::Option* FindOption(CLI::App& command, const std::string& name) {
+  return command.get_option_no_throw(name);
+}
+
+// The places of a command where the name of a table of the directory DIR may come.
+bool TakesTable(CLI::App& command) {
+  return FindOption(command, "TABLE") != nullptr;
+}
+bool IsOfTable(const std::string& flag) {
+  return flag == "--table" || flag == "--by";
+}
+
+// Calls `visit` for each command that can be changed, as Visit.
+void VisitAll(CLI::App& app, const std::function<void(CLI::App&, const std::string&)>& visit) {
+  Visit(app, "", [&visit](const CLI::App& command, const std::string& words) {
+    visit(const_cast<CLI::App&>(command), words);  // `app` can be changed, so its commands can
+  });
+}
+
+}  // namespace
+
+std::vector<std::string> CompletionsOf(CLI::App& app, const std::vector<std::string>& before,
+                                       const std::string& partial,
+                                       absl::FunctionRef<std::vector<std::string>()> tables) {
+  CLI::App* command = &app;
+  std::string last;      // word
+  size_t arguments = 0;  // of the command
+  for (const std::string& word : before) {
+    CLI::App* const next = arguments == 0 ? FindCommand(*command, word) : nullptr;
+    if (next != nullptr) {
+      command = next;
+    } else if (!word.starts_with('-') && !last.starts_with("--")) {
+      ++arguments;
+    }
+    last = word;
+  }
+  std::vector<std::string> choices;
+  CLI::Option* const flag = last.starts_with("--") ? FindOption(*command, last) : nullptr;
+  if (flag != nullptr && flag->get_expected_min() > 0) {
+    choices = IsOfTable(last) ? tables() : ValuesOf(*flag);
+  } else if (partial.starts_with('-')) {
+    for (const CLI::Option* each : FlagsOf(*command)) choices.push_back("--" + each->get_lnames().front());
+  } else if (const std::vector<const CLI::App*> next = CommandsOf(*command); !next.empty()) {
+    for (const CLI::App* each : next) choices.push_back(each->get_name());
+  } else if (arguments == 0 && TakesTable(*command)) {
+    choices = tables();
+  }
+  std::erase_if(choices, [&partial](const std::string& choice) { return !choice.starts_with(partial); });
+  return choices;
+}
+
+std::string BashCompletion(CLI::App& app) {
+  std::string commands;
+  std::string values;
   std::string cases;
-  Visit(app, "", [&cases](const CLI::App& command, const std::string& words) {
+  VisitAll(app, [&](CLI::App& command, const std::string& words) {
+    if (!words.empty()) absl::StrAppend(&commands, "      '", words, "') command=$next arguments=() ;;\n");
     std::vector<std::string> choices;
     for (const CLI::App* next : CommandsOf(command)) choices.push_back(next->get_name());
+    for (CLI::Option* option : command.get_options()) {
+      if (option->get_group().empty() || option->get_expected_min() == 0) continue;
+      const std::vector<std::string> of_option = ValuesOf(*option);
+      const bool positional = option->get_lnames().empty();
+      if (positional) choices.insert(choices.end(), of_option.begin(), of_option.end());
+      if (positional || (of_option.empty() && !IsOfTable(option->get_name()))) continue;
+      absl::StrAppend(&values, "    '", words, " --", option->get_lnames().front(), "') ",
+                      of_option.empty() ? "choices=$(_gannet_tables)"
+                                        : absl::StrCat("choices='", absl::StrJoin(of_option, " "), "'"),
+                      " ;;\n");
+    }
     for (const CLI::Option* flag : FlagsOf(command)) choices.push_back("--" + flag->get_lnames().front());
-    absl::StrAppend(&cases, "    '", words, "') choices='", absl::StrJoin(choices, " "), "' ;;\n");
-  });
-  std::string commands;
-  Visit(app, "", [&commands](const CLI::App&, const std::string& words) {
-    if (!words.empty()) absl::StrAppend(&commands, "      '", words, "') command=$next ;;\n");
+    absl::StrAppend(&cases, "      '", words, "') choices='", absl::StrJoin(choices, " "), "'",
+                    TakesTable(command) ? " tables=1" : "", " ;;\n");
   });
   return absl::StrCat(
       "# bash completion of gannet; made by gannet completion bash\n"
+      "_gannet_tables() {\n"
+      "  [[ -n ${arguments[0]} ]] || return\n"
+      "  \"${COMP_WORDS[0]}\" tables \"${arguments[0]/#\\~/$HOME}\" --json 2>/dev/null </dev/null |\n"
+      "    sed -n 's/^{\"table\":\"\\([^\"\\\\ ]*\\)\".*/\\1/p'\n"
+      "}\n"
       "_gannet() {\n"
-      "  local command='' next choices='' word i\n"
+      "  local command='' next choices='' tables='' word current=${COMP_WORDS[COMP_CWORD]} i\n"
+      "  local last=${COMP_WORDS[COMP_CWORD-1]} arguments=()\n"
       "  for (( i = 1; i < COMP_CWORD; ++i )); do\n"
       "    word=${COMP_WORDS[i]}\n"
       "    next=${command:+$command }$word\n"
       "    case $next in\n",
       commands,
+      "      *) [[ $word == -* || ${COMP_WORDS[i-1]} == --* ]] || arguments+=(\"$word\") ;;\n"
       "    esac\n"
       "  done\n"
-      "  case $command in\n",
-      cases,
+      "  case \"$command $last\" in\n",
+      values, "    *) case $command in\n", cases,
+      "    esac\n"
+      "    if [[ -n $tables && $current != -* && ${#arguments[@]} == 1 ]]; then choices=$(_gannet_tables); fi ;;\n"
       "  esac\n"
-      "  COMPREPLY=($(compgen -W \"$choices\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
+      "  COMPREPLY=($(compgen -W \"$choices\" -- \"$current\"))\n"
       "}\n"
       "complete -o default -F _gannet gannet\n");
 }
@@ -112,40 +216,67 @@ std::string ZshArray(const char* name, const std::vector<std::pair<std::string, 
 
 }  // namespace
 
-std::string ZshCompletion(const CLI::App& app) {
+std::string ZshCompletion(CLI::App& app) {
   std::string cases;
+  std::string values;
   std::vector<std::string> commands;
-  Visit(app, "", [&](const CLI::App& command, const std::string& words) {
+  VisitAll(app, [&](CLI::App& command, const std::string& words) {
     if (!words.empty()) commands.push_back("'" + words + "'");
     std::vector<std::pair<std::string, std::string>> next;
     for (const CLI::App* each : CommandsOf(command)) next.emplace_back(each->get_name(), each->get_description());
     std::vector<std::pair<std::string, std::string>> flags;
     std::vector<std::string> with_value;
-    for (const CLI::Option* flag : FlagsOf(command)) {
-      flags.emplace_back("--" + flag->get_lnames().front(), flag->get_description());
-      if (flag->get_expected_min() > 0) with_value.push_back("--" + flag->get_lnames().front());
+    for (CLI::Option* option : command.get_options()) {
+      if (option->get_group().empty()) continue;
+      const std::vector<std::string> of_option =
+          option->get_expected_min() == 0 ? std::vector<std::string>() : ValuesOf(*option);
+      if (option->get_lnames().empty()) {
+        for (const std::string& value : of_option) next.emplace_back(value, "");
+        continue;
+      }
+      const std::string flag = "--" + option->get_lnames().front();
+      flags.emplace_back(flag, option->get_description());
+      if (option->get_expected_min() > 0) with_value.push_back(flag);
+      if (of_option.empty() && !IsOfTable(flag)) continue;
+      absl::StrAppend(&values, "    '", words, " ", flag, "') choices=(",
+                      of_option.empty() ? "$(_gannet_tables)" : absl::StrJoin(of_option, " "), ") ;;\n");
     }
     absl::StrAppend(&cases, "    '", words, "')\n", ZshArray("commands", next), ZshArray("flags", flags),
-                    "      valued=(", absl::StrJoin(with_value, " "), ") ;;\n");
+                    "      valued=(", absl::StrJoin(with_value, " "), ") tables=", TakesTable(command) ? "1" : "''",
+                    " ;;\n");
   });
   return absl::StrCat(
       "#compdef gannet\n"
       "# zsh completion of gannet; made by gannet completion zsh\n"
+      "_gannet_tables() {\n"
+      "  [[ -n $arguments[1] ]] || return\n"
+      "  ${words[1]} tables ${arguments[1]/#\\~/$HOME} --json 2>/dev/null </dev/null |\n"
+      "    sed -n 's/^{\"table\":\"\\([^\"\\\\ ]*\\)\".*/\\1/p'\n"
+      "}\n"
       "_gannet() {\n"
-      "  local command='' next i\n"
-      "  local -a commands flags valued\n"
+      "  local command='' next i tables=''\n"
+      "  local -a commands flags valued choices arguments\n"
       "  for (( i = 2; i < CURRENT; ++i )); do\n"
       "    next=${command:+$command }${words[i]}\n"
       "    case $next in\n"
       "      ",
       absl::StrJoin(commands, "|"),
-      ") command=$next ;;\n"
+      ") command=$next arguments=() ;;\n"
+      "      *) [[ ${words[i]} == -* || ${words[i-1]} == --* ]] || arguments+=(${words[i]}) ;;\n"
       "    esac\n"
       "  done\n"
       "  case $command in\n",
       cases,
       "  esac\n"
-      "  if (( ${valued[(Ie)${words[CURRENT-1]}]} )); then\n"
+      "  case \"$command ${words[CURRENT-1]}\" in\n",
+      values,
+      "  esac\n"
+      "  if [[ -n $tables && ${words[CURRENT]} != -* && $#arguments == 1 ]] && (( ! $#choices )); then\n"
+      "    choices=($(_gannet_tables))\n"
+      "  fi\n"
+      "  if (( $#choices )); then\n"
+      "    _describe value choices\n"
+      "  elif (( ${valued[(Ie)${words[CURRENT-1]}]} )); then\n"
       "    _files\n"
       "  elif [[ ${words[CURRENT]} == -* ]]; then\n"
       "    _describe -o flag flags\n"
@@ -159,30 +290,58 @@ std::string ZshCompletion(const CLI::App& app) {
       "if [[ $funcstack[1] == _gannet ]]; then _gannet \"$@\"; else compdef _gannet gannet; fi\n");
 }
 
-std::string ManPage(const CLI::App& app, const std::string& version) {
-  std::string text = absl::StrCat(".TH GANNET 1 \"\" \"gannet ", ForMan(version), "\" \"User Commands\"\n.SH NAME\n",
-                                  "gannet \\- a transactional OLTP engine on memory that other machines can reach\n",
-                                  ".SH SYNOPSIS\n.B gannet\n.I COMMAND\n.RI [ ARGUMENTS ]\n.SH COMMANDS\n");
+namespace {
+
+constexpr const char* kExitStatus =
+    ".SH EXIT STATUS\n0: done. 1: the work failed, its result is wrong, or a row was not found.\n"
+    "2: the command line is wrong, and nothing was done. 130 or 143: a signal stopped it.\n";
+
+std::string PageName(const std::string& words) {
+  return absl::StrReplaceAll("gannet" + (words.empty() ? "" : " " + words), {{" ", "-"}});
+}
+
+std::string PageBegin(const std::string& words, const std::string& version, const std::string& what) {
+  return absl::StrCat(".TH ", ForMan(absl::AsciiStrToUpper(PageName(words))), " 1 \"\" \"gannet ", ForMan(version),
+                      "\" \"User Commands\"\n.SH NAME\n", ForMan(PageName(words)), " \\- ", what, "\n");
+}
+
+std::string PageOf(const CLI::App& command, const std::string& words, const std::string& version) {
+  std::string text = PageBegin(words, version, ForMan(command.get_description()));
+  absl::StrAppend(&text, ".SH SYNOPSIS\n.B gannet ", ForMan(words), "\n");
+  if (!CommandsOf(command).empty()) absl::StrAppend(&text, ".I COMMAND\n");
+  std::string arguments;
+  for (const CLI::Option* option : command.get_options()) {
+    if (!option->get_lnames().empty()) continue;
+    const std::string name = option->get_name(/*positional=*/true);
+    absl::StrAppend(&arguments, arguments.empty() ? "" : " ", option->get_required() ? name : "[" + name + "]");
+  }
+  absl::StrAppend(&text, ".I ", ForMan(arguments), arguments.empty() ? "" : " ", "[FLAGS]\n");
+  if (!command.get_footer().empty()) absl::StrAppend(&text, ".SH DESCRIPTION\n", ForMan(command.get_footer()), "\n");
+  absl::StrAppend(&text, ".SH OPTIONS\n");
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_group().empty() || option->get_name() == "--help") continue;
+    const bool positional = option->get_lnames().empty();
+    absl::StrAppend(&text, ".TP\n.B ", ForMan(positional ? option->get_name(true) : WithValue(*option)), "\n",
+                    ForMan(option->get_description()), "\n");
+  }
+  return absl::StrCat(text, kExitStatus, ".SH SEE ALSO\n.BR gannet (1)\n");
+}
+
+}  // namespace
+
+std::vector<ManPage> ManPages(const CLI::App& app, const std::string& version) {
+  std::vector<ManPage> pages = {{.name = PageName(""), .text = ""}};
+  std::string list;
   Visit(app, "", [&](const CLI::App& command, const std::string& words) {
     if (words.empty()) return;
-    absl::StrAppend(&text, ".SS \"gannet ", ForMan(words));
-    for (const CLI::Option* option : command.get_options()) {
-      if (!option->get_lnames().empty()) continue;
-      const std::string name = option->get_name(/*positional=*/true);
-      absl::StrAppend(&text, " ", ForMan(option->get_required() ? name : "[" + name + "]"));
-    }
-    absl::StrAppend(&text, "\"\n", ForMan(command.get_description()), "\n");
-    for (const CLI::Option* option : command.get_options()) {
-      if (option->get_group().empty() || option->get_name() == "--help") continue;
-      const bool positional = option->get_lnames().empty();
-      absl::StrAppend(&text, ".TP\n.B ", ForMan(positional ? option->get_name(true) : WithValue(*option)), "\n",
-                      ForMan(option->get_description()), "\n");
-    }
-    if (!command.get_footer().empty()) absl::StrAppend(&text, ".PP\n", ForMan(command.get_footer()), "\n");
+    pages.push_back({.name = PageName(words), .text = PageOf(command, words, version)});
+    absl::StrAppend(&list, ".TP\n.BR ", ForMan(PageName(words)), " (1)\n", ForMan(command.get_description()), "\n");
   });
-  absl::StrAppend(&text, ".SH EXIT STATUS\n0: done. 1: the work failed, its result is wrong, or a row was not found.\n",
-                  "2: the command line is wrong, and nothing was done. 130 or 143: a signal stopped it.\n");
-  return text;
+  pages.front().text =
+      absl::StrCat(PageBegin("", version, "a transactional OLTP engine on memory that other machines can reach"),
+                   ".SH SYNOPSIS\n.B gannet\n.I COMMAND\n.RI [ ARGUMENTS ]\n.SH COMMANDS\nEach has a page of its own: ",
+                   ".B man gannet get\n", list, kExitStatus);
+  return pages;
 }
 
 }  // namespace gannet::cli

@@ -1,10 +1,11 @@
-// Texts made of a program's commands and flags: help, a completion script, and a man page.
+// Texts made of a program's commands and flags: help, completions, and man pages.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/functional/function_ref.h"
 
 namespace gannet::cli {
 
@@ -15,11 +16,24 @@ std::vector<const CLI::App*> CommandsOf(const CLI::App& command);
 // was parsed last instead.
 std::string HelpText(const CLI::App& command, const std::string& before);
 
-// A script for bash: after a command's words it offers its commands and flags, and files for everything else.
-std::string BashCompletion(const CLI::App& app);
+// What may follow the words `before` of a command line: commands, flags, the values of a flag, tables. Those that begin
+// with `partial`. `tables`: their names, asked for only where the name of a table may come.
+std::vector<std::string> CompletionsOf(CLI::App& app, const std::vector<std::string>& before,
+                                       const std::string& partial,
+                                       absl::FunctionRef<std::vector<std::string>()> tables);
+
+// A script for bash: after a command's words it offers its commands and flags, the values of a flag, the tables of a
+// data directory, and files for everything else. It tries the flags of `app` with a wrong value, whose errors name the
+// right ones, so `app` is not to be used afterwards.
+std::string BashCompletion(CLI::App& app);
 // The same for zsh, with descriptions: to source, or as the file _gannet in a directory of $fpath.
-std::string ZshCompletion(const CLI::App& app);
-// gannet(1), in man's macros.
-std::string ManPage(const CLI::App& app, const std::string& version);
+std::string ZshCompletion(CLI::App& app);
+
+struct ManPage {
+  std::string name;  // without ".1": "gannet", "gannet-tpcc-run"
+  std::string text;  // in man's macros
+};
+// gannet(1), which lists the commands, and a page for each command.
+std::vector<ManPage> ManPages(const CLI::App& app, const std::string& version);
 
 }  // namespace gannet::cli

@@ -20,6 +20,7 @@
 #include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/report_files.h"
+#include "nlohmann/json.hpp"
 #include "scenario/crash/child.h"
 #include "scenario/crash/crash_test.h"
 #include "scenario/crash/options.h"
@@ -81,7 +82,7 @@ Status CheckHistory(const CrashOptions& o) {
   return absl::OkStatus();
 }
 
-int Execute(CrashOptions options, const std::string& html) {
+int Execute(CrashOptions options, const ReportFlags& report) {
   const bool temporary = options.directory.empty();
   if (options.threads < options.nodes) {
     return Fail(absl::InvalidArgumentError(
@@ -89,7 +90,7 @@ int Execute(CrashOptions options, const std::string& html) {
                 kExitBadFlags);
   }
   if (const Status usable = CheckHistory(options); !usable.ok()) return Fail(usable, kExitBadFlags);
-  StatusOr<ReportFiles> files = ReportFiles::Open({{"--html", html}});
+  StatusOr<ReportFiles> files = ReportFiles::Open(report);
   if (!files.ok()) return Fail(files.status(), kExitBadFlags);
   if (const Status usable = CheckDirectory(&options); !usable.ok()) return Fail(usable, kExitBadFlags);
   Progress progress;
@@ -104,7 +105,8 @@ int Execute(CrashOptions options, const std::string& html) {
   progress.EndCount();
   absl::FPrintF(files->text_stream(), "%s", ToText(options, test.report(), files->text_style().width));
   std::fflush(files->text_stream());
-  const Status written = files->Write("--html", [&] { return ToHtml(options, test.report(), cycles, done); });
+  Status written = files->Write("--json", [&] { return ToJson(options, test.report(), done).dump(2) + "\n"; });
+  written.Update(files->Write("--html", [&] { return ToHtml(options, test.report(), cycles, done); }));
   if (!written.ok() && done.ok()) return Fail(written, kExitFailed);
   const bool judged = !absl::IsCancelled(done);
   if (!done.ok() && judged) return Fail(done, kExitFailed);
@@ -143,10 +145,11 @@ void AddCrashCommand(CLI::App& app, int* exit_code) {
       "the cycles so far; at once, if pressed twice).");
   auto options = std::make_shared<CrashOptions>();
   AddCrashFlags(*command, options.get());
-  auto html = std::make_shared<std::string>();
-  AddPath(*command, "--html", html.get(), "FILE",
+  auto report = std::make_shared<ReportFlags>();
+  AddPath(*command, "--json", &report->json, "FILE", "Write the report as JSON to this file; -: to standard output");
+  AddPath(*command, "--html", &report->html, "FILE",
           "Write the report as one HTML page with plots to this file; -: to standard output");
-  command->callback([options, html, exit_code] { *exit_code = Execute(*options, *html); });
+  command->callback([options, report, exit_code] { *exit_code = Execute(*options, *report); });
   AddChildCommand(app, exit_code);
 }
 

@@ -1,13 +1,18 @@
-// The report of `gannet crashtest` as text.
+// The report of `gannet crashtest` as text, and as JSON.
 #pragma once
 
 #include <string>
 
+#include "base/status.h"
+#include "nlohmann/json_fwd.hpp"
 #include "scenario/crash/crash_test.h"
 #include "scenario/crash/options.h"
 
 namespace gannet::cli {
 
 std::string ToText(const scenario::crash::CrashOptions& options, const scenario::crash::CrashReport& report, int width);
+// `done`: what CrashTest::Run returned.
+nlohmann::ordered_json ToJson(const scenario::crash::CrashOptions& options, const scenario::crash::CrashReport& report,
+                              const Status& done);
 
 }  // namespace gannet::cli

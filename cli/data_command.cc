@@ -28,6 +28,7 @@
 #include "cli/salvage_flag.h"
 #include "cli/table_export.h"
 #include "cli/tpcc_options.h"
+#include "nlohmann/json.hpp"
 #include "txn/durable/backup.h"
 
 namespace gannet::cli {
@@ -56,13 +57,13 @@ int RunRecover(const DataOptions& options) {
   const Progress progress("recovering " + options.directory);
   const StatusOr<std::vector<NodeRecovery>> nodes = RecoverDataDirectory(*DiskFiles(), options.directory, recover);
   if (!nodes.ok()) return Fail("recover", NameMemoryFlag(WithRest(nodes.status(), kNothingChanged)));
-  absl::PrintF("%s", ToText(*nodes));
+  absl::PrintF("%s", options.json ? ToJson(*nodes).dump(2) + "\n" : ToText(*nodes));
   return LeftOut(*nodes).empty() ? kExitOk : kExitFailed;
 }
 
-int Report(const char* name, const StatusOr<txn::Verification>& verification) {
+int Report(const char* name, const DataOptions& options, const StatusOr<txn::Verification>& verification) {
   if (!verification.ok()) return Fail(name, verification.status());
-  absl::PrintF("%s", ToText(*verification));
+  absl::PrintF("%s", options.json ? ToJson(*verification).dump(2) + "\n" : ToText(*verification));
   return verification->problems.empty() ? kExitOk : kExitFailed;
 }
 
@@ -71,7 +72,7 @@ int RunVerify(const DataOptions& options) {
   const StatusOr<txn::Verification> verified =
       txn::VerifyDataDirectory(*DiskFiles(), options.directory, options.recover.threads, &InterruptGuard::requested());
   if (absl::IsCancelled(verified.status())) return Fail("verify", WithRest(verified.status(), kNothingChanged));
-  return Report("verify", verified);
+  return Report("verify", options, verified);
 }
 
 int RunDump(const DataOptions& options) {
@@ -143,8 +144,8 @@ int RunSalvagedBackup(const DataOptions& options) {
     if (nodes.ok()) left_out = LeftOut(*nodes);
     return nodes.status();
   };
-  const int ended =
-      Report("backup", txn::BackUpSalvaged(*files, options.directory, options.other, recover_nodes, recover.stop));
+  const int ended = Report("backup", options,
+                           txn::BackUpSalvaged(*files, options.directory, options.other, recover_nodes, recover.stop));
   return TellLeftOut(left_out) ? kExitFailed : ended;
 }
 
@@ -152,13 +153,15 @@ int RunBackup(const DataOptions& options) {
   const Progress progress("copying " + options.directory);
   if (const Status may = CheckMayMake(options.other); !may.ok()) return Fail("backup", may);
   if (options.recover.salvage) return RunSalvagedBackup(options);
-  return Report("backup", txn::BackUp(*DiskFiles(), options.directory, options.other, &InterruptGuard::requested()));
+  return Report("backup", options,
+                txn::BackUp(*DiskFiles(), options.directory, options.other, &InterruptGuard::requested()));
 }
 
 int RunRestore(const DataOptions& options) {
   const Progress progress("restoring " + options.directory);
   if (const Status may = CheckMayMake(options.other); !may.ok()) return Fail("restore", may);
-  return Report("restore", txn::Restore(*DiskFiles(), options.directory, options.other, &InterruptGuard::requested()));
+  return Report("restore", options,
+                txn::Restore(*DiskFiles(), options.directory, options.other, &InterruptGuard::requested()));
 }
 
 // A command whose options are passed to `run`, with an InterruptGuard.
@@ -181,6 +184,10 @@ void AddThreads(CLI::App& command, DataOptions* options) {
   AddInteger(command, "--threads", &options->recover.threads, 1, 256, "Threads that read. Default: one per CPU");
 }
 
+void AddJson(CLI::App& command, DataOptions* options) {
+  command.add_flag("--json", options->json, "Print the report as one JSON object");
+}
+
 void AddRecover(CLI::App& app, int* exit_code) {
   const auto options = std::make_shared<DataOptions>();
   CLI::App* command = AddCommand(app, "recover", "Recover a data directory into memory, and report the result.",
@@ -191,6 +198,7 @@ void AddRecover(CLI::App& app, int* exit_code) {
   AddDirectory(*command, "DIR", &options->directory, "The data directory");
   AddThreads(*command, options.get());
   AddSalvage(*command, &options->recover.salvage);
+  AddJson(*command, options.get());
   Add(*command, "--memory-per-node", &options->recover.memory_per_node, ParseSize, "SIZE",
       "Most memory for the records of a node, such as 8G. Default: three quarters of the machine's");
 }
@@ -206,6 +214,7 @@ void AddVerify(CLI::App& app, int* exit_code) {
                  options, RunVerify, exit_code);
   AddDirectory(*command, "DIR", &options->directory, "The data directory");
   AddThreads(*command, options.get());
+  AddJson(*command, options.get());
 }
 
 void AddExport(CLI::App& app, int* exit_code) {
@@ -262,6 +271,7 @@ void AddCopies(CLI::App& app, int* exit_code) {
   command->add_flag("--salvage", backup->recover.salvage,
                     "Of a damaged directory, not in use: make a new database of what is left, and list what is left "
                     "out.\nSecondary indexes are to be made again. Exit code 1 if anything is left out");
+  AddJson(*command, backup.get());
 
   const auto restore = std::make_shared<DataOptions>();
   command = AddCommand(app, "restore", "Make a data directory from a backup.",
@@ -269,6 +279,7 @@ void AddCopies(CLI::App& app, int* exit_code) {
                        RunRestore, exit_code);
   AddDirectory(*command, "BACKUP", &restore->directory, "A directory made by gannet backup");
   AddDirectory(*command, "DIR", &restore->other, "A new or empty directory");
+  AddJson(*command, restore.get());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/status.h"
@@ -19,6 +20,10 @@ using txn::ReadDataDirectory;
 std::shared_ptr<log::FileSystem> DiskFiles();
 // The files with which the medium is written.
 std::shared_ptr<log::FileSystem> FilesOf(txn::LogMedium medium);
+
+// The process that has `directory`, of a single node, open; nothing if none has, or if that cannot be found out. Takes
+// no lock, which could turn another process away.
+std::optional<int> HolderOf(const std::string& directory);
 
 // InvalidArgument, with the names of the existing tables, if `node` has no table `table`.
 Status CheckTableName(const std::string& flag, const std::string& table, const txn::NodeData& node);

@@ -7,9 +7,12 @@
 #include "base/quantity.h"
 #include "cli/parse.h"
 #include "cli/table.h"
+#include "nlohmann/json.hpp"
 
 namespace gannet::cli {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 std::string WallTime(uint64_t nanos) {
   if (nanos == 0) return "never";
@@ -77,6 +80,54 @@ std::string ToText(const txn::Verification& verification) {
   for (const txn::Problem& problem : verification.problems) text += "WRONG: " + txn::ToText(problem) + "\n";
   if (verification.problems.empty()) return text + "all is well\n";
   return text + "Restore a backup, or save what is left in a new directory: gannet backup --salvage DIR NEW\n";
+}
+
+Json ToJson(const std::vector<NodeRecovery>& nodes) {
+  Json json{{"nodes", Json::array()}};
+  for (const NodeRecovery& node : nodes) {
+    const txn::RecoveryReport& r = node.report;
+    json["nodes"].push_back(
+        {{"path", node.path},
+         {"recovered_epoch", r.recovered_epoch},
+         {"records", r.records},
+         {"transactions", r.transactions},
+         {"changes", r.changes},
+         {"checkpoint", r.checkpoint_id == 0 ? Json() : Json(r.checkpoint_id)},
+         {"checkpoint_bytes", r.checkpoint_bytes},
+         {"log_segments", r.log_segments},
+         {"log_bytes", r.log_bytes},
+         {"log_seconds", r.log_seconds},
+         {"load_seconds", r.load_seconds},
+         {"last_commit", r.last_commit_wall_nanos == 0 ? Json() : Json(WallTime(r.last_commit_wall_nanos))},
+         {"undone_transactions", r.undone_transactions},
+         {"undecided_parts", r.undecided_parts},
+         {"torn_tail", r.torn_tail},
+         {"older_checkpoint", r.older_checkpoint_id == 0 ? Json() : Json(r.older_checkpoint_id)},
+         {"replaced", r.replaced},
+         {"left_out", r.damages},
+         {"peak_memory_bytes", r.peak_memory_bytes}});
+  }
+  return json;
+}
+
+Json ToJson(const txn::Verification& verification) {
+  Json json{{"nodes", Json::array()}, {"problems", Json::array()}, {"notes", verification.notes}};
+  for (const txn::NodeVerification& node : verification.nodes) {
+    json["nodes"].push_back({{"path", node.path},
+                             {"checkpoints", node.checkpoints},
+                             {"checkpoint_bytes", node.checkpoint_bytes},
+                             {"checkpoint_records", node.checkpoint_records},
+                             {"log_segments", node.log.segments},
+                             {"log_batches", node.log.batches},
+                             {"log_transactions", node.log.transactions},
+                             {"log_bytes", node.log.bytes_read},
+                             {"recovered_epoch", node.log.end.recovered_epoch},
+                             {"torn_tail", node.log.torn_tail ? Json(node.log.torn_tail_place) : Json()}});
+  }
+  for (const txn::Problem& problem : verification.problems) {
+    json["problems"].push_back({{"file", problem.file}, {"offset", problem.offset}, {"what", problem.what}});
+  }
+  return json;
 }
 
 }  // namespace gannet::cli

@@ -5,11 +5,16 @@
 #include <vector>
 
 #include "cli/data_recover.h"
+#include "nlohmann/json_fwd.hpp"
 #include "txn/durable/verify.h"
 
 namespace gannet::cli {
 
 std::string ToText(const std::vector<NodeRecovery>& nodes);
 std::string ToText(const txn::Verification& verification);
+
+// The same for programs, of --json.
+nlohmann::ordered_json ToJson(const std::vector<NodeRecovery>& nodes);
+nlohmann::ordered_json ToJson(const txn::Verification& verification);
 
 }  // namespace gannet::cli

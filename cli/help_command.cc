@@ -1,20 +1,38 @@
 #include "cli/help_command.h"
 
 #include <array>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "cli/app_text.h"
+#include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/flags.h"
 #include "cli/words.h"
 
 namespace gannet::cli {
 namespace {
+
+// Writes each page into a file of the directory.
+Status WritePages(const std::vector<ManPage>& pages, const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  for (const ManPage& page : pages) {
+    const std::string path = absl::StrFormat("%s/%s.1", directory, page.name);
+    std::ofstream file(path, std::ios::trunc);
+    file << page.text;
+    file.close();
+    if (!file) return absl::UnavailableError(absl::StrFormat("--out %s: cannot write %s", directory, path));
+  }
+  return absl::OkStatus();
+}
 
 int Help(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* command = &app;
@@ -60,17 +78,25 @@ void AddHelpCommand(CLI::App& app, int* exit_code) {
   help->callback([&app, words, exit_code] { *exit_code = Help(app, *words); });
 
   const auto text = std::make_shared<Text>();
-  CLI::App* completion =
-      app.add_subcommand("completion", "Print a completion script for bash or zsh, or the man page.");
+  CLI::App* completion = app.add_subcommand("completion", "Print a completion script for bash or zsh, or a man page.");
   completion->footer(
-      "`cmake --install` puts all three where bash, zsh and man look for them.\n\n"
+      "`cmake --install` puts all three where bash, zsh and man look for them. Each command has a man page of its "
+      "own.\n\n"
       "Example: source <(gannet completion bash)");
   Add(*completion, "KIND", text.get(), ParseKind, "KIND", "bash, zsh or man")->required();
-  completion->callback([&app, text, exit_code] {
+  const auto out = std::make_shared<std::string>();
+  AddPath(*completion, "--out", out.get(), "DIR",
+          "With man: write the pages of all commands into this directory. Default: print that of gannet");
+  completion->callback([&app, text, out, exit_code] {
+    *exit_code = kExitOk;
+    if (*text == Text::kMan && !out->empty()) {
+      const Status written = WritePages(ManPages(app, GANNET_VERSION), *out);
+      if (!written.ok()) *exit_code = Fail("completion", written);
+      return;
+    }
     absl::PrintF("%s", *text == Text::kBash  ? BashCompletion(app)
                        : *text == Text::kZsh ? ZshCompletion(app)
-                                             : ManPage(app, GANNET_VERSION));
-    *exit_code = kExitOk;
+                                             : ManPages(app, GANNET_VERSION).front().text);
   });
 }
 

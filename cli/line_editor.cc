@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <clocale>
 #include <cstdio>
@@ -11,6 +12,7 @@
 #include <cstring>
 #include <cwchar>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
@@ -21,6 +23,7 @@ namespace gannet::cli {
 struct LineEditor::State {
   const std::atomic<bool>* stop = nullptr;
   std::string history_file;
+  Complete complete;
   std::string prompt;
   std::mbstate_t bytes{};  // of a character that has not come whole
   EditLine* editor = nullptr;
@@ -64,12 +67,40 @@ int ReadCharacter(EditLine* editor, wchar_t* character) {
   }
 }
 
+// What all of them begin with.
+std::string CommonBegin(const std::vector<std::string>& choices) {
+  std::string common = choices.front();
+  for (const std::string& choice : choices) {
+    const auto [end, other] = std::ranges::mismatch(common, choice);
+    common.erase(end, common.end());
+  }
+  return common;
+}
+
+// Tab: completes the word before the cursor as far as it is certain, and else shows what it may become.
+unsigned char CompleteWord(EditLine* editor, int) {
+  LineEditor::State* const state = StateOf(editor);
+  const LineInfo* const info = el_line(editor);
+  const std::string line(info->buffer, info->cursor);
+  const std::vector<std::string> choices = state->complete(line);
+  if (choices.empty()) return CC_REFRESH_BEEP;
+  const std::string typed = line.substr(line.find_last_of(' ') + 1);  // 0 if there is no blank
+  const std::string more = CommonBegin(choices).substr(typed.size()) + (choices.size() == 1 ? " " : "");
+  if (!more.empty()) return el_insertstr(editor, more.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
+  std::fputc('\n', stdout);
+  for (const std::string& choice : choices) absl::PrintF("%s  ", choice);
+  std::fputc('\n', stdout);
+  return CC_REDISPLAY;
+}
+
 }  // namespace
 
-LineEditor::LineEditor(const std::atomic<bool>* stop, std::string history) : state_(std::make_unique<State>()) {
+LineEditor::LineEditor(const std::atomic<bool>* stop, std::string history, Complete complete)
+    : state_(std::make_unique<State>()) {
   std::setlocale(LC_CTYPE, "C.UTF-8");
   state_->stop = stop;
   state_->history_file = std::move(history);
+  state_->complete = std::move(complete);
   state_->editor = el_init("gannet", stdin, stdout, stderr);
   state_->history = history_init();
   GANNET_CHECK(state_->editor != nullptr && state_->history != nullptr, "no memory for the editor of lines");
@@ -78,6 +109,8 @@ LineEditor::LineEditor(const std::atomic<bool>* stop, std::string history) : sta
   el_set(editor, EL_PROMPT, &Prompt);
   el_set(editor, EL_GETCFN, &ReadCharacter);
   el_set(editor, EL_EDITOR, "emacs");
+  el_set(editor, EL_ADDFN, "gannet-complete", "completes the word before the cursor", &CompleteWord);
+  el_set(editor, EL_BIND, "^I", "gannet-complete", nullptr);
   HistEvent event;
   ::history(state_->history, &event, H_SETSIZE, kMostLines);
   ::history(state_->history, &event, H_SETUNIQUE, 1);

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 
@@ -14,7 +16,9 @@ class LineEditor {
  public:
   // For standard input and output, which are a terminal. `stop` must outlive it. `history`: a file, which is read now
   // and written by the destructor; only its owner can read it. Empty: no history is kept.
-  LineEditor(const std::atomic<bool>* stop, std::string history);
+  // `complete` returns what may stand in the place of the last word of `line`, which ends at the cursor; Tab asks it.
+  using Complete = std::function<std::vector<std::string>(const std::string& line)>;
+  LineEditor(const std::atomic<bool>* stop, std::string history, Complete complete);
   ~LineEditor();
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;

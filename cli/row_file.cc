@@ -47,10 +47,17 @@ Status RowReader::ReadHeader() {
   line_ = csv_.line();
   if (!there.ok()) return there.status();
   if (!*there) return absl::InvalidArgumentError("must name the columns, such as key,payload; the file is empty");
+  header_size_ = fields_.size();
+  if (!columns_.empty()) {
+    StatusOr<ColumnReader> reader = ColumnReader::For(columns_, text_, fields_);
+    if (!reader.ok()) return reader.status();
+    reader_ = *std::move(reader);
+    return absl::OkStatus();
+  }
   if (fields_.size() != 2) {
-    return absl::InvalidArgumentError(absl::StrCat("must name two columns, such as key,payload; it has ",
-                                                   fields_.size(), ", the first one is '", EscapeText(fields_[0]),
-                                                   "'"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("must name two columns, such as key,payload; it has ", fields_.size(), ", the first one is '",
+                     EscapeText(fields_[0]), "'; --key and --payload say which columns of another file make a row"));
   }
   key_at_ = fields_[0].starts_with("payload") ? 1 : 0;
   StatusOr<RowText> text = text_.WithColumns(fields_[key_at_], fields_[1 - key_at_]);
@@ -64,10 +71,16 @@ StatusOr<bool> RowReader::NextOfCsv(RowBytesOwned* row) {
   const StatusOr<bool> there = csv_.Next(&fields_);
   line_ = csv_.line();
   if (!there.ok() || !*there) return there;
-  if (fields_.size() != 2) {
-    return absl::InvalidArgumentError(absl::StrCat("has ", fields_.size(),
-                                                   " fields, not two; a comma in a field needs "
-                                                   "quotes around the field"));
+  if (fields_.size() != header_size_) {
+    return absl::InvalidArgumentError(absl::StrCat("has ", fields_.size(), " fields, not ",
+                                                   header_size_ == 2 ? "two" : absl::StrCat(header_size_),
+                                                   "; a comma in a field needs quotes around the field"));
+  }
+  if (reader_.has_value()) {
+    StatusOr<RowBytesOwned> read = reader_->Row(fields_);
+    if (!read.ok()) return read.status();
+    *row = *std::move(read);
+    return true;
   }
   StatusOr<txn::KeyCopy> key = text_.ParseKey(fields_[key_at_]);
   if (!key.ok()) return absl::InvalidArgumentError(absl::StrCat("the key ", key.status().message()));

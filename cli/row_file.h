@@ -4,12 +4,15 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "cli/csv.h"
+#include "cli/csv_columns.h"
 #include "cli/row_text.h"
 #include "index/key.h"
 
@@ -42,9 +45,9 @@ class RowWriter {
 
 class RowReader {
  public:
-  // `text` says the table; the file says the forms. `from` must outlive it. Not kLines.
-  RowReader(const RowText& text, RowFormat format, std::FILE* from)
-      : text_(text), format_(format), from_(from), csv_(from) {}
+  // `text` says the table; the file says the forms, unless `columns` of CSV do. `from` must outlive it. Not kLines.
+  RowReader(const RowText& text, RowFormat format, std::FILE* from, CsvColumns columns = {})
+      : text_(text), format_(format), columns_(std::move(columns)), from_(from), csv_(from) {}
 
   // False: there is no further row. InvalidArgument says what is wrong with line().
   StatusOr<bool> Next(RowBytesOwned* row);
@@ -58,13 +61,16 @@ class RowReader {
 
   RowText text_;
   const RowFormat format_;
+  const CsvColumns columns_;
   std::FILE* const from_;
   CsvReader csv_;
   std::vector<std::string> fields_;
   std::string json_;
   uint64_t line_ = 0;
   bool header_read_ = false;
-  size_t key_at_ = 0;  // of the columns; the payload is the other one
+  size_t header_size_ = 2;
+  size_t key_at_ = 0;                   // of the two columns; the payload is the other one
+  std::optional<ColumnReader> reader_;  // of others
 };
 
 }  // namespace gannet::cli

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cli/data_directory.h"
+#include "cli/words.h"
 #include "log/log.h"
 #include "txn/durable/catalog.h"
 #include "txn/durable/recovery.h"
@@ -75,6 +76,10 @@ StatusOr<const txn::Table*> RowStore::FindTable(const std::string& name) const {
   if (const txn::Table* table = database_->FindTable(name); table != nullptr) return table;
   std::vector<std::string> names;
   for (const txn::Table* table : database_->tables()) names.push_back(table->name());
+  if (const std::string nearest = Nearest(name, names); !nearest.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(directory_, " has no table '", name, "'; did you mean ", nearest, "?"));
+  }
   return absl::InvalidArgumentError(absl::StrCat(
       directory_, " has no table '", name, "'; it has ", names.empty() ? "none" : absl::StrJoin(names, ", "),
       ". To make one: gannet create-table ", directory_, " ", name, " --key integer|bytes --payload N"));

@@ -16,6 +16,7 @@
 #include "cli/parse.h"
 #include "index/rectangle.h"
 #include "index/tuple_key.h"
+#include "index/tuple_text.h"
 #include "log/utf8.h"
 #include "nlohmann/json.hpp"
 
@@ -23,6 +24,7 @@ namespace gannet::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using index::TupleField;
 using txn::KeyCopy;
 
 constexpr std::array<std::string_view, 4> kKeyForms = {"text", "hex", "tuple", "signed"};
@@ -140,72 +142,8 @@ StatusOr<KeyCopy> ParseSigned(std::string_view text) {
   return Wrong("must be a signed key: a whole number from -9223372036854775808 to 9223372036854775807");
 }
 
-// The shortest text that is this number; with a point or an exponent, unless `whole` may look like an integer.
-std::string NumberText(double number, bool whole) {
-  std::array<char, 32> buffer;
-  char* const begin = buffer.data();
-  std::string text(begin, std::to_chars(begin, begin + buffer.size(), number).ptr);
-  if (!whole && text.find_first_of(".enai") == std::string::npos) text += ".0";
-  return text;
-}
-
-// One field of a tuple, of any type.
-struct Field {
-  enum class Type : uint8_t { kString, kNegative, kNatural, kDouble, kBool };
-  Type type = Type::kString;
-  std::string string = {};
-  int64_t negative = 0;
-  uint64_t natural = 0;
-  double number = 0;
-  bool truth = false;
-};
-
-// The fields of a tuple key; InvalidArgument if the bytes are none.
-StatusOr<std::vector<Field>> FieldsOf(std::string_view bytes) {
-  std::vector<Field> fields;
-  index::TupleReader reader(bytes);
-  while (!reader.done()) {
-    Field field;
-    if (reader.Read(&field.string).ok()) {
-      field.type = Field::Type::kString;
-    } else if (reader.Read(&field.natural).ok()) {
-      field.type = Field::Type::kNatural;
-    } else if (reader.Read(&field.negative).ok()) {
-      field.type = Field::Type::kNegative;
-    } else if (reader.Read(&field.truth).ok()) {
-      field.type = Field::Type::kBool;
-    } else {
-      GANNET_RETURN_IF_ERROR(reader.Read(&field.number));
-      field.type = Field::Type::kDouble;
-    }
-    fields.push_back(std::move(field));
-  }
-  return fields;
-}
-
-std::string TupleText(const std::vector<Field>& fields) {
-  std::string text = "(";
-  for (const Field& field : fields) {
-    if (text.size() > 1) text += ',';
-    switch (field.type) {
-      case Field::Type::kString:
-        text += absl::StrCat("\"", Escape(field.string, '"'), "\"");
-        break;
-      case Field::Type::kNegative:
-        text += absl::StrCat(field.negative);
-        break;
-      case Field::Type::kNatural:
-        text += absl::StrCat(field.natural);
-        break;
-      case Field::Type::kDouble:
-        text += NumberText(field.number, /*whole=*/false);
-        break;
-      case Field::Type::kBool:
-        text += field.truth ? "true" : "false";
-        break;
-    }
-  }
-  return text + ")";
+std::string TupleText(const std::vector<TupleField>& fields) {
+  return index::TupleText(fields, [](std::string_view text) { return absl::StrCat("\"", Escape(text, '"'), "\""); });
 }
 
 // Reads the fields of (1,"a",true,2.5).
@@ -317,7 +255,7 @@ StatusOr<KeyCopy> ParseRectangle(std::string_view text) {
 }
 
 std::string RectangleText(const index::RectangleKey& key) {
-  const auto number = [](double end) { return NumberText(end, /*whole=*/true); };
+  const auto number = [](double end) { return index::NumberText(end, /*whole=*/true); };
   return absl::StrCat("(", number(key.box.min_x), ",", number(key.box.min_y), ",", number(key.box.max_x), ",",
                       number(key.box.max_y), ",", key.id, ")");
 }
@@ -330,25 +268,25 @@ Json RectangleJson(const index::Key& key) {
 }
 
 // The array of a tuple; nullopt if JSON has no value for one of the fields.
-std::optional<Json> TupleJson(const std::vector<Field>& fields) {
+std::optional<Json> TupleJson(const std::vector<TupleField>& fields) {
   Json array = Json::array();
-  for (const Field& field : fields) {
+  for (const TupleField& field : fields) {
     switch (field.type) {
-      case Field::Type::kString:
+      case TupleField::Type::kString:
         if (!log::IsUtf8(field.string)) return std::nullopt;
         array.push_back(field.string);
         break;
-      case Field::Type::kNegative:
+      case TupleField::Type::kNegative:
         array.push_back(field.negative);
         break;
-      case Field::Type::kNatural:
+      case TupleField::Type::kNatural:
         array.push_back(field.natural);
         break;
-      case Field::Type::kDouble:
+      case TupleField::Type::kDouble:
         if (!std::isfinite(field.number)) return std::nullopt;
         array.push_back(field.number);
         break;
-      case Field::Type::kBool:
+      case TupleField::Type::kBool:
         array.push_back(field.truth);
         break;
     }
@@ -441,58 +379,58 @@ StatusOr<RowText> RowText::For(const txn::Table& table, const RowForms& forms) {
     return Wrong(absl::StrCat("tuple: the keys of table '", table.name(), "' are ",
                               integer ? "integers; choose text or signed" : "rectangles; choose text"));
   }
-  RowForms own = forms;
+  KeyForm keys = forms.keys;
   // These have one form each.
-  if (spatial || (integer && forms.keys == KeyForm::kHex)) own.keys = KeyForm::kText;
-  return RowText(kind, spatial, own);
+  if (spatial || (integer && keys == KeyForm::kHex)) keys = KeyForm::kText;
+  return RowText(kind, spatial, keys, forms.payloads);
 }
 
 std::string RowText::KeyText(const index::Key& key) const {
   if (kind_ == index::KeyKind::kInteger) {
-    return forms_.keys == KeyForm::kSigned ? absl::StrCat(key.signed_integer()) : absl::StrCat(key.integer());
+    return keys_ == KeyForm::kSigned ? absl::StrCat(key.signed_integer()) : absl::StrCat(key.integer());
   }
   if (spatial_) {
     const StatusOr<index::RectangleKey> rectangle = index::DecodeRectangleKey(key);
     if (rectangle.ok()) return RectangleText(*rectangle);
   }
-  if (forms_.keys == KeyForm::kTuple) {
-    const StatusOr<std::vector<Field>> fields = FieldsOf(key.bytes());
+  if (keys_ == KeyForm::kTuple) {
+    const StatusOr<std::vector<TupleField>> fields = index::FieldsOfTuple(key.bytes());
     if (fields.ok()) return TupleText(*fields);
   }
-  if (forms_.keys == KeyForm::kText) return EscapeText(key.bytes());
+  if (keys_ == KeyForm::kText) return EscapeText(key.bytes());
   return absl::BytesToHexString(View(key.bytes()));
 }
 
 std::string RowText::PayloadText(std::string_view payload) const {
-  return forms_.payloads == PayloadForm::kHex ? absl::BytesToHexString(View(payload)) : EscapeText(payload);
+  return payloads_ == PayloadForm::kHex ? absl::BytesToHexString(View(payload)) : EscapeText(payload);
 }
 
 StatusOr<KeyCopy> RowText::ParseKey(std::string_view text) const {
   if (kind_ == index::KeyKind::kInteger) {
-    return forms_.keys == KeyForm::kSigned ? ParseSigned(text) : ParseInteger(text);
+    return keys_ == KeyForm::kSigned ? ParseSigned(text) : ParseInteger(text);
   }
   if (spatial_) return ParseRectangle(text);
-  if (forms_.keys == KeyForm::kTuple && text.starts_with('(')) {
+  if (keys_ == KeyForm::kTuple && text.starts_with('(')) {
     const StatusOr<index::TupleKey> tuple = TupleParser(text).Parse();
     if (!tuple.ok()) return tuple.status();
     return KeyCopy(*tuple);
   }
   // A key that is no tuple is written in hex among tuples.
-  const StatusOr<std::string> bytes = forms_.keys == KeyForm::kText ? UnescapeText(text) : ParseHex(text);
+  const StatusOr<std::string> bytes = keys_ == KeyForm::kText ? UnescapeText(text) : ParseHex(text);
   if (!bytes.ok()) return bytes.status();
   return KeyCopy(index::Key(*bytes));
 }
 
 StatusOr<std::string> RowText::ParsePayload(std::string_view text) const {
-  return forms_.payloads == PayloadForm::kHex ? ParseHex(text) : UnescapeText(text);
+  return payloads_ == PayloadForm::kHex ? ParseHex(text) : UnescapeText(text);
 }
 
 std::string RowText::KeyColumn() const {
-  return Column("key", kKeyForms[static_cast<size_t>(forms_.keys)]);
+  return Column("key", kKeyForms[static_cast<size_t>(keys_)]);
 }
 
 std::string RowText::PayloadColumn() const {
-  return Column("payload", kPayloadForms[static_cast<size_t>(forms_.payloads)]);
+  return Column("payload", kPayloadForms[static_cast<size_t>(payloads_)]);
 }
 
 StatusOr<RowText> RowText::WithColumns(std::string_view key_column, std::string_view payload_column) const {
@@ -513,29 +451,30 @@ StatusOr<RowText> RowText::WithColumns(std::string_view key_column, std::string_
                               ", and payload or payload_hex; these are '", EscapeText(key_column), "' and '",
                               EscapeText(payload_column), "'"));
   }
-  result.forms_ = {.keys = *key_form, .payloads = *payload_form};
+  result.keys_ = *key_form;
+  result.payloads_ = *payload_form;
   return result;
 }
 
 Json RowText::ToJson(const index::Key& key, std::string_view payload) const {
   Json row;
   if (kind_ == index::KeyKind::kInteger) {
-    if (forms_.keys == KeyForm::kSigned) {
+    if (keys_ == KeyForm::kSigned) {
       row[KeyColumn()] = key.signed_integer();
     } else {
       row[KeyColumn()] = key.integer();
     }
   } else if (spatial_) {
     row[KeyColumn()] = RectangleJson(key);
-  } else if (forms_.keys == KeyForm::kText) {
+  } else if (keys_ == KeyForm::kText) {
     if (log::IsUtf8(key.bytes())) {
       row["key"] = key.bytes();
     } else {
       row["key_base64"] = absl::Base64Escape(View(key.bytes()));
     }
   } else {
-    const StatusOr<std::vector<Field>> fields =
-        forms_.keys == KeyForm::kTuple ? FieldsOf(key.bytes()) : Wrong("in hex");
+    const StatusOr<std::vector<TupleField>> fields =
+        keys_ == KeyForm::kTuple ? index::FieldsOfTuple(key.bytes()) : Wrong("in hex");
     const std::optional<Json> tuple = fields.ok() ? TupleJson(*fields) : std::nullopt;
     if (tuple.has_value()) {
       row[KeyColumn()] = *tuple;
@@ -543,7 +482,7 @@ Json RowText::ToJson(const index::Key& key, std::string_view payload) const {
       row["key_hex"] = absl::BytesToHexString(View(key.bytes()));
     }
   }
-  if (forms_.payloads == PayloadForm::kHex) {
+  if (payloads_ == PayloadForm::kHex) {
     row["payload_hex"] = absl::BytesToHexString(View(payload));
   } else if (log::IsUtf8(payload)) {
     row["payload"] = payload;

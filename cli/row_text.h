@@ -68,6 +68,10 @@ class RowText {
   // Names of the columns in a file.
   std::string KeyColumn() const;
   std::string PayloadColumn() const;
+  // Whether a key is a number: one that is not negative, or of form `signed`.
+  bool has_integer_keys() const { return kind_ == index::KeyKind::kInteger; }
+  bool has_rectangles() const { return spatial_; }
+  KeyForm key_form() const { return keys_; }
   // The same table with the forms that these columns name. InvalidArgument: no column of rows.
   StatusOr<RowText> WithColumns(std::string_view key_column, std::string_view payload_column) const;
 
@@ -76,12 +80,14 @@ class RowText {
   StatusOr<RowBytesOwned> FromJson(const nlohmann::ordered_json& row) const;
 
  private:
-  RowText(index::KeyKind kind, bool spatial, const RowForms& forms) : kind_(kind), spatial_(spatial), forms_(forms) {}
+  RowText(index::KeyKind kind, bool spatial, KeyForm keys, PayloadForm payloads)
+      : kind_(kind), spatial_(spatial), keys_(keys), payloads_(payloads) {}
   StatusOr<txn::KeyCopy> KeyOfJson(std::string_view member, const nlohmann::ordered_json& value) const;
 
   index::KeyKind kind_;
   bool spatial_;
-  RowForms forms_;
+  KeyForm keys_;
+  PayloadForm payloads_;
 };
 
 }  // namespace gannet::cli

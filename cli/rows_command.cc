@@ -21,6 +21,7 @@
 #include "absl/strings/str_split.h"
 #include "base/quantity.h"
 #include "cli/command.h"
+#include "cli/csv_columns.h"
 #include "cli/data_directory.h"
 #include "cli/exit_codes.h"
 #include "cli/flags.h"
@@ -62,6 +63,8 @@ struct RowOptions {
   bool replace = false;
   txn::TableOptions create;
   bool fixed = false;
+  std::string new_name;
+  CsvColumns columns;  // of import; empty: the file says
 };
 
 struct IndexFlags {
@@ -94,9 +97,23 @@ class DirectoryHost final : public RowHost {
                                   .create = access == Access::kCreate,
                                   .salvage = salvage_,
                                   .stop = stop()};
+    Progress progress;
+    progress.Begin("opening " + directory_);
+    const int holder = access == Access::kRead ? HolderOf(directory_).value_or(0) : 0;  // 0: none
     auto store = access == Access::kRead ? RowStore::OpenToRead(directory_, options)
                                          : RowStore::OpenToWrite(directory_, options);
-    if (!store.ok()) return store.status();
+    if (!store.ok()) {
+      if (holder == 0 || !absl::IsDataLoss(store.status())) return store.status();
+      return absl::DataLossError(absl::StrCat(store.status().message(), "; process ", holder, " has ", directory_,
+                                              " open, and may have removed a file meanwhile: run the command again"));
+    }
+    if (holder != 0) {
+      absl::FPrintF(
+          stderr,
+          "%s is open in process %d; the rows are those of one moment, with every commit that was durable when "
+          "this command began\n",
+          directory_, holder);
+    }
     store_ = *std::move(store);
     left_out_ = TellLeftOut(store_->left_out());
     return store_.get();
@@ -376,6 +393,13 @@ Status DropTable(const RowOptions& options, RowHost& host) {
   return opened->store->database().DropTable(options.table);
 }
 
+Status RenameTable(const RowOptions& options, RowHost& host) {
+  GANNET_RETURN_IF_ERROR(CheckNoTransaction(host, "rename-table"));
+  const StatusOr<Opened> opened = OpenTable(options, host, RowHost::Access::kWrite);
+  if (!opened.ok()) return opened.status();
+  return opened->store->database().RenameTable(options.table, options.new_name);
+}
+
 Status WidenTable(const RowOptions& options, RowHost& host) {
   GANNET_RETURN_IF_ERROR(CheckNoTransaction(host, "widen-table"));
   const StatusOr<Opened> opened = OpenTable(options, host, RowHost::Access::kWrite);
@@ -447,7 +471,10 @@ Status Import(const RowOptions& options, RowHost& host) {
   const StatusOr<Opened> opened = OpenTable(options, host, RowHost::Access::kWrite);
   if (!opened.ok()) return opened.status();
   Progress progress;
-  RowReader reader(*opened->text, *format, file.get());
+  if (!options.columns.empty() && *format != RowFormat::kCsv) {
+    return absl::InvalidArgumentError("--key and --payload name columns of CSV; the file is JSON");
+  }
+  RowReader reader(*opened->text, *format, file.get(), options.columns);
   const ImportResult result =
       ImportRows(host.runner(), *opened->table, &reader,
                  {.replace = options.replace, .stop = host.stop(), .progress = [&](uint64_t rows) {
@@ -533,7 +560,10 @@ constexpr const char* kKeysBy =
     "With --by, keys are those of the index: a tuple of its fields or of the first ones, such as (\"Oslo\",7), or the "
     "first\nfield alone, such as Oslo or 7.";
 constexpr const char* kReads =
-    "Recovers the directory into memory and changes nothing. Of a directory in use, ask a backup.";
+    "Recovers the directory into memory and changes nothing. Of a directory that a program has open, the rows are "
+    "those "
+    "of one\nmoment: every commit that was durable when the command began, and each later one whole or not at all. If "
+    "the program\nremoves files meanwhile, the command fails and may be run again; gannet backup makes a copy to read.";
 constexpr const char* kWrites = "Opens the directory, which no other process may have open.";
 constexpr const char* kFound = "Exit code: 0 found, 1 not found or failed, 2 wrong command line.";
 
@@ -611,14 +641,24 @@ void AddImport(CLI::App& app, const std::shared_ptr<RowHost>& host, int* exit_co
           "%s Reads what gannet export writes: CSV (RFC 4180) whose first line names the columns, key and payload (or "
           "key_hex,\nkey_tuple, key_signed, payload_hex), or one JSON object per line. Rows go in by transactions of "
           "at most 1000, in the\norder of the file. After an error, or Ctrl-C, the first rows of the file are in the "
-          "table, and the message says how\nmany; run it again with --replace.\n\nExample: gannet import data cities "
-          "cities.csv",
+          "table, and the message says how\nmany; run it again with --replace.\n--key and --payload take the columns "
+          "of "
+          "any other CSV, as they are. Several columns make a tuple: NAME:TYPE says what a field\nis (text, integer, "
+          "double or bool; text if nothing does). A payload of several columns is a line of CSV.\n\nExamples: gannet "
+          "import data cities cities.csv\n          gannet import data cities world.csv --key country,year:integer "
+          "--payload population",
           kWrites),
       host, options, Import, exit_code);
   AddTable(*command, options.get())->required();
   AddPath(*command, "FILE", &options->file, "PATH", "The file; - is standard input")->required();
   CLI::Option* csv = command->add_flag("--csv", options->csv, "The file is CSV. Default: what its name says");
   command->add_flag("--json", options->json, "The file is JSON, one object per line")->excludes(csv);
+  CLI::Option* key = Add(*command, "--key", &options->columns.key, ParseColumns, "COLUMNS",
+                         "CSV: the columns that make the key, such as name,country. Default: what the first line says");
+  CLI::Option* payload = Add(*command, "--payload", &options->columns.payload, ParseColumns, "COLUMNS",
+                             "CSV: the columns that make the payload");
+  key->needs(payload);
+  payload->needs(key);
   command->add_flag("--replace", options->replace,
                     "Replace rows whose keys are there already. Otherwise such a row is an error");
 }
@@ -676,6 +716,13 @@ void AddTables(CLI::App& app, const std::shared_ptr<RowHost>& host, int* exit_co
                                     kWrites),
                     host, dropped, DropTable, exit_code);
   AddTable(*command, dropped.get())->required();
+
+  const auto renamed = std::make_shared<RowOptions>();
+  command = AddRowCommand(app, "rename-table", "Give a table, or a secondary index, another name.",
+                          absl::StrFormat("%s\n\nExample: gannet rename-table data cities towns", kWrites), host,
+                          renamed, RenameTable, exit_code);
+  AddTable(*command, renamed.get())->required();
+  AddPath(*command, "NEW_NAME", &renamed->new_name, "NAME", "Its new name")->required();
 
   const auto widened = std::make_shared<RowOptions>();
   command = AddRowCommand(app, "widen-table", "Make the payloads of a table larger.",

@@ -74,6 +74,8 @@ class ShellHost final : public RowHost {
     return kExitFailed;
   }
 
+  txn::Database& database() { return store_->database(); }
+
   Status Begin() {
     if (transaction_ != nullptr) {
       return absl::FailedPreconditionError("a transaction is open already; commit or abort it first");
@@ -87,7 +89,9 @@ class ShellHost final : public RowHost {
     const Status committed = Wait(transaction_->Commit());
     transaction_.reset();
     if (committed.ok()) return committed;
-    return Status(committed.code(), absl::StrCat(committed.message(), "; nothing of the transaction was done"));
+    const std::string where = absl::IsAborted(committed) ? session_->last_conflict() : "";
+    return Status(committed.code(), absl::StrCat(where, where.empty() ? "" : ": ", committed.message(),
+                                                 "; nothing of the transaction was done"));
   }
 
   Status Abort() {
@@ -121,7 +125,10 @@ class Shell {
     if (terminal_) absl::PrintF("Commands: help, quit, and those that help lists.\n");
     LineInput input(&InterruptGuard::requested());
     std::optional<LineEditor> editor;
-    if (terminal_ && isatty(STDOUT_FILENO) == 1) editor.emplace(&InterruptGuard::requested(), HistoryFile());
+    if (terminal_ && isatty(STDOUT_FILENO) == 1) {
+      editor.emplace(&InterruptGuard::requested(), HistoryFile(),
+                     [this](const std::string& line) { return Completions(line); });
+    }
     while (!done_) {
       const std::string prompt = prompt_ + (host_->in_transaction() ? " (in a transaction)> " : "> ");
       if (terminal_ && !editor.has_value()) {
@@ -173,6 +180,19 @@ class Shell {
           absl::InvalidArgumentError(name.empty() ? why : absl::StrFormat("%s: %s (see %s --help)", name, why, name)));
     }
     if (exit_code != kExitOk) NoteFailure();
+  }
+
+  // For the last word of `line`.
+  std::vector<std::string> Completions(const std::string& line) {
+    const size_t begin = line.find_last_of(' ') + 1;  // 0 if there is no blank
+    const StatusOr<std::vector<std::string>> before = SplitWords(line.substr(0, begin));
+    if (!before.ok()) return {};
+    int exit_code = kExitOk;
+    return CompletionsOf(*Commands(&exit_code), *before, line.substr(begin), [this] {
+      std::vector<std::string> names;
+      for (const txn::Table* table : host_->database().tables()) names.push_back(table->name());
+      return names;
+    });
   }
 
   void Note(const Status& status) {
@@ -251,10 +271,12 @@ void AddShellCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("shell", "Read and write tables and rows, command by command.");
   command->footer(
       "Opens the directory, which no other process may have open, and reads commands from standard input: get, put, "
-      "delete,\nscan, count, import, tables, create-table, drop-table, widen-table, create-index as of gannet, without "
+      "delete,\nscan, count, import, tables, create-table, drop-table, rename-table, widen-table, create-index as of "
+      "gannet, without "
       "the directory; begin, commit, abort; "
       "help; quit.\nWords may be in quotes; a line that begins with # is a comment. An error does not end the shell. "
-      "From a file or a pipe,\nthe exit code is 1 if a command failed. At a terminal, lines are edited and kept in "
+      "From a file or a pipe,\nthe exit code is 1 if a command failed. At a terminal, Tab completes, and lines are "
+      "edited and kept in "
       "~/.gannet_history;\nGANNET_HISTORY names another file, or none if it is empty.\n\nExample: printf 'begin\\nput "
       "cities Oslo "
       "Norway\\ncommit\\n' | gannet shell data");

@@ -1,5 +1,5 @@
 # The files that `cmake --install` installs: the libraries, their headers under include/gannet, the shared library of the C
-# interface with its header, the program with its completions and its man page, and the files by which another project
+# interface with its header, the program with its completions and its man pages, and the files by which another project
 # finds them: for find_package(gannet) and for pkg-config.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -27,16 +27,17 @@ if(NOT GANNET_SANITIZE)
   set(texts ${CMAKE_CURRENT_BINARY_DIR}/texts)
   file(MAKE_DIRECTORY ${texts})
   add_custom_command(
-    OUTPUT ${texts}/gannet.bash ${texts}/_gannet ${texts}/gannet.1
+    OUTPUT ${texts}/gannet.bash ${texts}/_gannet ${texts}/man1/gannet.1
     COMMAND gannet completion bash > ${texts}/gannet.bash
     COMMAND gannet completion zsh > ${texts}/_gannet
-    COMMAND gannet completion man > ${texts}/gannet.1
+    COMMAND ${CMAKE_COMMAND} -E rm -rf ${texts}/man1
+    COMMAND gannet completion man --out ${texts}/man1
     DEPENDS gannet
-    COMMENT "Printing the completions and the man page")
-  add_custom_target(gannet_texts ALL DEPENDS ${texts}/gannet.bash ${texts}/_gannet ${texts}/gannet.1)
+    COMMENT "Printing the completions and the man pages")
+  add_custom_target(gannet_texts ALL DEPENDS ${texts}/gannet.bash ${texts}/_gannet ${texts}/man1/gannet.1)
   install(FILES ${texts}/gannet.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME gannet)
   install(FILES ${texts}/_gannet DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
-  install(FILES ${texts}/gannet.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(DIRECTORY ${texts}/man1/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
 # The headers load words by vectors of AVX2 in inline functions, of which a program has one copy: all callers must agree
 # on how it returns a vector.

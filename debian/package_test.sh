@@ -46,6 +46,7 @@ echo "== gannet"
 "$root/usr/bin/gannet" --version
 "$project/tests/install/links_test.sh" "$root/usr/share/doc/gannet" LICENSE
 zcat "$root/usr/share/man/man1/gannet.1.gz" | grep -q '^\.TH' || die "gannet.1 is no man page"
+[[ -e $root/usr/share/man/man1/gannet-get.1.gz ]] || die "gannet get has no man page"
 bash -n "$root/usr/share/bash-completion/completions/gannet"
 "$root/usr/bin/gannet" tpcc run --warehouses 1 --threads 1 --warmup 100ms --duration 1s | tail -20
 

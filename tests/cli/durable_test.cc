@@ -273,6 +273,12 @@ TEST_F(DurableTest, CommandsLookIntoADirectoryAndChangeNothing) {
   EXPECT_EQ(verify.exit_code, 0) << verify.out;
   EXPECT_THAT(verify.out, HasSubstr("all is well"));
   EXPECT_THAT(verify.out, Not(HasSubstr("belongs to nothing"))) << "nothing has crashed";
+  const Json recovered = Json::parse(RunProgram({"recover", Path("data"), "--memory-per-node", "2G", "--json"}).out);
+  EXPECT_GT(recovered.at("nodes").at(0).at("records"), 0);
+  EXPECT_TRUE(recovered.at("nodes").at(0).at("left_out").empty());
+  const Json verified = Json::parse(RunProgram({"verify", Path("data"), "--json"}).out);
+  EXPECT_TRUE(verified.at("problems").empty());
+  EXPECT_EQ(verified.at("nodes").at(0).at("recovered_epoch"), recovered.at("nodes").at(0).at("recovered_epoch"));
   const Outcome dump = RunProgram({"log", "dump", Path("data"), "--json", "--table", "history"});
   EXPECT_EQ(dump.exit_code, 0) << dump.err;
   std::istringstream lines(dump.out);
@@ -295,6 +301,9 @@ TEST_F(DurableTest, VerifyNamesTheDamagedPlaceAndSalvageListsIt) {
   const fs::path file = LargestOfCheckpoint();
   ASSERT_FALSE(file.empty());
   Damage(file, static_cast<std::streamoff>(4096 + 512));
+  const Outcome json = RunProgram({"verify", Path("data"), "--json"});
+  EXPECT_EQ(json.exit_code, 1);
+  EXPECT_EQ(Json::parse(json.out).at("problems").at(0).at("file"), file.string());
   const Outcome verify = RunProgram({"verify", Path("data")});
   EXPECT_EQ(verify.exit_code, 1);
   EXPECT_THAT(verify.out, HasSubstr("WRONG: " + file.string() + " at offset 4096"));
@@ -339,8 +348,9 @@ TEST_F(DurableTest, ABackupOfADirectoryInUseCanBeRestored) {
                                "--log-preallocate", "128M"}),
                   {.err_is_terminal = true});
   ASSERT_TRUE(program.WaitForStderr("transactions/s"));
-  const Outcome backup = RunProgram({"backup", Path("data"), Path("backup")});
+  const Outcome backup = RunProgram({"backup", Path("data"), Path("backup"), "--json"});
   EXPECT_EQ(backup.exit_code, 0) << backup.err << backup.out;
+  EXPECT_TRUE(Json::parse(backup.out).at("problems").empty());
   program.Signal(SIGINT);
   const Outcome run = program.Wait();
   EXPECT_EQ(run.exit_code, 130) << run.err;

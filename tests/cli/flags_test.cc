@@ -270,6 +270,17 @@ TEST(StandardOutput, GetsTheJsonOfADash) {
   EXPECT_FALSE(std::filesystem::exists("-"));
 }
 
+TEST(Json, OfACrashTestSaysWhetherItPassed) {
+  const Outcome outcome =
+      RunProgram({"crashtest", "--cycles", "2", "--cycle-time", "20ms", "--kill-point", "none", "--json", "-"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto report = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(report.at("passed"), true);
+  EXPECT_EQ(report.at("cycles"), 2);
+  EXPECT_EQ(report.at("operations").at("lost"), 0);
+  EXPECT_THAT(outcome.err, HasSubstr("2 cycles with seed")) << "the report for people";
+}
+
 TEST(Html, OfASimulationAndOfACrashTestIsOnePage) {
   const std::string path = ::testing::TempDir() + "/gannet_page.html";
   const std::vector<std::vector<std::string>> commands = {

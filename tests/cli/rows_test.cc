@@ -172,6 +172,70 @@ TEST_F(RowsTest, KeysOfEveryKindAreText) {
             "boxes    up to 40 bytes  catfish  up to 10 bytes  first_node      \n");
 }
 
+TEST_F(RowsTest, MessagesHaveTuplesAsTuples) {
+  Do("create-table", {"people", "--key", "bytes", "--payload", "20", "--create"});
+  EXPECT_EQ(Run("get", {"people", "(\"Norway\",1)", "--keys", "tuple"}).err,
+            "gannet get: there is no such row: table 'people', key (\"Norway\",1)\n");
+  EXPECT_EQ(Run("get", {"people", "\\xff"}).err, "gannet get: there is no such row: table 'people', key \"\\xff\"\n");
+}
+
+TEST_F(RowsTest, AnyColumnsOfCsvAreImported) {
+  Do("create-table", {"people", "--key", "bytes", "--payload", "40", "--create"});
+  Do("create-table", {"cities", "--key", "bytes", "--payload", "40"});
+  Do("create-table", {"numbers", "--payload", "40"});
+  Write("world.csv", "id,country,year,population,note\n7,Norway,2026,5600000,\"a, b\"\n8,C:\\x,1990,1,\n");
+  const auto import = [&](const std::string& table, const std::string& key, const std::string& payload) {
+    return Run("import", {table, Path("world.csv"), "--key", key, "--payload", payload, "--replace"});
+  };
+  EXPECT_EQ(import("people", "country,year:integer", "population").exit_code, 0);
+  EXPECT_EQ(Do("scan", {"people", "--keys", "tuple"}), "(\"C:\\\\x\",1990)\t1\n(\"Norway\",2026)\t5600000\n");
+  EXPECT_EQ(import("cities", "country", "population,note").exit_code, 0);
+  EXPECT_EQ(Do("scan", {"cities"}), "C:\\\\x\t1,\nNorway\t5600000,\"a, b\"\n");
+  EXPECT_EQ(import("numbers", "id", "country").exit_code, 0);
+  EXPECT_EQ(Do("get", {"numbers", "7"}), "Norway\n");
+  EXPECT_THAT(import("numbers", "country", "id").err, HasSubstr("line 2: column 'country' must be an integer key"));
+  EXPECT_THAT(import("numbers", "id,year", "note").err, HasSubstr("keys that are integers are not made of several"));
+  EXPECT_THAT(import("people", "country,age", "note").err, HasSubstr("line 1: must name a column 'age'"));
+  EXPECT_EQ(Run("import", {"people", Path("world.csv"), "--key", "country"}).exit_code, 2) << "and no payload";
+  EXPECT_THAT(Run("import", {"people", Path("world.csv")}).err, HasSubstr("--key and --payload say which"));
+}
+
+TEST_F(RowsTest, ATableGetsAnotherName) {
+  Do("create-table", {"cities", "--payload", "20", "--create"});
+  Do("put", {"cities", "1", "Oslo"});
+  Do("rename-table", {"cities", "towns"});
+  EXPECT_EQ(Do("get", {"towns", "1"}), "Oslo\n");
+  const Outcome gone = Run("rename-table", {"town", "places"});
+  EXPECT_EQ(gone.exit_code, 2);
+  EXPECT_THAT(gone.err, HasSubstr("has no table 'town'; did you mean towns?"));
+}
+
+TEST_F(RowsTest, ADatabaseNeedsADirectoryOfItsOwn) {
+  fs::create_directories(Path("data"));
+  Write("data/notes.txt", "mine");
+  const Outcome refused = Run("create-table", {"cities", "--payload", "20", "--create"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("data has other files (notes.txt), and a database needs a directory of its own"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(Path("data")), fs::directory_iterator()), 2) << "and LOCK";
+  fs::remove(Path("data/notes.txt"));
+  Do("create-table", {"cities", "--payload", "20", "--create"});
+}
+
+TEST_F(RowsTest, AReaderOfADirectoryInUseSaysWhatItSees) {
+  Do("create-table", {"cities", "--payload", "20", "--create"});
+  Do("put", {"cities", "1", "Oslo"});
+  const auto database = txn::Database::Open(Path("data"), {.memory_bytes = uint64_t{64} << 20});
+  ASSERT_TRUE(database.ok()) << database.status();
+  ASSERT_TRUE((*database)->Start().ok());
+  const Outcome outcome = Run("get", {"cities", "1"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.out, "Oslo\n");
+  EXPECT_EQ(outcome.err, Path("data") + " is open in process " + std::to_string(getpid()) +
+                             "; the rows are those of one moment, with every commit that was durable when this command "
+                             "began\n");
+  ASSERT_TRUE((*database)->Close().ok());
+}
+
 TEST_F(RowsTest, SecondaryIndexesAreMadeAndKept) {
   Do("create-table", {"people", "--payload", "20", "--create"});
   Do("put", {"people", "1", "Ann"});

@@ -1,4 +1,5 @@
 // The shell, help, and what is said of mistyped words, by running the program.
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -242,11 +243,58 @@ TEST(HelpTest, MistypedWordsAreGuessed) {
   EXPECT_THAT(RunProgram({"xyz"}).err, AllOf(HasSubstr("give a command: tpcc"), Not(HasSubstr("did you mean"))));
 }
 
+TEST_F(ShellTest, TheNamesOfTablesAreCompleted) {
+  EXPECT_EQ(Shell("create-table cities --payload 1\ncreate-table people --payload 1\n", {"--create"}).exit_code, 0);
+  std::ofstream(Path("gannet.bash")) << RunProgram({"completion", "bash"}).out;
+  const auto complete = [this](const std::string& words) {
+    const std::string command =
+        "bash -c 'source " + Path("gannet.bash") + "; COMP_WORDS=(" + GANNET_PROGRAM + " " + words +
+        "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _gannet; echo \"${COMPREPLY[*]}\"' > " + Path("result");
+    EXPECT_EQ(std::system(command.c_str()), 0);
+    std::string line;
+    std::getline(std::ifstream(Path("result")) >> std::ws, line);
+    return line;
+  };
+  EXPECT_EQ(complete("scan " + Path("data") + " c"), "cities");
+  EXPECT_EQ(complete("scan --memory-per-node 1G " + Path("data") + " \"\""), "cities people");
+  EXPECT_EQ(complete("export " + Path("data") + " --table p"), "people");
+  EXPECT_EQ(complete("scan " + Path("data") + " cities c"), "") << "a key";
+}
+
+TEST_F(ShellTest, TabCompletesAtATerminal) {
+  setenv("GANNET_HISTORY", "", 1);
+  setenv("TERM", "vt100", 1);
+  EXPECT_EQ(Shell("create-table cities --key bytes --payload 20\nput cities Oslo Norway\n", {"--create"}).exit_code, 0);
+  Program program({"shell", Path("data"), "--memory-per-node", "1G"}, {.all_is_terminal = true});
+  EXPECT_TRUE(program.WaitForStdout("> "));
+  program.Type("sc\tci\t--li\t1\n");  // scan cities --limit 1
+  EXPECT_TRUE(program.WaitForStdout("Norway"));
+  program.Type("cr\t");  // create- is common
+  EXPECT_TRUE(program.WaitForStdout("create-"));
+  program.Type("\t");
+  EXPECT_TRUE(program.WaitForStdout("create-table  create-index"));
+  program.Type("t\tmore --payload 1 --key by\t\nquit\n");
+  const Outcome outcome = program.Wait();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.out;
+  EXPECT_THAT(RunProgram({"tables", Path("data")}).out, HasSubstr("more    up to 64 bytes"));
+}
+
 TEST(HelpTest, CompletionAndManPageHaveEveryCommand) {
   const Outcome man = RunProgram({"completion", "man"});
   EXPECT_EQ(man.exit_code, 0);
-  EXPECT_THAT(man.out, AllOf(StartsWith(".TH GANNET 1"), HasSubstr(".SS \"gannet tpcc run\"\n"),
-                             HasSubstr(".SS \"gannet create\\-table DIR TABLE\"\n"), HasSubstr(".B \\-\\-limit N\n")));
+  EXPECT_THAT(man.out, AllOf(StartsWith(".TH GANNET 1"), HasSubstr(".BR gannet\\-tpcc\\-run (1)\n")));
+  EXPECT_LT(std::ranges::count(man.out, '\n'), 150) << "a page that nobody reads";
+  const fs::path pages = fs::path(::testing::TempDir()) / "gannet_man_pages";
+  EXPECT_EQ(RunProgram({"completion", "man", "--out", pages.string()}).exit_code, 0);
+  const auto page = [&pages](const std::string& name) {
+    std::ifstream file(pages / (name + ".1"));
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  EXPECT_EQ(page("gannet"), man.out);
+  EXPECT_THAT(page("gannet-tpcc-run"), StartsWith(".TH GANNET\\-TPCC\\-RUN 1 "));
+  EXPECT_THAT(page("gannet-scan"), AllOf(HasSubstr(".B gannet scan\n.I DIR TABLE [FLAGS]\n"),
+                                         HasSubstr(".B \\-\\-limit N\n"), Not(HasSubstr("warehouses"))));
+  fs::remove_all(pages);
   EXPECT_EQ(RunProgram({"completion", "fish"}).exit_code, 2);
   // bash itself completes words with the script.
   const fs::path script = fs::path(::testing::TempDir()) / "gannet_completion.bash";
@@ -265,6 +313,9 @@ TEST(HelpTest, CompletionAndManPageHaveEveryCommand) {
   EXPECT_EQ(complete("tpcc r"), "run");
   EXPECT_EQ(complete("scan data cities --p"), "--prefix --payloads");
   EXPECT_EQ(complete("scan data cities --b"), "--by");
+  EXPECT_EQ(complete("tpcc run --ordered-index x"), "xstore");
+  EXPECT_EQ(complete("create-table data t --key \"\""), "integer bytes");
+  EXPECT_EQ(complete("completion z"), "zsh");
   fs::remove(script);
   fs::remove(result);
 }

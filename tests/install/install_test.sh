@@ -78,8 +78,8 @@ for header in condition_variable deque iomanip locale regex shared_mutex thread;
 done
 grep -qF "The program prints \`$said\`" "$readme" || { echo "README.md does not say that it prints '$said'"; exit 1; }
 
-echo "== completions and the man page"
-for file in bash-completion/completions/gannet zsh/site-functions/_gannet man/man1/gannet.1; do
+echo "== completions and the man pages"
+for file in bash-completion/completions/gannet zsh/site-functions/_gannet man/man1/{gannet,gannet-get,gannet-tpcc-run}.1; do
   [[ -s $prefix/share/$file ]] || { echo "share/$file is not installed"; exit 1; }
 done
 bash -n "$prefix/share/bash-completion/completions/gannet"
