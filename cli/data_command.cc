@@ -1,6 +1,5 @@
 #include "cli/data_command.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
