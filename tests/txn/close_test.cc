@@ -147,6 +147,26 @@ TEST(CloseTogetherTest, ABrokenLogOfAnotherNodeIsNamed) {
   EXPECT_NE(closed.message().find("the log of node 0 is broken"), std::string_view::npos) << closed;
 }
 
+// A node with a broken log cannot help the others to make anything durable, so it does not wait until they close, too.
+// (For a node that is closing others wait 10 s.)
+TEST(CloseTogetherTest, ANodeWithABrokenLogDoesNotWaitForOthers) {
+  const auto disk = std::make_shared<log::FaultyFileSystem>(5);
+  DurableOptions options{.nodes = 2};
+  options.database.durability = DurabilityMode::kAsync;
+  auto cluster = DurableCluster::Open(disk, {HashTable("rows", Placement::ByHash())}, options);
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  disk->Schedule({.times = UINT64_MAX, .path_contains = "node-0"});
+  Database& broken = (*cluster)->database(0);
+  for (uint64_t key = 0; broken.log_health().ok(); ++key) {
+    const Status wrote =
+        broken.Run([&](BlockingTransaction& t) { return t.Insert((*cluster)->table("rows"), key, key); });
+    ASSERT_TRUE(wrote.ok()) << wrote;
+  }
+  const auto begun = std::chrono::steady_clock::now();
+  EXPECT_FALSE(broken.Close().ok());
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(9));
+}
+
 // A channel whose verbs to other nodes fail as long as `*loses`.
 class LosingChannel final : public RelayChannel {
  public:

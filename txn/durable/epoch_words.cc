@@ -159,8 +159,10 @@ Status EpochWords::CloseTogether(log::Log& log, absl::Duration timeout) {
     if (log.WaitDurable(log.last_dirty_epoch(), kLookAtOthersEvery).ok()) break;
     if (AnotherLogIsBroken(channel->get(), &worker)) break;
   }
-  StoreWord(words_ + kClosing, static_cast<uint64_t>(log.is_stuck() ? Closing::kLogBroken : Closing::kWhole));
+  const bool is_stuck = log.is_stuck();
+  StoreWord(words_ + kClosing, static_cast<uint64_t>(is_stuck ? Closing::kLogBroken : Closing::kWhole));
   if (!channel.ok()) return channel.status();
+  if (is_stuck) return absl::OkStatus();  // it cannot help the others, who do not wait for it; Log::Stop says why
   const uint64_t deadline = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(timeout));
   for (int i = 0; i < fabric_->num_nodes();) {
     const auto id = static_cast<rdma::NodeId>(i);

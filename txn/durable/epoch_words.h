@@ -79,7 +79,8 @@ class EpochWords : public log::PeerEpochs {
   // Waits until the last epoch in which `log`, this node's, has something is durable, as long as that can still happen:
   // neither this log nor that of a node that is closing is stuck (log::Log::is_stuck). Then announces that this node
   // appends nothing any more, and waits until all live nodes have announced this, so that each can still close its last
-  // epoch with the others' help; DeadlineExceeded, naming one that is not closing. Each wait takes at most `timeout`.
+  // epoch with the others' help; DeadlineExceeded, naming one that is not closing. Each wait takes at most `timeout`. A
+  // log that is stuck is of no help, and waits for none.
   Status CloseTogether(log::Log& log, absl::Duration timeout);
 
   // Announces the number of this node's bulk loads that are not durable now.
