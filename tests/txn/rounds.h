@@ -86,7 +86,7 @@ class Rounds {
       const Status gone = t.Get(Of(from, "ordered"), kComesAt + (*round + 1) % 2 * kNodes + node, &came);
       if (!absl::IsNotFound(gone)) return gone.ok() ? absl::DataLossError("a removed key is there") : gone;
       if (Status s = t.Get(Of(from, "ordered"), kComesAt + *round % 2 * kNodes + node, &came); !s.ok()) return s;
-      if (Status s = t.Get(Of(from, "text"), TextKey(node), {&letter, 1}); !s.ok()) return s;
+      if (Status s = t.Get(Of(from, "text"), TextKey(node), std::span(&letter, 1), 0); !s.ok()) return s;
       if (account.balance != static_cast<int64_t>(*round) || small != *round || came != *round ||
           letter != static_cast<std::byte>(*round)) {
         return absl::DataLossError("half a transaction");

@@ -439,7 +439,7 @@ TEST_P(TransactionTest, ErrorsAboutAKeyNameItAndItsTable) {
   Status status = Run([&](BlockingTransaction& t) { return t.Get(points, 7, &account); });
   EXPECT_TRUE(absl::IsNotFound(status));
   EXPECT_EQ(message(status), R"(table 'points', key 7)");
-  const std::string name = R"(table 'text', key "Zürich \"\n\377\000")";
+  const std::string name = R"(table 'text', key "Zürich \"\n\xff\x00")";
   for (const bool many : {false, true}) {
     status = Run([&](BlockingTransaction& t) -> Status {
       if (!many) return t.Remove(text, Key(odd));
