@@ -37,10 +37,10 @@ coro::Task<Status> Driver::UseDroppedTable(Caller& caller, Random random) {
   std::string read(options.payload_bytes, ' ');
   const std::span<std::byte> out = std::as_writable_bytes(std::span(read));
   const index::ScanRange range{.from = key, .to = key};
-  const uint64_t way = random.Below(14);
-  constexpr std::array kWays = {"Get",    "GetView", "Get the text", "Exists", "GetMany", "GetForUpdate", "Update",
-                                "Insert", "Upsert",  "UpdateIf",     "Add",    "Remove",  "Scan",         "Cursor"};
-  Say(absl::StrCat(kWays[way], " of ", options.name, ", which was dropped"));
+  constexpr std::array kAccesses = {"Get",    "GetView", "Get the text", "Exists", "GetMany", "GetForUpdate", "Update",
+                                    "Insert", "Upsert",  "UpdateIf",     "Add",    "Remove",  "Scan",         "Cursor"};
+  const uint64_t way = random.Below(kAccesses.size());
+  Say(absl::StrCat(kAccesses[way], " of ", options.name, ", which was dropped"));
   Status status;
   switch (way) {
     case 0: {

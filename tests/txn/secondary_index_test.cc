@@ -340,7 +340,7 @@ TEST(SecondaryFunctionTest, ANegativeNumberIsNoKey) {
   const auto function = [](bool is_signed) {
     return [is_signed](const Key&, std::span<const std::byte> payload) -> std::optional<index::OwnedKey> {
       const auto value = RowOf<int64_t>(payload);
-      return index::OwnedKey(is_signed ? Key::Signed(value) : Key(value));
+      return std::optional<index::OwnedKey>(std::in_place, is_signed ? Key::Signed(value) : Key(value));
     };
   };
   const SecondaryIndex* const by_value =
