@@ -12,7 +12,7 @@ namespace {
 using txn::Transaction;
 
 coro::Task<Status> DoRead(Transaction& transaction, const txn::Table& table, uint64_t key, std::span<std::byte> out) {
-  Status status = co_await transaction.Get(table, key, out);
+  Status status = co_await transaction.Get(table, key, out, 0);
   co_return status;
 }
 

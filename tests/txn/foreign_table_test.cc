@@ -56,7 +56,7 @@ std::vector<std::pair<std::string, std::function<Status(BlockingTransaction&, co
        [=](BlockingTransaction& t, const Table& table) { return t.UpdateIf(table, key, Row{}, Row{}).status(); }},
       {"Upsert", [=](BlockingTransaction& t, const Table& table) { return t.Upsert(table, key, Row{}); }},
       {"Insert", [=](BlockingTransaction& t, const Table& table) { return t.Insert(table, Key(uint64_t{99}), Row{}); }},
-      {"Add", [=](BlockingTransaction& t, const Table& table) { return t.Add(table, key, uint64_t{1}); }},
+      {"Add", [=](BlockingTransaction& t, const Table& table) { return t.AddAt<uint64_t>(table, key, 0, 1); }},
       {"Remove", [=](BlockingTransaction& t, const Table& table) { return t.Remove(table, key); }},
       {"Scan",
        [=](BlockingTransaction& t, const Table& table) {

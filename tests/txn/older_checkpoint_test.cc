@@ -256,7 +256,7 @@ TEST_F(OlderCheckpointTest, IsRefusedWhenItIsDamagedToo) {
   const std::string message(status.message());
   EXPECT_THAT(message, HasSubstr(FilesOf(0)[0] + " is damaged at offset "));
   EXPECT_THAT(message, HasSubstr(FilesOf(1)[0] + " is damaged at offset "));
-  EXPECT_THAT(message, HasSubstr("Restore a backup, or use salvage"));
+  EXPECT_THAT(message, HasSubstr("gannet backup --salvage"));
   ASSERT_TRUE(Open(/*salvage=*/true).ok());
   EXPECT_THAT(report().damages, Not(IsEmpty()));
   EXPECT_EQ(Read()["ordered"], model_["ordered"]) << "of the table that is not damaged nothing is missing";

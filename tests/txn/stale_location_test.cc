@@ -38,7 +38,7 @@ class StaleLocationTest : public testing::Test {
   std::string Read() {
     std::string payload(before.size(), ' ');
     const Status status = RunBlockingBody(
-        reader, [&](BlockingTransaction& t) { return t.Get(table, kKey, std::as_writable_bytes(std::span(payload))); });
+        reader, [&](BlockingTransaction& t) { return t.Get(table, kKey, std::as_writable_bytes(std::span(payload)), 0); });
     return status.ok() ? payload : status.ToString();
   }
   std::byte* Record() {
