@@ -261,6 +261,24 @@ TEST_F(ShellTest, TheNamesOfTablesAreCompleted) {
   EXPECT_EQ(complete("scan " + Path("data") + " cities c"), "") << "a key";
 }
 
+TEST_F(ShellTest, TabCompletesAtATerminal) {
+  setenv("GANNET_HISTORY", "", 1);
+  setenv("TERM", "vt100", 1);
+  EXPECT_EQ(Shell("create-table cities --key bytes --payload 20\nput cities Oslo Norway\n", {"--create"}).exit_code, 0);
+  Program program({"shell", Path("data"), "--memory-per-node", "1G"}, {.all_is_terminal = true});
+  EXPECT_TRUE(program.WaitForStdout("> "));
+  program.Type("sc\tci\t--li\t1\n");  // scan cities --limit 1
+  EXPECT_TRUE(program.WaitForStdout("Norway"));
+  program.Type("cr\t");  // create- is common, and only what is new is written
+  EXPECT_TRUE(program.WaitForStdout("eate-"));
+  program.Type("\t");
+  EXPECT_TRUE(program.WaitForStdout("create-table  create-index"));
+  program.Type("t\tmore --payload 1 --key by\t\nquit\n");
+  const Outcome outcome = program.Wait();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.out;
+  EXPECT_THAT(RunProgram({"tables", Path("data")}).out, HasSubstr("more    up to 64 bytes"));
+}
+
 TEST(HelpTest, CompletionAndManPageHaveEveryCommand) {
   const Outcome man = RunProgram({"completion", "man"});
   EXPECT_EQ(man.exit_code, 0);
