@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # usage: readme_test.sh <source directory> <build directory>
 # Checks the ```sh blocks of README.md and docs/commands.md: each `./dev` command must exist, each program must have been built,
-# and each `gannet` command line must work (with a shorter run).
+# and each `gannet` command line must work (with a shorter run). README.md must stay short.
 set -euo pipefail
 source=$1 build=$2
+lines=$(wc -l <"$source/README.md")
+(( lines <= 150 )) || { echo "README.md has $lines lines, more than 150: move what is not needed first to a page of docs/"; exit 1; }
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# usage: install_test.sh <build directory> <consumer project> <examples> <C++ compiler> <README.md>
+# usage: install_test.sh <build directory> <consumer project> <examples> <C++ compiler> <docs/embedding.md>
 set -euo pipefail
-build=$1 consumer=$2 examples=$3 compiler=$4 readme=$5
+build=$1 consumer=$2 examples=$3 compiler=$4 page=$5
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -53,30 +53,30 @@ cmake --build "$scratch/shared" --target consumer
 "$scratch/shared/consumer"
 readelf -d "$scratch/shared/consumer" | grep -q 'NEEDED.*libabsl_' || { echo "GANNET_SHARED_ABSEIL does nothing"; exit 1; }
 
-echo "== README.md"
+echo "== docs/embedding.md"
 # block LANGUAGE: the first block of this language.
 block() {
-  awk -v begin="\`\`\`$1" '$0 == begin && !done { on = 1; next } on && /^```/ { done = 1; on = 0 } on' "$readme"
+  awk -v begin="\`\`\`$1" '$0 == begin && !done { on = 1; next } on && /^```/ { done = 1; on = 0 } on' "$page"
 }
-mkdir "$scratch/readme"
-block cpp >"$scratch/readme/my_program.cc"
-block cmake >"$scratch/readme/CMakeLists.txt"
-cmake -S "$scratch/readme" -B "$scratch/readme/build" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" \
+mkdir "$scratch/page"
+block cpp >"$scratch/page/my_program.cc"
+block cmake >"$scratch/page/CMakeLists.txt"
+cmake -S "$scratch/page" -B "$scratch/page/build" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" \
   -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
-cmake --build "$scratch/readme/build"
-said=$("$scratch/readme/build/my_program")
-few_libraries "$scratch/readme/build/my_program"
-at_most 12 "$scratch/readme/build/my_program"
-[[ -n $said ]] || { echo "the program of README.md says nothing"; exit 1; }
+cmake --build "$scratch/page/build"
+said=$("$scratch/page/build/my_program")
+few_libraries "$scratch/page/build/my_program"
+at_most 12 "$scratch/page/build/my_program"
+[[ -n $said ]] || { echo "the program of docs/embedding.md says nothing"; exit 1; }
 # Headers of the standard library that cost compile time, and that txn/database.h does not need.
-included=$("$compiler" -std=c++20 -I"$prefix/include/gannet" -M "$scratch/readme/my_program.cc" | tr -s ' \\' '\n')
+included=$("$compiler" -std=c++20 -I"$prefix/include/gannet" -M "$scratch/page/my_program.cc" | tr -s ' \\' '\n')
 for header in condition_variable deque iomanip locale regex shared_mutex thread; do
   if grep -q "/include/c++/[0-9.]*/$header\$" <<<"$included"; then
-    echo "the program of README.md includes <$header>"
+    echo "the program of docs/embedding.md includes <$header>"
     exit 1
   fi
 done
-grep -qF "The program prints \`$said\`" "$readme" || { echo "README.md does not say that it prints '$said'"; exit 1; }
+grep -qF "The program prints \`$said\`" "$page" || { echo "docs/embedding.md does not say that it prints '$said'"; exit 1; }
 
 echo "== completions and the man pages"
 for file in bash-completion/completions/gannet zsh/site-functions/_gannet man/man1/{gannet,gannet-get,gannet-tpcc-run}.1; do
