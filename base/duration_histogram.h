@@ -15,7 +15,7 @@ constexpr double SecondsOf(uint64_t nanos) {
   return static_cast<double>(nanos) * 1e-9;
 }
 
-// What a histogram has counted, as plain data.
+// Counts of a histogram, as plain data.
 struct DurationCounts {
   static constexpr size_t kBounds = 27;
   // The upper bound of bucket `i`, which is inclusive: 256 ns, 512 ns, ..., 17.2 s. The last bucket has none.

@@ -274,7 +274,7 @@ GANNET_CHECKED gannet_code gannet_find_table(gannet_database* database, const ch
 /* GANNET_ABORTED, here and below: another call is widening or arranging the table; call again. */
 GANNET_CHECKED gannet_code gannet_rename_table(gannet_database* database, const char* from, const char* to);
 /* Removes a table and all its rows, or a secondary index, for good and durably, while transactions run. Waits for the
- * transactions that had begun before, but not for ever: GANNET_DEADLINE_EXCEEDED, and the table stays. Later uses of
+ * transactions that had begun before, for a limited time: GANNET_DEADLINE_EXCEEDED, and the table stays. Later uses of
  * its handle give GANNET_FAILED_PRECONDITION, and so does this call for a table with secondary indexes: drop these
  * first. GANNET_NOT_FOUND: there is none. */
 GANNET_CHECKED gannet_code gannet_drop_table(gannet_database* database, const char* name);

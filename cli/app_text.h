@@ -16,8 +16,8 @@ std::vector<const CLI::App*> CommandsOf(const CLI::App& command);
 // was parsed last instead.
 std::string HelpText(const CLI::App& command, const std::string& before);
 
-// What may follow the words `before` of a command line: commands, flags, the values of a flag, tables. Those that begin
-// with `partial`. `tables`: their names, asked for only where the name of a table may come.
+// Returns the words that begin with `partial` and may follow the words `before` of a command line: commands, flags,
+// values of a flag, tables. `tables` returns their names. It is called only where the name of a table may come.
 std::vector<std::string> CompletionsOf(CLI::App& app, const std::vector<std::string>& before,
                                        const std::string& partial,
                                        absl::FunctionRef<std::vector<std::string>()> tables);

@@ -33,7 +33,7 @@ StatusOr<std::vector<NodeRecovery>> RecoverDataDirectory(log::FileSystem& files,
                                                          const RecoverOptions& options,
                                                          const std::function<Status(txn::Database&)>& visit = nullptr);
 
-// What salvage left out, of all nodes.
+// Descriptions of all parts that salvage left out, of all nodes.
 std::vector<std::string> LeftOut(const std::vector<NodeRecovery>& nodes);
 
 }  // namespace gannet::cli

@@ -67,7 +67,7 @@ int ReadCharacter(EditLine* editor, wchar_t* character) {
   }
 }
 
-// What all of them begin with.
+// Returns the longest prefix that all choices share.
 std::string CommonBegin(const std::vector<std::string>& choices) {
   std::string common = choices.front();
   for (const std::string& choice : choices) {

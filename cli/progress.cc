@@ -12,7 +12,7 @@
 namespace gannet::cli {
 namespace {
 
-// Of real time: within a simulation NowNanos is another.
+// Interval of the lines, in real time: NowNanos is virtual within a simulation.
 constexpr std::chrono::seconds kBetweenLines{1};
 
 std::string PerSecond(double rate) {

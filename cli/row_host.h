@@ -22,7 +22,7 @@ class RowHost {
 
   // Adds what names and opens the directory, if a command must say so.
   virtual void AddFlags(CLI::App& command) = 0;
-  // The same, for a command that only reads.
+  // Adds what only commands that read have.
   virtual void AddReadFlags(CLI::App& /*command*/) {}
   // What the directory's catalog says, without its rows.
   virtual StatusOr<std::vector<log::TableDescription>> Tables() = 0;

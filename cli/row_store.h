@@ -34,7 +34,7 @@ class RowStore {
   static StatusOr<std::unique_ptr<RowStore>> OpenToWrite(const std::string& directory, const RowStoreOptions& options);
 
   txn::Database& database() { return *database_; }
-  // What salvage left out.
+  // Descriptions of the parts that salvage left out.
   const std::vector<std::string>& left_out() const { return left_out_; }
   RowRunner runner() {
     return [this](const auto& body) { return database_->Run(body); };

@@ -54,7 +54,7 @@ struct Newest {
 
 enum class Other { kEmpty, kOlder, kTorn, kDamaged };
 
-// What an invalid block beside a valid note with the number `sequence` is. kOlder: the note before, damaged, or just
+// Judges the invalid block next to a valid note with the number `sequence`. kOlder: the note before, damaged, or just
 // begun to be replaced.
 Other JudgeInvalid(std::span<const std::byte, kEndNoteBytes> block, uint64_t sequence) {
   if (AllZero(block)) return sequence == kSlots ? Other::kEmpty : Other::kDamaged;  // Make begins with kSlots

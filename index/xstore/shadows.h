@@ -34,7 +34,7 @@ namespace gannet::index::xstore {
 template <int W>
 class Shadows {
  public:
-  // Of one leaf. The change of a leaf lists its shadows, and has to fit into a message (change_wire.h).
+  // Most shadows of one leaf. The change of a leaf lists its shadows, and must fit into a message (change_wire.h).
   static constexpr size_t kMost = 128;
 
   // True if `absorber` can take over the range of `dead`. The caller is the only one that adds shadows.

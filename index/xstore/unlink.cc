@@ -24,7 +24,7 @@
 //     L. Afterwards k is covered by the absorber, and L is its shadow: the first change of the absorber's set gives L a
 //     new version, too (shadows.h), and T fails its validation, or has made the change itself and holds the absorber's
 //     word now. L keeps its memory, and remains a shadow, until all that may have seen L alive are over.
-//   - T comes later. The dead leaf covers nothing, whatever leads there: T finds k, or its absence, in the absorber.
+//   - T comes later. The dead leaf covers nothing, so T finds k, or its absence, in the absorber.
 //     While L is still locked and the absorber is already published, only the absorber can be used for k.
 //
 // The absorber's state says that it has shadows from the moment at which its fences can be read unlocked, so every
