@@ -3,7 +3,7 @@
 // The threads that a flush served and those that blocked during it are those that can block again soon. A flush waits
 // for all of them, counted from the end of the last flush, at most as long as that took. So threads that commit one
 // transaction after the other share flushes, a single one never waits, and a thread that does something else in between
-// costs the others at most one flush. If a wait meets its limit, the next flushes do not wait: two, then four, up to 64;
+// costs the others at most one flush. If a wait meets its limit, the next flushes do not wait: 2, then 4, up to 64;
 // one that finds all of them without a wait ends this.
 #pragma once
 
