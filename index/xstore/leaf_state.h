@@ -6,9 +6,8 @@
 //  +------+------+---------+---------------------+------------------------+
 //
 // version    +1 whenever the set of keys in [low, high] may have changed. Then the other bits are 0.
-// structure  +1 whenever the leaf's fences, or its right link, change but not its keys: an empty neighbour was
-// unlinked,
-//            or the leaf itself (unlink.cc).
+// structure  +1 whenever the leaf's fences, or its right link, change but not its keys: an empty neighbour, or the
+//            leaf itself, was unlinked (unlink.cc).
 // shadows    the leaf may have shadows (shadows.h).
 #pragma once
 

@@ -18,7 +18,6 @@
 // Thread-safe. Shared by the tree and by the notes of leaves that wait for their grace period.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <mutex>
 #include <vector>
