@@ -71,8 +71,21 @@ inline uint64_t FetchAndAddWord(void* word, uint64_t addend) {
   return std::atomic_ref<uint64_t>(*static_cast<uint64_t*>(word)).fetch_add(addend);
 }
 
+// Bring the line of `address` into the cache without waiting for it. No other file may use the builtin: g++ takes a
+// function that only prefetches for one without effect, and removes calls of it. The empty statement is an effect.
 inline void Prefetch(const void* address) {
-  __builtin_prefetch(address, 0, 3);
+  __builtin_prefetch(address);
+  asm volatile("");
+}
+// For a line that will be written.
+inline void PrefetchToWrite(const void* address) {
+  __builtin_prefetch(address, 1);
+  asm volatile("");
+}
+// For a line that will be read once.
+inline void PrefetchToReadOnce(const void* address) {
+  __builtin_prefetch(address, 0, 0);
+  asm volatile("");
 }
 
 // Called in every iteration of a loop that waits for another thread.

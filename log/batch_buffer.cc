@@ -20,7 +20,7 @@ constexpr size_t kHugeFrom = size_t{64} << 10;
 constexpr size_t kMostKept = size_t{32} << 20;
 
 void Prefetch(std::span<const std::byte> bytes) {
-  for (size_t at = 0; at < bytes.size(); at += kLineBytes) __builtin_prefetch(bytes.data() + at, 0, 0);
+  for (size_t at = 0; at < bytes.size(); at += kLineBytes) PrefetchToReadOnce(bytes.data() + at);
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ class RedoRing {
   void PrefetchRoom(size_t bytes) const {
     const size_t begin = head_ & (capacity_ - 1);
     const size_t end = std::min(begin + std::min(bytes, kMostPrefetched), capacity_);
-    for (size_t at = begin; at < end; at += kLineBytes) __builtin_prefetch(memory_.get() + at, 1);
+    for (size_t at = begin; at < end; at += kLineBytes) PrefetchToWrite(memory_.get() + at);
   }
   // Returns the place to write at most `bytes`, for which there is room.
   std::byte* Room(size_t bytes) {

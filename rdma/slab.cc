@@ -631,7 +631,7 @@ std::byte* SlabCache::TakeLast(std::vector<std::byte*>& blocks, size_t size_clas
   blocks.pop_back();
   // A fresh block, or one that was freed long ago, is not in the CPU's cache: prefetch the first line of one that will
   // be taken soon.
-  if (blocks.size() > kPrefetchAhead) __builtin_prefetch(blocks[blocks.size() - 1 - kPrefetchAhead], 1);
+  if (blocks.size() > kPrefetchAhead) PrefetchToWrite(blocks[blocks.size() - 1 - kPrefetchAhead]);
   classes_->AddFreeBytes(-static_cast<uint64_t>(kTable.block_bytes[size_class]));
   return block;
 }

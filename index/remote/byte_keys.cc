@@ -4,6 +4,7 @@
 #include <span>
 
 #include "absl/strings/str_cat.h"
+#include "base/cache_line.h"
 #include "index/record_header.h"
 #include "index/remote/leaf_blocks.h"
 
@@ -128,8 +129,8 @@ void LoadOwnKeys(const LeafBlocks& blocks, const ByteKeys::Schema& schema, Tagge
     const bool may_be_there =
         level == 0 ? IsRecordAt(blocks, offset, 2) : blocks.MayHave(rdma::GlobalAddress(place->address.node(), offset));
     if (!may_be_there) continue;
-    __builtin_prefetch(blocks.Memory(offset));
-    if (level > 0) __builtin_prefetch(blocks.Memory(offset) + kLineBytes);
+    Prefetch(blocks.Memory(offset));
+    if (level > 0) Prefetch(blocks.Memory(offset) + kLineBytes);
   }
   Notes notes(place);
   for (; slots != 0; slots &= slots - 1) {

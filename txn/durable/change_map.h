@@ -111,12 +111,11 @@ class ChangeMap {
                ? 0
                : reinterpret_cast<uintptr_t>(entries()) | static_cast<uint64_t>(std::countr_zero(capacity()));
   }
-  // Prefetches the line where a key of this hash most probably is, if the map has not grown since. (Inlined first of
-  // all: g++ takes a function that only prefetches for one without effect, and removes its calls.)
-  [[gnu::always_inline]] static void PrefetchAt(uint64_t hint, uint64_t hash) {
+  // Prefetches the line where a key of this hash most probably is, if the map has not grown since.
+  static void PrefetchAt(uint64_t hint, uint64_t hash) {
     if (hint == 0) return;
     const auto* entries = reinterpret_cast<const Entry*>(hint & ~uint64_t{kLineBytes - 1});
-    __builtin_prefetch(entries + (hash & ((uint64_t{1} << (hint & (kLineBytes - 1))) - 1)), 1);
+    PrefetchToWrite(entries + (hash & ((uint64_t{1} << (hint & (kLineBytes - 1))) - 1)));
   }
 
  private:

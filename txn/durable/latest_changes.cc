@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/cache_line.h"
 #include "txn/durable/redo_key.h"
 
 namespace gannet::txn {
@@ -121,8 +122,7 @@ void LatestChanges::Adder::PrefetchRecords(const Part& part, Group group) const 
     const ChangeMap::Entry* entry = part.maps[table]->Guess(item.number, item.hash);
     if (entry == nullptr || entry->record() == nullptr) continue;
     const size_t bytes = index::RecordBytes(item.change->key().size(), item.change->payload.size());
-    for (size_t at = 0; at < std::min(bytes, kMostFetched); at += kLineBytes)
-      __builtin_prefetch(entry->record() + at, 1);
+    for (size_t at = 0; at < std::min(bytes, kMostFetched); at += kLineBytes) PrefetchToWrite(entry->record() + at);
   }
 }
 
