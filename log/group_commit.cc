@@ -30,6 +30,7 @@ constexpr uint64_t kPatienceNanos = 5'000'000'000;  // of Stop, for workers and 
 constexpr uint64_t kFlushesApart = 6;
 constexpr uint64_t kLongestGroupNanos = 1'300'000;
 constexpr uint64_t kHoldRoomNanos = 60'000'000'000;  // if the end of a checkpoint is never reported
+constexpr uint64_t kSpinNanos = 50'000;              // for a lone thread that commits one transaction after the other
 constexpr absl::Duration kAwaitRoom = absl::Seconds(1);
 constexpr uint64_t kRoomForHeaders = 64 * kDiskBlockBytes;
 
@@ -225,6 +226,14 @@ void GroupCommit::Flush(bool urgent) {
   const uint32_t came = shared_->blocked.number();  // before those that were served can come again
   peer_status_ = Exchange();
   pace_.Flushed(std::exchange(served_, 0), came, flush_nanos_, NowNanos());
+  TellHowLongFlushesTake();
+}
+
+void GroupCommit::TellHowLongFlushesTake() {
+  if (peers_.load(std::memory_order_relaxed) != nullptr) return;
+  last_flushes_[flushes_noted_++ % last_flushes_.size()] = flush_nanos_;
+  shared_->lone_flush_nanos.store(pace_.is_lone() ? *std::ranges::min_element(last_flushes_) : 0,
+                                  std::memory_order_relaxed);
 }
 
 // Everything appended in the epochs up to closable_ is visible here: each thread that appended it has left its slot,
@@ -453,6 +462,8 @@ bool GroupCommit::SleepUntilBlocked(uint32_t number, uint64_t until_nanos, const
   const auto too_few = [&] { return undisturbed() && (Wanted() <= flushed_ || shared_->blocked.number() < number); };
   shared_->blocked.SetFlushAt(number);
   const uint64_t now = NowNanos();
+  if (number == 1 && pace_.is_lone() && now < until_nanos)
+    spin_.Until(std::min(until_nanos, now + kSpinNanos), [&] { return !too_few(); });
   if (now < until_nanos) shared_->signal.SleepUntilBlocked(until_nanos - now, too_few);
   return shared_->signal.is_urgent() || !too_few();
 }

@@ -17,13 +17,16 @@
 // If there is nothing to do, the thread sleeps (with peers, it checks them once per `group_commit`).
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 
 #include "base/duration_histogram.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "log/adaptive_spin.h"
 #include "log/batch_buffer.h"
 #include "log/group_pace.h"
 #include "log/log.h"
@@ -63,6 +66,7 @@ class GroupCommit {
   void Drain();
   Status Exchange();
   void Flush(bool urgent);
+  void TellHowLongFlushesTake();
   void Collect();
   Status WriteBatch();
   void EnsureRoom();
@@ -113,6 +117,9 @@ class GroupCommit {
   Status room_status_;           // not ok: no room for the content of the buffers
   Status reported_;
   uint64_t flush_nanos_ = 0;  // duration of the last write
+  std::array<uint64_t, 8> last_flushes_{};  // durations of the last ones that served a thread
+  size_t flushes_noted_ = 0;
+  AdaptiveSpin spin_;
   uint32_t served_ = 0;       // number of threads that are blocked until batch_ is durable
   GroupPace pace_;
   uint64_t retry_at_nanos_ = 0;  // when the disk failed

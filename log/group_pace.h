@@ -18,6 +18,8 @@ class GroupPace {
   // `longest_nanos`: limit of a wait.
   explicit GroupPace(uint64_t longest_nanos) : longest_nanos_(longest_nanos) {}
 
+  // True if the last flush served one thread, and no other one has blocked since.
+  bool is_lone() const { return at_work_ == 1; }
   // Number of blocked threads with which a flush begins.
   uint32_t expected() const { return skips_ > 0 ? 1 : std::max(at_work_, 1u); }
   // With fewer, but at least one, it begins at this time.

@@ -8,6 +8,14 @@
 #include "absl/strings/str_cat.h"
 
 namespace gannet::log {
+namespace {
+
+// A thread that is the only one that is blocked spins from so long before the end of a flush that takes as long as the
+// shortest of late, and so long in all.
+constexpr uint64_t kWakeBeforeNanos = 120'000;
+constexpr uint64_t kSpinNanos = 300'000;
+
+}  // namespace
 
 LogWriter::~LogWriter() {
   channel_->slot.epoch.store(SlotWord::kIdle, std::memory_order_release);
@@ -28,6 +36,8 @@ void LogWriter::WakeLog() {
 void LogWriter::NoteBlocked() {
   if (waiters_.empty() || waiters_.least_epoch() <= blocked_until_) return;
   blocked_until_ = waiters_.least_epoch();
+  const uint64_t flush = shared_->lone_flush_nanos.load(std::memory_order_relaxed);
+  spin_at_ = flush == 0 ? 0 : NowNanos() + flush - std::min(flush, kWakeBeforeNanos);
   shared_->NoteBlocked(blocked_until_);
 }
 
@@ -104,7 +114,13 @@ void LogWriter::SleepUntilDurable(uint64_t nanos) {
   const uint64_t deadline = waiters_.earliest_deadline();
   if (deadline <= now) return;
   NoteBlocked();
-  shared_->SleepUntilDurable(waiters_.least_epoch(), std::min(nanos, deadline - now));
+  const uint64_t epoch = waiters_.least_epoch();
+  if (spin_at_ != 0 && spin_at_ <= now) {
+    const auto is_durable = [&] { return shared_->durable.load(std::memory_order_acquire) >= epoch; };
+    if (spin_.Until(std::exchange(spin_at_, 0) + kSpinNanos, is_durable)) return;
+  }
+  const uint64_t at_most = spin_at_ == 0 ? nanos : std::min(nanos, spin_at_ - std::min(now, spin_at_));
+  shared_->SleepUntilDurable(epoch, std::min(at_most, deadline - now));
 }
 
 }  // namespace gannet::log
