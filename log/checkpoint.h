@@ -66,6 +66,7 @@ struct TableDescription {
   // 0x.
   std::vector<std::string> range_starts{};
   std::string application{};  // note of the table's user, free text
+  std::string key_form{};     // name of the form in which keys are written; empty: not known
   std::optional<IndexDescription> secondary{};
   bool operator==(const TableDescription&) const = default;
 };

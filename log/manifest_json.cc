@@ -48,6 +48,7 @@ Json TableToJson(const TableDescription& table) {
   if (!table.index_rights.empty()) json["index_rights"] = table.index_rights;
   if (!table.placement.empty()) json["placement"] = table.placement;
   if (!table.application.empty()) json["application"] = table.application;
+  if (!table.key_form.empty()) json["key_form"] = table.key_form;
   if (table.secondary.has_value()) json["secondary"] = IndexToJson(*table.secondary);
   return json;
 }
@@ -180,6 +181,7 @@ Status ReadTable(const Json& json, TableDescription* table) {
   if (fields.Has("index_rights")) fields.Take("index_rights", &table->index_rights);
   if (fields.Has("placement")) fields.Take("placement", &table->placement);
   if (fields.Has("application")) fields.Take("application", &table->application);
+  if (fields.Has("key_form")) fields.Take("key_form", &table->key_form);
   GANNET_RETURN_IF_ERROR(fields.status());
   return json.contains("secondary") ? ReadIndex(json["secondary"], &table->secondary.emplace()) : absl::OkStatus();
 }

@@ -184,6 +184,9 @@ Status CheckOptions(const TableOptions& options, int data_nodes) {
     return wrong(absl::StrCat("key_kind is ", static_cast<int>(options.key_kind), ", which is not a KeyKind"));
   }
   const index::IndexKindEntry& kind = index::EntryOf(options.index);
+  if (const Status fits = CheckKeyForm(options.key_form, options.key_kind, kind.traits.spatial); !fits.ok()) {
+    return wrong(fits.message());
+  }
   if (options.max_key_bytes == 0 || options.max_key_bytes > kind.traits.max_key_bytes) {
     return wrong(absl::StrCat("max_key_bytes is ", options.max_key_bytes, ", from 1 to ", kind.traits.max_key_bytes,
                               " with an index of kind ", kind.name,
@@ -455,6 +458,9 @@ Status Database::TakeOver(Table* table, const TableOptions& asked, TableOptions 
   const TableOptions& kept = table->options();
   if (!asked.index_rights.has_value()) complete.index_rights = kept.index_rights;
   if (asked.application.empty()) complete.application = kept.application;
+  if (asked.key_form == KeyForm::kPlain) complete.key_form = table->key_form();
+  const bool says_form = complete.key_form != table->key_form();
+  const bool may_say_form = !says_form || state_->fabric->num_nodes() == 1;
   if (table->local_index_ == nullptr) {
     const size_t least_payload_bytes = table->least_payload_bytes();
     table->options_ = std::move(complete);
@@ -463,13 +469,18 @@ Status Database::TakeOver(Table* table, const TableOptions& asked, TableOptions 
     table->least_payload_bytes_ = least_payload_bytes;
     GANNET_RETURN_IF_ERROR(MakeIndex(table));
   } else if (!table->knows_owners() || complete.index_rights != kept.index_rights ||
-             complete.application != kept.application) {
+             complete.application != kept.application || !may_say_form) {
     return absl::FailedPreconditionError(absl::StrCat("table '", table->name(),
                                                       "' has been opened with other TableOptions::",
                                                       !table->knows_owners()                       ? "placement"
                                                       : complete.index_rights != kept.index_rights ? "index_rights"
-                                                                                                   : "application",
+                                                      : complete.application != kept.application   ? "application"
+                                                                                                   : "key_form",
                                                       "; create it before Database::Start"));
+  } else if (says_form) {
+    // A program can use its table although the disk is full.
+    table->key_form_.store(complete.key_form, std::memory_order_relaxed);
+    state_->durability->NoteCatalogNowOrLater(DescribeCatalog()).IgnoreError();
   }
   table->created_ = true;
   return absl::OkStatus();

@@ -24,6 +24,7 @@ void Table::SetName(std::string name) {
 }
 
 void Table::Derive() {
+  key_form_.store(options_.key_form, std::memory_order_relaxed);
   payload_bytes_.store(options_.payload_bytes, std::memory_order_release);
   accepted_payload_bytes_.store(options_.payload_bytes, std::memory_order_release);
   least_payload_bytes_.store(options_.payload_bytes, std::memory_order_release);

@@ -16,6 +16,7 @@
 #include "index/key.h"
 #include "index/registry.h"
 #include "rdma/global_address.h"
+#include "txn/key_form.h"
 #include "txn/placement.h"
 #include "txn/secondary_index.h"
 
@@ -34,6 +35,9 @@ struct TableOptions {
   std::string name;  // 1 to 255 bytes of UTF-8, no control characters
   index::KeyKind key_kind = index::KeyKind::kInteger;
   size_t max_key_bytes = index::kIntegerKeyBytes;  // of byte keys; at most IndexTraits::max_key_bytes of the kind
+  // What the keys mean, for programs that print rows (key_form.h): kTuple if they are Key::Tuple, for instance. A data
+  // directory keeps it. kPlain: what the directory has stays.
+  KeyForm key_form = KeyForm::kPlain;
   IndexKind index = IndexKind::kHash;
   // Options that only the kind of index knows, as text: for kCatfish ToText(CatfishOptions) of index/catfish/catfish.h.
   // Empty: the kind's defaults. A data directory keeps them, and a table is opened with the same.
@@ -53,7 +57,8 @@ struct TableOptions {
 
 // A table as one node sees it. Made by Database::CreateTable, or by Database::Open for a table that the directory has.
 // The object lives as long as the database, also after Database::DropTable: accesses then return FailedPrecondition.
-// Immutable once the database starts, except for its name and its life; thread-safe.
+// Immutable once the database starts, except for its life and for what has a function that returns the present one;
+// thread-safe.
 class Table {
  public:
   ~Table();
@@ -63,9 +68,11 @@ class Table {
   TableId id() const { return id_; }
   // The present one (Database::RenameTable); the reference is valid as long as the table.
   const std::string& name() const { return *name_.load(std::memory_order_acquire); }
-  // With index_options that name all options of the kind, and with index_rights. `name` and `payload_bytes` are those
-  // at Open or CreateTable.
+  // With index_options that name all options of the kind, and with index_rights. `name`, `payload_bytes` and `key_form`
+  // are those at Open or CreateTable.
   const TableOptions& options() const { return options_; }
+  // The present one: CreateTable may be the first to say it of a table that the directory has.
+  KeyForm key_form() const { return key_form_.load(std::memory_order_relaxed); }
   // The present one: of every row; if options().variable_length, the maximum. Database::WidenTable raises it, for a
   // table of rows of one size while no transaction uses it.
   size_t payload_bytes() const { return payload_bytes_.load(std::memory_order_acquire); }
@@ -150,6 +157,7 @@ class Table {
   // These follow from the members above.
   index::IndexTraits index_traits_;
   bool all_here_ = false;  // this node owns, or has a copy of, every row
+  std::atomic<KeyForm> key_form_{KeyForm::kPlain};
   std::atomic<size_t> payload_bytes_{0};
   std::atomic<size_t> accepted_payload_bytes_{0};
   std::atomic<size_t> least_payload_bytes_{0};

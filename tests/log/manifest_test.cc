@@ -27,6 +27,7 @@ Manifest SomeManifest() {
   table.index_rights = "owner";
   table.placement = "hash";
   table.application = "columns: a, \"b\"";
+  table.key_form = "tuple";
   table.payload_bytes = 1 << 20;
   table.least_payload_bytes = 1 << 20;
   table.variable_length = true;

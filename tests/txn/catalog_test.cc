@@ -390,6 +390,7 @@ TEST(CatalogTest, WhatThisProgramDoesNotKnowIsNamed) {
   for (const auto& change : std::vector<std::function<void(log::TableDescription&)>>{
            [](log::TableDescription& table) { table.index = "lsm"; },
            [](log::TableDescription& table) { table.index_rights = "lsm"; },
+           [](log::TableDescription& table) { table.key_form = "lsm"; },
            [](log::TableDescription& table) { table.placement = "lsm"; }}) {
     const Disk disk = DiskOf(image);
     ChangeManifest(*disk, "/data", [&](log::Manifest& manifest) { change(manifest.tables[0]); });

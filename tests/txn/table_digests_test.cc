@@ -77,6 +77,7 @@ TEST_F(TableDigestsTest, DifferentTablesAreRefused) {
          o.key_kind = KeyKind::kInteger;
          o.max_key_bytes = index::kIntegerKeyBytes;
        }},
+      {"form of keys", [](TableOptions& o) { o.key_form = KeyForm::kTuple; }},
       {"payload", [](TableOptions& o) { o.payload_bytes = 9; }},
       {"lengths", [](TableOptions& o) { o.variable_length = true; }},
       {"replicated", [](TableOptions& o) { o.placement = Placement::Replicated(); }},

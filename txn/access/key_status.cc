@@ -28,15 +28,19 @@ size_t CharacterBytes(std::string_view text) {
 }
 
 std::string TextOf(const Table& table, const index::Key& key) {
-  if (key.kind() == index::KeyKind::kInteger) return absl::StrCat(key.integer());
+  const KeyForm form = table.key_form();
+  if (key.kind() == index::KeyKind::kInteger) {
+    return form == KeyForm::kSigned ? absl::StrCat(key.signed_integer()) : absl::StrCat(key.integer());
+  }
   if (table.index_traits().spatial) {
     const StatusOr<index::RectangleKey> rectangle = index::DecodeRectangleKey(key);
     if (rectangle.ok()) return absl::StrCat(rectangle->box.ToString(), " id ", rectangle->id);
   }
-  // The first byte of a tuple is a control character, so hardly any text is taken for a tuple.
-  if (const StatusOr<std::vector<index::TupleField>> fields = index::FieldsOfTuple(key.bytes());
-      fields.ok() && !fields->empty()) {
-    return index::TupleText(*fields, Quoted);
+  // Of a table whose form is not known: the first byte of a tuple is a control character, so hardly any text is taken
+  // for a tuple.
+  if (form == KeyForm::kTuple || (form == KeyForm::kPlain && key.size() > 0)) {
+    const StatusOr<std::vector<index::TupleField>> fields = index::FieldsOfTuple(key.bytes());
+    if (fields.ok()) return index::TupleText(*fields, Quoted);
   }
   if (key.size() <= index::kShortKeyBytes) return Quoted(key.bytes());
   return absl::StrCat(Quoted(key.bytes().substr(0, index::kShortKeyBytes)), "... (", key.size(), " bytes)");

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "index/registry.h"
 #include "log/checkpoint.h"
+#include "txn/key_form.h"
 #include "txn/session/local_node.h"
 
 namespace gannet::txn {
@@ -18,6 +19,10 @@ namespace {
 
 std::string Keys(const log::TableDescription& table) {
   return table.integer_keys ? "integer keys" : absl::StrCat("keys of at most ", table.max_key_bytes, " bytes");
+}
+
+std::string Form(const log::TableDescription& table) {
+  return absl::StrCat("one with keys of the form ", table.key_form);
 }
 
 std::string Payload(const log::TableDescription& table) {
@@ -130,6 +135,7 @@ log::TableDescription DescribeTable(const Table& table) {
           .range_starts =
               options.placement.ranges == nullptr ? std::vector<std::string>() : options.placement.ranges->texts(),
           .application = options.application,
+          .key_form = std::string(NameOf(table.key_form())),
           .secondary = table.secondary() == nullptr ? std::nullopt : std::optional(table.secondary()->Description())};
 }
 
@@ -156,6 +162,9 @@ StatusOr<TableOptions> OptionsOf(const log::TableDescription& description) {
     if (!rights.ok()) return named(rights.status());
     options.index_rights = *rights;
   }
+  const StatusOr<KeyForm> form = KeyFormOf(description.key_form);
+  if (!form.ok()) return named(form.status());
+  options.key_form = *form;
   return options;
 }
 
@@ -180,6 +189,10 @@ Status CheckSameTable(const log::TableDescription& had, const log::TableDescript
   }
   if (has.integer_keys != had.integer_keys || has.max_key_bytes != had.max_key_bytes) {
     return differs(absl::StrCat("one with ", Keys(had)), absl::StrCat("one with ", Keys(has)));
+  }
+  // Empty: the directory, or the program, does not say it.
+  if (has.key_form != had.key_form && !has.key_form.empty() && !had.key_form.empty()) {
+    return differs(Form(had), Form(has));
   }
   if (has.payload_bytes != had.payload_bytes || has.variable_length != had.variable_length) {
     return differs(absl::StrCat("one with ", Payload(had)), absl::StrCat("one with ", Payload(has)));

@@ -52,7 +52,8 @@ StatusOr<TableOptions> OptionsOf(const log::TableDescription& description);
 
 // Ok if a program that describes a table as `has` may use it as the directory has it, `had`. InvalidArgument names the
 // first thing that differs. The hint expected_rows, the note `application`, and index_rights may differ: they say
-// nothing about rows. With one data node, so may a placement, unless it is replicated.
+// nothing about rows. One of them may not say the form of the keys. With one data node, a placement may differ, unless
+// it is replicated.
 Status CheckSameTable(const log::TableDescription& had, const log::TableDescription& has, int data_nodes);
 
 // The error of a change of the catalog, `what` ("a table is created"), whose manifest could not be written.

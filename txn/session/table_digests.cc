@@ -35,11 +35,11 @@ std::string TextOf(const SecondaryIndex* index) {
 
 uint64_t DigestOf(const Table& table) {
   const TableOptions& options = table.options();
-  return DigestOf(absl::StrCat(table.id(), "\n", table.name(), "\n", index::EntryOf(options.index).name, "\n",
-                               std::string(index::NameOf(*options.index_rights)), "\n",
-                               static_cast<int>(options.key_kind), " ", options.max_key_bytes, " ",
-                               table.payload_bytes(), " ", options.variable_length ? "variable" : "fixed", "\n",
-                               NameOf(options.placement), TextOf(table.secondary())));
+  return DigestOf(absl::StrCat(
+      table.id(), "\n", table.name(), "\n", index::EntryOf(options.index).name, "\n",
+      std::string(index::NameOf(*options.index_rights)), "\n", static_cast<int>(options.key_kind), " ",
+      options.max_key_bytes, " ", static_cast<int>(table.key_form()), " ", table.payload_bytes(), " ",
+      options.variable_length ? "variable" : "fixed", "\n", NameOf(options.placement), TextOf(table.secondary())));
 }
 
 coro::Task<Status> ReadWords(rdma::Channel* channel, rdma::GlobalAddress from, std::span<uint64_t> words) {
@@ -124,8 +124,8 @@ StatusOr<bool> TableDigests::CompareWith(rdma::NodeId other, rdma::Channel* chan
     const size_t at = DigestOffset(i);
     if (words[at / kWordBytes] == LoadWord(lines_ + at)) continue;
     return differ("number ", tables_[i]->id(), ", here '", tables_[i]->name(),
-                  "', differs in its name, index, index_rights, keys, payloads, placement, or fields as a secondary "
-                  "index, or in whether that is complete");
+                  "', differs in its name, index, index_rights, keys or their form, payloads, placement, or fields as "
+                  "a secondary index, or in whether that is complete");
   }
   if (count != tables_.size()) return differ("there are ", count, ", here ", tables_.size());
   return differ("one of them, or DatabaseOptions::data_nodes");
