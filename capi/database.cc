@@ -160,6 +160,14 @@ void gannet_table_options_set_key(gannet_table_options* options, enum gannet_key
                                                          : gannet::index::KeyKind::kNone;
   options->options.max_key_bytes = kind == GANNET_KEY_BYTES ? max_bytes : gannet::index::kIntegerKeyBytes;
 }
+void gannet_table_options_set_key_form(gannet_table_options* options, enum gannet_key_form form) {
+  static_assert(static_cast<int>(txn::KeyForm::kPlain) == GANNET_KEYS_PLAIN &&
+                static_cast<int>(txn::KeyForm::kText) == GANNET_KEYS_TEXT &&
+                static_cast<int>(txn::KeyForm::kTuple) == GANNET_KEYS_TUPLE &&
+                static_cast<int>(txn::KeyForm::kSigned) == GANNET_KEYS_SIGNED);
+  if (options == nullptr) return;
+  options->options.key_form = static_cast<txn::KeyForm>(std::min<unsigned>(form, UINT8_MAX));
+}
 void gannet_table_options_set_index(gannet_table_options* options, const char* kind) {
   if (options == nullptr) return;
   options->index = kind != nullptr ? kind : "";
@@ -259,6 +267,10 @@ enum gannet_key_kind gannet_table_key_kind(const gannet_table* table) {
 size_t gannet_table_max_key_bytes(const gannet_table* table) {
   if (table == nullptr) return 0;
   return TableOf(table).options().max_key_bytes;
+}
+enum gannet_key_form gannet_table_key_form(const gannet_table* table) {
+  if (table == nullptr) return GANNET_KEYS_PLAIN;
+  return static_cast<enum gannet_key_form>(TableOf(table).key_form());
 }
 const char* gannet_table_index(const gannet_table* table) {
   if (table == nullptr) return "";

@@ -247,6 +247,15 @@ typedef struct gannet_table_options gannet_table_options;
 
 enum gannet_key_kind { GANNET_KEY_INTEGER = 0, GANNET_KEY_BYTES = 1 };
 
+/* What the keys of a table mean. The directory keeps it for messages, and for programs that print rows, such as gannet.
+ * Keys are not checked. */
+enum gannet_key_form {
+  GANNET_KEYS_PLAIN = 0, /* numbers from 0 on, bytes, or rectangles; or the form is not known */
+  GANNET_KEYS_TEXT = 1,  /* byte keys that are UTF-8 */
+  GANNET_KEYS_TUPLE = 2, /* byte keys of gannet_tuple_key */
+  GANNET_KEYS_SIGNED = 3 /* integer keys of gannet_key_signed */
+};
+
 /* A table of integer keys with an ordered index, and payloads of any length up to 4,096 bytes. Bad values are reported
  * by gannet_create_table. */
 GANNET_API gannet_table_options* gannet_table_options_new(void);
@@ -254,6 +263,8 @@ GANNET_API void gannet_table_options_free(gannet_table_options* options);
 /* Byte keys have at most `max_bytes` bytes; it is not used for integer keys. */
 GANNET_API void gannet_table_options_set_key(gannet_table_options* options, enum gannet_key_kind kind,
                                              size_t max_bytes);
+/* Default GANNET_KEYS_PLAIN, which also leaves what the directory has of a table that is there. */
+GANNET_API void gannet_table_options_set_key_form(gannet_table_options* options, enum gannet_key_form form);
 /* "hash": no order, and fastest for single rows. "xstore": ordered; the default. "blink", "rolex": ordered, for tables
  * that other machines change. "catfish": rectangles, with keys of GANNET_RECTANGLE_KEY_BYTES bytes. */
 GANNET_API void gannet_table_options_set_index(gannet_table_options* options, const char* index);
@@ -291,6 +302,7 @@ GANNET_API gannet_table* gannet_table_at(gannet_database* database, size_t i);
 GANNET_API const char* gannet_table_name(const gannet_table* table);
 GANNET_API enum gannet_key_kind gannet_table_key_kind(const gannet_table* table);
 GANNET_API size_t gannet_table_max_key_bytes(const gannet_table* table);
+GANNET_API enum gannet_key_form gannet_table_key_form(const gannet_table* table);
 /* "hash", "xstore", ... */
 GANNET_API const char* gannet_table_index(const gannet_table* table);
 GANNET_API int gannet_table_is_ordered(const gannet_table* table);

@@ -86,6 +86,7 @@ static void test_no_handles(void) {
   gannet_options_set_on_event(NULL, NULL, NULL);
   gannet_options_free(NULL);
   gannet_table_options_set_key(NULL, GANNET_KEY_BYTES, 1);
+  gannet_table_options_set_key_form(NULL, GANNET_KEYS_TEXT);
   gannet_table_options_set_index(NULL, "hash");
   gannet_table_options_set_payload(NULL, 1, 1);
   gannet_table_options_set_expected_rows(NULL, 1);
@@ -96,6 +97,7 @@ static void test_no_handles(void) {
   EXPECT(strcmp(gannet_table_name(NULL), "") == 0);
   EXPECT(gannet_table_key_kind(NULL) == GANNET_KEY_INTEGER);
   EXPECT(gannet_table_max_key_bytes(NULL) == 0);
+  EXPECT(gannet_table_key_form(NULL) == GANNET_KEYS_PLAIN);
   EXPECT(strcmp(gannet_table_index(NULL), "") == 0);
   EXPECT(!gannet_table_is_ordered(NULL));
   EXPECT(gannet_table_payload_bytes(NULL) == 0);
@@ -127,6 +129,22 @@ static void test_codes(void) {
 
 /* ---- Tables ---- */
 
+static void test_key_form(gannet_database* database) {
+  gannet_table_options* const options = gannet_table_options_new();
+  gannet_transaction* t = NULL;
+  gannet_table* numbers = NULL;
+  gannet_bytes payload;
+  gannet_table_options_set_key_form(options, GANNET_KEYS_SIGNED);
+  EXPECT_CODE(GANNET_OK, gannet_create_table(database, "numbers", options, &numbers));
+  gannet_table_options_free(options);
+  EXPECT(gannet_table_key_form(numbers) == GANNET_KEYS_SIGNED);
+  EXPECT_CODE(GANNET_OK, gannet_begin(database, &t));
+  EXPECT_CODE(GANNET_NOT_FOUND, gannet_get(t, numbers, gannet_key_signed(-5), &payload));
+  EXPECT_MESSAGE("key -5");
+  gannet_transaction_free(t);
+  EXPECT_CODE(GANNET_OK, gannet_drop_table(database, "numbers"));
+}
+
 static void test_tables(gannet_database* database) {
   gannet_table* const words = make_table(database, "words", GANNET_KEY_BYTES, "xstore", 100, 1);
   gannet_table* found = NULL;
@@ -135,6 +153,7 @@ static void test_tables(gannet_database* database) {
   EXPECT(strcmp(gannet_table_name(words), "words") == 0);
   EXPECT(gannet_table_key_kind(words) == GANNET_KEY_BYTES);
   EXPECT(gannet_table_max_key_bytes(words) == 32);
+  EXPECT(gannet_table_key_form(words) == GANNET_KEYS_PLAIN);
   EXPECT(strcmp(gannet_table_index(words), "xstore") == 0);
   EXPECT(gannet_table_is_ordered(words));
   EXPECT(gannet_table_payload_bytes(words) == 100);
@@ -153,6 +172,12 @@ static void test_tables(gannet_database* database) {
   EXPECT_MESSAGE("xstore"); /* it lists those that there are */
   gannet_table_options_set_index(wrong, "hash");
   gannet_table_options_set_key(wrong, (enum gannet_key_kind)7, 8);
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_create_table(database, "cities", wrong, &found));
+  gannet_table_options_set_key(wrong, GANNET_KEY_INTEGER, 0);
+  gannet_table_options_set_key_form(wrong, GANNET_KEYS_TUPLE);
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_create_table(database, "cities", wrong, &found));
+  EXPECT_MESSAGE("key_form is tuple, which is for byte keys");
+  gannet_table_options_set_key_form(wrong, (enum gannet_key_form)7);
   EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_create_table(database, "cities", wrong, &found));
   gannet_table_options_free(wrong);
 
@@ -176,6 +201,7 @@ static void test_tables(gannet_database* database) {
   EXPECT_CODE(GANNET_OK, gannet_create_table(database, "scratch", NULL, &found));
   EXPECT_CODE(GANNET_OK, gannet_drop_table(database, "scratch"));
   EXPECT_CODE(GANNET_NOT_FOUND, gannet_find_table(database, "scratch", &found));
+  test_key_form(database);
   EXPECT(gannet_table_count(database) == 1);
 }
 
