@@ -126,15 +126,100 @@ index::TupleKey TupleOf(const py::tuple& fields) {
   return key;
 }
 
+py::object ObjectOf(std::string_view bytes) {
+  return py::bytes(bytes.data(), bytes.size());
+}
+
+// A str; bytes if they are no UTF-8.
+py::object TextOf(std::string_view bytes) {
+  PyObject* const text = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), nullptr);
+  if (text != nullptr) return py::reinterpret_steal<py::object>(text);
+  PyErr_Clear();
+  return ObjectOf(bytes);
+}
+
+// `form`: kTexts or kBytes, for strings.
+py::object FieldOf(index::TupleReader* reader, char form);
+py::tuple UnpackTuple(std::string_view key, std::string_view forms);
+
+// Which objects the keys of a table are for Python. Written as text, for the package: "int", "signed" (an int that may
+// be negative), "bytes", "str", "tuple", or "tuple:" and a letter for each field (kTexts: a str; else bytes, if it is a
+// string). In a "tuple" all strings are str.
+class KeyForm {
+ public:
+  static constexpr char kTexts = 's';
+  static constexpr char kBytes = 'b';
+
+  KeyForm() = default;
+  explicit KeyForm(std::string_view text) {
+    kind_ = text == "int"      ? Kind::kInteger
+            : text == "signed" ? Kind::kSigned
+            : text == "bytes"  ? Kind::kBytes
+            : text == "str"    ? Kind::kText
+                               : Kind::kTuple;
+    if (text.starts_with("tuple:")) fields_ = text.substr(6);
+  }
+  py::object ObjectOf(const index::Key& key) const {
+    if (key.kind() == index::KeyKind::kInteger) {
+      return is_signed() ? py::int_(key.signed_integer()) : py::int_(key.integer());
+    }
+    switch (kind_) {
+      case Kind::kText:
+        return TextOf(key.bytes());
+      case Kind::kTuple:
+        return UnpackTuple(key.bytes(), fields_);
+      default:
+        return python::ObjectOf(key.bytes());
+    }
+  }
+
+  bool is_signed() const { return kind_ == Kind::kSigned; }
+  // What a directory keeps of it.
+  txn::KeyForm kept() const {
+    switch (kind_) {
+      case Kind::kSigned:
+        return txn::KeyForm::kSigned;
+      case Kind::kText:
+        return txn::KeyForm::kText;
+      case Kind::kTuple:
+        return txn::KeyForm::kTuple;
+      default:
+        return txn::KeyForm::kPlain;
+    }
+  }
+
+ private:
+  enum class Kind : uint8_t { kInteger, kSigned, kBytes, kText, kTuple };
+  Kind kind_ = Kind::kInteger;
+  std::string fields_;
+};
+
+// The form that is kept, as the package writes it.
+std::string KeptForm(const txn::Table& table) {
+  if (table.key_form() == txn::KeyForm::kText) return "str";
+  if (table.key_form() != txn::KeyForm::kPlain) return std::string(NameOf(table.key_form()));
+  return table.options().key_kind == index::KeyKind::kInteger ? "int" : "bytes";
+}
+
+py::object ObjectOf(std::span<const std::byte> bytes) {
+  return ObjectOf(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
+
 // The key of an int, str, tuple, or an object with bytes. Owns its bytes.
 class OwnedKey {
  public:
-  explicit OwnedKey(py::handle object) {
+  // `form`: of the table.
+  explicit OwnedKey(py::handle object, const KeyForm& form = KeyForm()) {
     constexpr const char* kWanted = "int, str, bytes or tuple";
     if (PyBool_Check(object.ptr())) throw py::type_error(absl::StrCat(Is("key", object), ": ", kWanted));
     if (PyLong_Check(object.ptr())) {
       int overflow = 0;
       const int64_t number = PyLong_AsLongLongAndOverflow(object.ptr(), &overflow);
+      if (form.is_signed()) {
+        if (overflow != 0) throw py::value_error("a signed key is a number from -2**63 to 2**63 - 1");
+        key_ = index::Key::Signed(number);
+        return;
+      }
       if (overflow < 0 || (overflow == 0 && number < 0)) {
         throw py::value_error("a negative number is no key: gannet.signed(number) makes one of it");
       }
@@ -160,60 +245,6 @@ class OwnedKey {
   std::string bytes_;
   index::Key key_;
 };
-
-py::object ObjectOf(std::string_view bytes) {
-  return py::bytes(bytes.data(), bytes.size());
-}
-
-// A str; bytes if they are no UTF-8.
-py::object TextOf(std::string_view bytes) {
-  PyObject* const text = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), nullptr);
-  if (text != nullptr) return py::reinterpret_steal<py::object>(text);
-  PyErr_Clear();
-  return ObjectOf(bytes);
-}
-
-// `form`: kTexts or kBytes, for strings.
-py::object FieldOf(index::TupleReader* reader, char form);
-py::tuple UnpackTuple(std::string_view key, std::string_view forms);
-
-// Which objects the keys of a table are for Python. Written as text, for the package: "int", "bytes", "str", "tuple",
-// or "tuple:" and a letter for each field (kTexts: a str; else bytes, if it is a string). In a "tuple" all strings are
-// str.
-class KeyForm {
- public:
-  static constexpr char kTexts = 's';
-  static constexpr char kBytes = 'b';
-
-  KeyForm() = default;
-  explicit KeyForm(std::string_view text) {
-    kind_ = text == "int"     ? Kind::kInteger
-            : text == "bytes" ? Kind::kBytes
-            : text == "str"   ? Kind::kText
-                              : Kind::kTuple;
-    if (text.starts_with("tuple:")) fields_ = text.substr(6);
-  }
-  py::object ObjectOf(const index::Key& key) const {
-    if (key.kind() == index::KeyKind::kInteger) return py::int_(key.integer());
-    switch (kind_) {
-      case Kind::kText:
-        return TextOf(key.bytes());
-      case Kind::kTuple:
-        return UnpackTuple(key.bytes(), fields_);
-      default:
-        return python::ObjectOf(key.bytes());
-    }
-  }
-
- private:
-  enum class Kind : uint8_t { kInteger, kBytes, kText, kTuple };
-  Kind kind_ = Kind::kInteger;
-  std::string fields_;
-};
-
-py::object ObjectOf(std::span<const std::byte> bytes) {
-  return ObjectOf(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-}
 
 struct Table {
   std::shared_ptr<txn::Database> database;
@@ -351,6 +382,8 @@ class Cursor {
   bool keys_only() const { return keys_only_; }
   bool by_index() const { return by_index_ != nullptr; }
   const KeyForm& form() const { return form_; }
+  // Of the keys that it looks for.
+  const KeyForm& seek_form() const { return by_index() ? index_form_ : form_; }
   Transaction& transaction() const { return *transaction_; }
   void CheckCurrent() const {
     if (!transaction_->is_open() || generation_ != transaction_->generation()) {
@@ -552,15 +585,15 @@ PyObject* NextOf(PyObject* self) noexcept {
 }
 
 // start <= key < stop, or the keys that begin with a prefix.
-txn::KeyRange RangeOf(const py::object& start, const py::object& stop, const py::object& prefix) {
+txn::KeyRange RangeOf(const py::object& start, const py::object& stop, const py::object& prefix, const KeyForm& form) {
   if (!prefix.is_none()) {
     const OwnedKey key(prefix);
     if (key.view().kind() != index::KeyKind::kBytes) throw py::type_error("a prefix is bytes, a str or a tuple");
     return txn::KeyRange::Prefix(key.view().bytes());
   }
   txn::KeyRange range;
-  if (!start.is_none()) range.from = {txn::KeyCopy(OwnedKey(start).view()), true};
-  if (!stop.is_none()) range.to = {txn::KeyCopy(OwnedKey(stop).view()), false};
+  if (!start.is_none()) range.from = {txn::KeyCopy(OwnedKey(start, form).view()), true};
+  if (!stop.is_none()) range.to = {txn::KeyCopy(OwnedKey(stop, form).view()), false};
   return range;
 }
 
@@ -699,6 +732,7 @@ Table CreateTable(const std::shared_ptr<txn::Database>& database, const std::str
   const txn::TableOptions options{.name = name,
                                   .key_kind = integer_keys ? index::KeyKind::kInteger : index::KeyKind::kBytes,
                                   .max_key_bytes = integer_keys ? index::kIntegerKeyBytes : max_key_bytes,
+                                  .key_form = KeyForm(form).kept(),
                                   .index = kind,
                                   .payload_bytes = payload_bytes,
                                   .variable_length = variable_length,
@@ -778,12 +812,13 @@ template <class Over>
 void DefineRanges(py::class_<Transaction, std::shared_ptr<Transaction>>* type) {
   type->def("cursor", [](const std::shared_ptr<Transaction>& self, const Over& over, const py::object& start,
                          const py::object& stop, const py::object& prefix, bool keys_only) {
-    return Cursor(self, over, {.range = RangeOf(start, stop, prefix), .keys_only = keys_only});
+    return Cursor(self, over, {.range = RangeOf(start, stop, prefix, over.form), .keys_only = keys_only});
   });
   type->def("rows", [](const std::shared_ptr<Transaction>& self, const Over& over, const py::object& start,
                        const py::object& stop, const py::object& prefix, bool keys_only, bool reverse,
                        const py::object& dtype) {
-    return Rows(Cursor(self, over, {.range = RangeOf(start, stop, prefix), .keys_only = keys_only}), reverse, dtype);
+    return Rows(Cursor(self, over, {.range = RangeOf(start, stop, prefix, over.form), .keys_only = keys_only}), reverse,
+                dtype);
   });
 }
 
@@ -805,26 +840,26 @@ void DefineTransaction(py::module_& module) {
   type.def("is_open", &Transaction::is_open);
   // None if there is no such row.
   type.def("get", [](Transaction& self, const Table& table, const py::object& key) -> py::object {
-    const OwnedKey owned(key);
+    const OwnedKey owned(key, table.form);
     const auto view = self.UseTable(
         table, [&](txn::BlockingTransaction& t, const txn::Table& rows) { return t.GetView(rows, owned.view()); });
     if (absl::IsNotFound(view.status())) return py::none();
     return ObjectOf(ValueOrThrow(view));
   });
   type.def("exists", [](Transaction& self, const Table& table, const py::object& key) {
-    const OwnedKey owned(key);
+    const OwnedKey owned(key, table.form);
     return ValueOrThrow(self.UseTable(
         table, [&](txn::BlockingTransaction& t, const txn::Table& rows) { return t.Exists(rows, owned.view()); }));
   });
   type.def("insert", [](Transaction& self, const Table& table, const py::object& key, const py::object& row) {
-    const OwnedKey owned(key);
+    const OwnedKey owned(key, table.form);
     const Bytes bytes(row);
     ThrowIfError(self.Change(table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
       return t.Insert(rows, owned.view(), bytes.span());
     }));
   });
   type.def("update", [](Transaction& self, const Table& table, const py::object& key, const py::object& row) {
-    const OwnedKey owned(key);
+    const OwnedKey owned(key, table.form);
     const Bytes bytes(row);
     if (!table.table->options().variable_length && bytes.span().size() != table.table->payload_bytes()) {
       ThrowIfError(txn::PayloadDoesNotFit(*table.table, bytes.span().size()));
@@ -834,7 +869,7 @@ void DefineTransaction(py::module_& module) {
     }));
   });
   type.def("upsert", [](Transaction& self, const Table& table, const py::object& key, const py::object& row) {
-    const OwnedKey owned(key);
+    const OwnedKey owned(key, table.form);
     const Bytes bytes(row);
     ThrowIfError(self.Change(table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
       return t.Upsert(rows, owned.view(), bytes.span());
@@ -842,7 +877,7 @@ void DefineTransaction(py::module_& module) {
   });
   type.def("update_if", [](Transaction& self, const Table& table, const py::object& key, const py::object& expected,
                            const py::object& row) {
-    const OwnedKey owned(key);
+    const OwnedKey owned(key, table.form);
     const Bytes old(expected);
     const Bytes bytes(row);
     return ValueOrThrow(self.Change(table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
@@ -850,12 +885,12 @@ void DefineTransaction(py::module_& module) {
     }));
   });
   type.def("remove", [](Transaction& self, const Table& table, const py::object& key) {
-    const OwnedKey owned(key);
+    const OwnedKey owned(key, table.form);
     ThrowIfError(self.Change(
         table, [&](txn::BlockingTransaction& t, const txn::Table& rows) { return t.Remove(rows, owned.view()); }));
   });
   const auto add = [](Transaction& self, const Table& table, const py::object& key, auto delta, uint32_t offset) {
-    const OwnedKey owned(key);
+    const OwnedKey owned(key, table.form);
     decltype(delta) sum = 0;
     ThrowIfError(self.Change(table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
       return t.AddAt<decltype(delta)>(rows, owned.view(), offset, delta, &sum);
@@ -902,11 +937,11 @@ void DefineCursor(py::module_& module) {
   type.def("next", [](Cursor& self) { return self.MoveTo(Move::kNext, {}); });
   type.def("previous", [](Cursor& self) { return self.MoveTo(Move::kPrevious, {}); });
   type.def("seek_forward", [](Cursor& self, const py::object& key) {
-    const OwnedKey owned(key);
+    const OwnedKey owned(key, self.seek_form());
     return self.MoveTo(Move::kSeekForward, owned.view());
   });
   type.def("seek_backward", [](Cursor& self, const py::object& key) {
-    const OwnedKey owned(key);
+    const OwnedKey owned(key, self.seek_form());
     return self.MoveTo(Move::kSeekBackward, owned.view());
   });
   type.def("key", &Cursor::key);
@@ -950,6 +985,8 @@ void DefineTable(py::module_& module) {
   type.def_property_readonly("name", [](const Table& self) { return self.table->name(); });
   type.def_property_readonly(
       "integer_keys", [](const Table& self) { return self.table->options().key_kind == index::KeyKind::kInteger; });
+  // "int", "signed", "bytes", "str" or "tuple": what the directory says, whatever with_keys said.
+  type.def_property_readonly("key_form", [](const Table& self) { return KeptForm(*self.table); });
   type.def_property_readonly("max_key_bytes", [](const Table& self) { return self.table->options().max_key_bytes; });
   type.def_property_readonly("index",
                              [](const Table& self) { return index::EntryOf(self.table->options().index).name; });
@@ -973,11 +1010,10 @@ void DefineDatabase(py::module_& module) {
   type.def("logged_epoch", &txn::Database::logged_epoch);
   type.def("durable_epoch", &txn::Database::durable_epoch);
   type.def("create_table", &CreateTable);
-  // Its keys are int or bytes.
   type.def("find_table", [](const Handle& self, const std::string& name) -> std::optional<Table> {
     const txn::Table* const found = self->FindTable(name);
     if (found == nullptr || found->secondary() != nullptr) return std::nullopt;
-    return Table{self, found, KeyForm("bytes")};
+    return Table{self, found, KeyForm(KeptForm(*found))};
   });
   type.def("tables", [](const Handle& self) {
     std::vector<std::string> names;

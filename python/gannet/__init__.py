@@ -21,9 +21,10 @@
 
 Keys are int (0 to 2**64 - 1), or str, bytes and tuples, which are byte keys: a str is its UTF-8, a tuple of int, float,
 bool, str and bytes keeps the order of its fields. A table gives keys back in the form with which it was made:
-`key=str`, `key=bytes`, `key=tuple`, or `key=(str, int)`, which says what the fields are. The directory does not keep
-that form: a table that Database.table finds has int or bytes, unless its `key` says another one. Strings in keys of
-`tuple` are str. A string that is no UTF-8 is bytes.
+`key=str`, `key=bytes`, `key=tuple`, or `key=(str, int)`, which says what the fields are; with `key=gannet.signed` keys
+are int that may be negative (-2**63 to 2**63 - 1). The directory keeps the form, so that Database.table and `gannet`
+know it; but of a tuple's fields it keeps no types. Strings in keys of `tuple` are str. A string that is no UTF-8 is
+bytes.
 
 Payloads are bytes, or any object with the buffer protocol, such as a numpy scalar or array. A table with a numpy dtype
 returns its rows as numpy scalars, which are copies, and also takes numbers, and tuples and dicts of the dtype's fields.
@@ -68,12 +69,13 @@ __all__ = [
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 _SIGN = 1 << 63
-# int, bytes, str, tuple, or the types of a tuple's fields.
-KeyForm = Union[Type[int], Type[bytes], Type[str], Type[Tuple[Any, ...]], Tuple[type, ...]]
+# int, bytes, str, tuple, the types of a tuple's fields, or signed.
+KeyForm = Union[Type[int], Type[bytes], Type[str], Type[Tuple[Any, ...]], Tuple[type, ...], Callable[[int], int]]
 
 
 def signed(number: int) -> int:
-    """The integer key of a number that may be negative (-2**63 to 2**63 - 1); these keys are in the numbers' order."""
+    """The integer key of a number that may be negative (-2**63 to 2**63 - 1); these keys are in the numbers' order. A
+    table that create_table made with key=gannet.signed makes them itself: its keys are the numbers."""
     if not -_SIGN <= number < _SIGN:
         raise ValueError(f"{number} does not fit 64 bits")
     return number + _SIGN
@@ -97,9 +99,9 @@ class Table:
     """A table of an open database. Made by Database.create_table and Database.table."""
 
     def __init__(self, table: _gannet.Table, dtype: Any = None, key: Optional[KeyForm] = None):
-        self._key: KeyForm = (int if table.integer_keys else bytes) if key is None else key
+        self._key: KeyForm = _KEYS_OF[table.key_form] if key is None else key
         form = _form_of(self._key)
-        if table.integer_keys != (form == "int"):
+        if table.integer_keys != _is_integer_form(form):
             kind = "integer" if table.integer_keys else "byte"
             raise TypeError(f"key is {key!r}, but table '{table.name}' has {kind} keys")
         self._table = table.with_keys(form)
@@ -115,7 +117,8 @@ class Table:
 
     @property
     def key(self) -> KeyForm:
-        """The form of the keys that it gives back: int, bytes, str, tuple, or the types of a tuple's fields."""
+        """The form of the keys that it gives back: int, bytes, str, tuple, the types of a tuple's fields, or
+        gannet.signed."""
         return self._key
 
     @property
@@ -476,11 +479,13 @@ class Database:
         """Makes a table, durably; or returns the one of this name, if it is defined so: InvalidArgument names what
         differs.
 
-        key: int, or byte keys of at most max_key_bytes: str, bytes, tuple, or the types of its fields, as (str, int).
+        key: int, gannet.signed (int that may be negative), or byte keys of at most max_key_bytes: str, bytes, tuple, or
+            the types of its fields, as (str, int). The directory keeps it; int and bytes leave what it has.
         index: 'hash' (no order), 'xstore' (ordered), 'catfish' (rectangles), 'blink', 'rolex'.
         payload: the bytes of every row, or a numpy dtype; None: rows of any length up to max_payload.
         """
         form = _form_of(key)
+        integer = _is_integer_form(form)
         _check("name", name, str)
         _check("index", index, str)
         _check("application", application, str)
@@ -491,16 +496,18 @@ class Database:
         most = 40 if index == "catfish" else _integer("max_key_bytes", max_key_bytes)
         rows = _integer("expected_rows", expected_rows)
         try:
-            made = self._database.create_table(name, form == "int", most, index, size, variable, rows, application,
-                                               form)
+            made = self._database.create_table(name, integer, most, index, size, variable, rows, application, form)
         except AlreadyExists:
             found = self._database.find_table(name)
             if found is None:
                 raise
-            asked = {"key": "int" if form == "int" else "bytes",
-                     "max_key_bytes": found.max_key_bytes if form == "int" else most, "index": index,
+            plain = "int" if found.integer_keys else "bytes"
+            asked_key = form.partition(":")[0]
+            # A plain form, of either, fits any other one of the same kind of keys.
+            any_form = integer == found.integer_keys and plain in (asked_key, found.key_form)
+            asked = {"key": asked_key, "max_key_bytes": found.max_key_bytes if integer else most, "index": index,
                      "payload": (size, "at most" if variable else "exactly")}
-            there = {"key": "int" if found.integer_keys else "bytes", "max_key_bytes": found.max_key_bytes,
+            there = {"key": asked_key if any_form else found.key_form, "max_key_bytes": found.max_key_bytes,
                      "index": found.index,
                      "payload": (found.payload_bytes, "at most" if found.variable_length else "exactly")}
             for option, value in asked.items():
@@ -512,7 +519,7 @@ class Database:
 
     def table(self, name: str, dtype: Any = None, *, key: Optional[KeyForm] = None) -> Table:
         """The table of this name; NotFound if there is none. With a dtype its rows are numpy scalars. key: the form of
-        the keys that it gives back, as for create_table."""
+        the keys that it gives back, as for create_table; None: that of the directory."""
         _check("name", name, str)
         found = self._database.find_table(name)
         if found is None:
@@ -749,14 +756,23 @@ def _key_of(over: Union[Table, Index], key: Any) -> Any:
     return key if key is None or isinstance(key, tuple) or not isinstance(over, Index) else (key,)
 
 
+# Forms of keys without fields, by the name that the module has.
+_KEYS_OF: Dict[str, KeyForm] = {"int": int, "signed": signed, "bytes": bytes, "str": str, "tuple": tuple}
+
+
+def _is_integer_form(form: str) -> bool:
+    return form in ("int", "signed")
+
+
 def _form_of(key: Any) -> str:
     """The form of keys, as the module has it."""
-    simple = {int: "int", bytes: "bytes", str: "str", tuple: "tuple"}
-    if isinstance(key, type) and key in simple:
-        return simple[key]
+    for form, simple in _KEYS_OF.items():
+        if key is simple:
+            return form
     if isinstance(key, tuple) and key and all(field in (int, float, bool, str, bytes) for field in key):
         return "tuple:" + "".join("b" if field is bytes else "s" for field in key)
-    raise TypeError(f"key is {key!r}: int, str, bytes, tuple, or a tuple of int, float, bool, str and bytes")
+    raise TypeError(f"key is {key!r}: int, gannet.signed, str, bytes, tuple, or a tuple of int, float, bool, str and "
+                    "bytes")
 
 
 def _dtype_of(dtype: Any) -> Any:

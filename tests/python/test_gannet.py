@@ -159,11 +159,74 @@ class TableTest(GannetTest):
             found = self.db.table(str(form), key=form)
             with self.db.transaction() as t:
                 self.assertEqual(list(t.keys(found)), keys)
-                self.assertIsInstance(next(t.keys(self.db.table(str(form)))), int if form is int else bytes)
+                plain = self.db.table(str(form), key=int if form is int else bytes)
+                self.assertIsInstance(next(t.keys(plain)), plain.key)
         words = self.db.table(str(str), key=str)
         with self.db.transaction() as t:
             t[words, b"\xff"] = b""  # no text
             self.assertEqual(list(t.keys(words))[-1], b"\xff")
+
+
+    def test_the_directory_keeps_the_form_of_keys(self):
+        forms = {"text": str, "plain": bytes, "pairs": (str, int), "tuples": tuple, "signed": gannet.signed,
+                 "numbers": int}
+        for name, form in forms.items():
+            self.db.create_table(name, key=form, max_payload=8)
+        with self.db.transaction() as t:
+            t[self.db.table("pairs"), ("a", 1)] = b""
+            t[self.db.table("signed"), -5] = b""
+        self.db.close()
+        self.db = self.open()
+        found = {table.name: table.key for table in self.db.tables()}
+        self.assertEqual(found, {**forms, "pairs": tuple})
+        with self.db.transaction() as t:
+            self.assertEqual(list(t.keys(self.db.table("pairs"))), [("a", 1)])
+            self.assertEqual(list(t.keys(self.db.table("signed"))), [-5])
+            self.assertEqual(list(t.keys(self.db.table("signed", key=int))), [gannet.signed(-5)])
+            with self.assertRaisesRegex(KeyError, "table 'signed', key -6"):
+                t[self.db.table("signed"), -6]
+        with self.assertRaisesRegex(gannet.InvalidArgument, "table 'tuples' in the directory is one with keys of the "
+                                                            "form tuple, and the program creates it as one with keys "
+                                                            "of the form text"):
+            self.db.create_table("tuples", key=str, max_payload=8)
+        for _ in range(2):
+            self.assertIs(self.db.create_table("tuples", key=bytes, max_payload=8).key, bytes)
+        with self.assertRaisesRegex(gannet.InvalidArgument, "table 'tuples' exists with another key: tuple, not str"):
+            self.db.create_table("tuples", key=str, max_payload=8)
+        self.assertEqual(self.db.create_table("tuples", key=(str, int), max_payload=8).key, (str, int))
+
+    # What a directory of an earlier program has, or one of a program in C++ that said nothing.
+    def test_a_form_that_the_directory_has_not_is_noted(self):
+        self.db.create_table("words", key=bytes)
+        self.db.close()
+        self.db = self.open()
+        self.assertIs(self.db.create_table("words", key=str).key, str)
+        self.db.close()
+        self.db = self.open()
+        self.assertIs(self.db.table("words").key, str)
+
+    def test_signed_keys_are_numbers(self):
+        table = self.db.create_table("signed", key=gannet.signed, max_payload=20)
+        self.assertIs(table.key, gannet.signed)
+        self.assertIn("of signed keys", repr(table))
+        least, most = -(1 << 63), (1 << 63) - 1
+        with self.db.transaction() as t:
+            for number in (3, -5, 0, most, least):
+                t[table, number] = b"%d" % number
+            self.assertEqual(list(t.keys(table)), [least, -5, 0, 3, most])
+            self.assertEqual(list(t.scan(table, -5, 3)), [(-5, b"-5"), (0, b"0")])
+            self.assertTrue(t.exists(table, -5))
+            t.update(table, -5, b"")
+            del t[table, -5]
+            self.assertIsNone(t.get(table, -5))
+            cursor = t.cursor(table)
+            self.assertTrue(cursor.seek_forward(-4))
+            self.assertEqual(cursor.key, 0)
+            for key in (least - 1, most + 1):
+                with self.assertRaisesRegex(ValueError, "signed key"):
+                    t.get(table, key)
+        with self.assertRaisesRegex(TypeError, "'signed' has integer keys"):
+            self.db.table("signed", key=str)
 
 
 class OperationTest(GannetTest):
@@ -281,7 +344,7 @@ class OperationTest(GannetTest):
         with self.db.transaction() as t:
             numbers = [gannet.unsigned(key) for key in t.keys(signed)]
             self.assertEqual(numbers, [-(1 << 63), -5, 0, 3, (1 << 63) - 1])
-            tuples = [gannet.unpack(key) for key in t.keys(self.db.table("words"))]
+            tuples = [gannet.unpack(key) for key in t.keys(self.db.table("words", key=bytes))]
             self.assertEqual(tuples, [(b"a", 9, 1 << 63), (b"a", 10, -1, 2.5, False), (b"b\0", b"\1")])
             self.assertEqual(len(list(t.keys(self.words, prefix=("a",)))), 2)
             self.assertEqual(len(list(t.keys(self.words, prefix=("a", 9)))), 1)
@@ -454,7 +517,7 @@ class NumpyTest(GannetTest):
             self.assertEqual(rows["people"].tolist(), [134_000, 700_001])
             keys, rows = t.array(self.db.table("cities"), reverse=True)
             self.assertEqual(rows.shape, (2, 24))
-            self.assertEqual(keys, [b"Oslo", b"Bern"])
+            self.assertEqual(keys, ["Oslo", "Bern"])
             keys, rows = t.array(cities, prefix="X")
             self.assertEqual((keys, len(rows)), ([], 0))
         with self.db.transaction() as t:

@@ -42,4 +42,5 @@ def make() -> gannet.Database:
     db = gannet.open("/nowhere", create=True, checkpoint_every=1)
     db.create_table("people", key=(str, int))
     db.create_table("people", key=5)  # type: ignore[arg-type]
+    db.create_table("numbers", key=gannet.signed)
     return db
