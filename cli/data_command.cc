@@ -233,8 +233,7 @@ void AddExport(CLI::App& app, int* exit_code) {
   CLI::Option* csv =
       command->add_flag("--csv", options->csv, "RFC 4180, with a header that names the forms. This is the default");
   command->add_flag("--json", options->json, "One JSON object per line and row")->excludes(csv);
-  Add(*command, "--keys", &options->rows.forms.keys, ParseKeyForm, "FORM",
-      "How keys are written: text, hex, tuple or signed. Default: text");
+  Add(*command, "--keys", &options->rows.forms.keys, ParseKeyForm, "FORM", kKeyFormHelp);
   Add(*command, "--payloads", &options->rows.forms.payloads, ParsePayloadForm, "FORM",
       "How payloads are written: text or hex. Default: text");
   AddPath(*command, "--out", &options->out, "FILE",

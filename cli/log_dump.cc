@@ -10,11 +10,15 @@
 #include "absl/strings/str_format.h"
 #include "base/stop.h"
 #include "cli/data_directory.h"
+#include "cli/row_text.h"
+#include "index/key.h"
+#include "index/tuple_text.h"
 #include "log/checkpoint.h"
 #include "log/format.h"
 #include "log/log_reader.h"
 #include "log/transaction_format.h"
 #include "nlohmann/json.hpp"
+#include "txn/key_form.h"
 
 namespace gannet::cli {
 namespace {
@@ -33,10 +37,18 @@ uint64_t IntegerOf(std::span<const std::byte> key) {
   return __builtin_bswap64(swapped);
 }
 
-// Printable keys as text, others in hexadecimal.
+// By the form that the table keeps; otherwise printable keys as text, and others in hexadecimal.
 std::string KeyText(const log::TableDescription& table, std::span<const std::byte> key) {
-  if (table.integer_keys) return absl::StrFormat("%d", IntegerOf(key));
+  if (table.integer_keys) {
+    const index::Key number(IntegerOf(key));
+    return table.key_form == txn::NameOf(txn::KeyForm::kSigned) ? absl::StrFormat("%d", number.signed_integer())
+                                                                : absl::StrFormat("%d", number.integer());
+  }
   const std::string_view text(reinterpret_cast<const char*>(key.data()), key.size());
+  if (table.key_form == txn::NameOf(txn::KeyForm::kTuple)) {
+    const StatusOr<std::vector<index::TupleField>> fields = index::FieldsOfTuple(text);
+    if (fields.ok()) return TupleText(*fields);
+  }
   const bool printable = std::ranges::all_of(text, [](unsigned char c) { return std::isprint(c) != 0; });
   return printable ? absl::StrFormat("\"%s\"", text) : "0x" + Hex(key);
 }

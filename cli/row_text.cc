@@ -16,9 +16,9 @@
 #include "cli/parse.h"
 #include "index/rectangle.h"
 #include "index/tuple_key.h"
-#include "index/tuple_text.h"
 #include "log/utf8.h"
 #include "nlohmann/json.hpp"
+#include "txn/key_form.h"
 
 namespace gannet::cli {
 namespace {
@@ -142,10 +142,6 @@ StatusOr<KeyCopy> ParseSigned(std::string_view text) {
   return Wrong("must be a signed key: a whole number from -9223372036854775808 to 9223372036854775807");
 }
 
-std::string TupleText(const std::vector<TupleField>& fields) {
-  return index::TupleText(fields, [](std::string_view text) { return absl::StrCat("\"", Escape(text, '"'), "\""); });
-}
-
 // Reads the fields of (1,"a",true,2.5).
 class TupleParser {
  public:
@@ -162,12 +158,12 @@ class TupleParser {
     return key;
   }
 
- private:
   static Status Malformed() {
     return Wrong(
         "must be a tuple such as (12,\"Main\",true,2.5): integers, strings in double quotes, booleans, doubles");
   }
 
+ private:
   void SkipBlanks() {
     while (!rest_.empty() && rest_.front() == ' ') rest_.remove_prefix(1);
   }
@@ -335,6 +331,20 @@ StatusOr<std::string> BytesOfJson(std::string_view form, const Json& value) {
   return Wrong("must be in base64");
 }
 
+// The form that the catalog has.
+KeyForm FormOfKeys(const txn::Table& table) {
+  switch (table.key_form()) {
+    case txn::KeyForm::kTuple:
+      return KeyForm::kTuple;
+    case txn::KeyForm::kSigned:
+      return KeyForm::kSigned;
+    case txn::KeyForm::kPlain:
+    case txn::KeyForm::kText:
+      break;
+  }
+  return KeyForm::kText;
+}
+
 }  // namespace
 
 StatusOr<KeyForm> ParseKeyForm(const std::string& text) {
@@ -353,6 +363,10 @@ std::string EscapeText(std::string_view bytes) {
   return Escape(bytes, /*quote=*/0);
 }
 
+std::string TupleText(const std::vector<TupleField>& fields) {
+  return index::TupleText(fields, [](std::string_view text) { return absl::StrCat("\"", Escape(text, '"'), "\""); });
+}
+
 StatusOr<std::string> UnescapeText(std::string_view text) {
   std::string bytes;
   while (!text.empty()) {
@@ -369,17 +383,17 @@ StatusOr<std::string> UnescapeText(std::string_view text) {
 }
 
 StatusOr<RowText> RowText::For(const txn::Table& table, const RowForms& forms) {
+  KeyForm keys = forms.keys.value_or(FormOfKeys(table));
   const index::KeyKind kind = table.options().key_kind;
   const bool spatial = table.index_traits().spatial;
   const bool integer = kind == index::KeyKind::kInteger;
-  if (forms.keys == KeyForm::kSigned && !integer) {
+  if (keys == KeyForm::kSigned && !integer) {
     return Wrong(absl::StrCat("signed: the keys of table '", table.name(), "' are bytes; choose text, hex or tuple"));
   }
-  if (forms.keys == KeyForm::kTuple && (integer || spatial)) {
+  if (keys == KeyForm::kTuple && (integer || spatial)) {
     return Wrong(absl::StrCat("tuple: the keys of table '", table.name(), "' are ",
                               integer ? "integers; choose text or signed" : "rectangles; choose text"));
   }
-  KeyForm keys = forms.keys;
   // These have one form each.
   if (spatial || (integer && keys == KeyForm::kHex)) keys = KeyForm::kText;
   return RowText(kind, spatial, keys, forms.payloads);
@@ -417,7 +431,7 @@ StatusOr<KeyCopy> RowText::ParseKey(std::string_view text) const {
   }
   // A key that is no tuple is written in hex among tuples.
   const StatusOr<std::string> bytes = keys_ == KeyForm::kText ? UnescapeText(text) : ParseHex(text);
-  if (!bytes.ok()) return bytes.status();
+  if (!bytes.ok()) return keys_ == KeyForm::kTuple ? TupleParser::Malformed() : bytes.status();
   return KeyCopy(index::Key(*bytes));
 }
 

@@ -4,10 +4,10 @@
 //            \n, \r, \t or \xNN (two hexadecimal digits). When text is read, \" and \' also stand for the quotes.
 //   hex      bytes as pairs of hexadecimal digits, "5a7f"; 0x before them is allowed
 //   tuple    a byte key of fields (index/tuple_key.h): (12,"Main",true,2.5). Strings are escaped as in `text`, and
-//            quotes in them, too. A number with a point or an exponent is a double, any other one an integer. The
-//            catalog does not say which keys are tuples, so a user asks for this form.
+//            quotes in them, too. A number with a point or an exponent is a double, any other one an integer.
 //   signed   an integer key made by Key::Signed, which may be negative
 //
+// A user chooses the form of keys; otherwise it is the one that the catalog has of the table (txn/key_form.h), or text.
 // Integer keys are decimal numbers from 0 to 2^64 - 1 (in `text` and `hex`). A key of a spatial table is a tuple of
 // five numbers in every form: (min_x,min_y,max_x,max_y,id).
 //
@@ -19,12 +19,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "index/key.h"
+#include "index/tuple_text.h"
 #include "nlohmann/json_fwd.hpp"
 #include "txn/key_range.h"
 #include "txn/table.h"
@@ -34,18 +37,24 @@ namespace gannet::cli {
 enum class KeyForm : uint8_t { kText, kHex, kTuple, kSigned };
 enum class PayloadForm : uint8_t { kText, kHex };
 
+// What --keys is.
+inline constexpr const char* kKeyFormHelp =
+    "How keys are written: text, hex, tuple or signed. Default: as the table was made (gannet tables), else text";
 // For flags: "text, hex, tuple or signed"; "text or hex". InvalidArgument: another name.
 StatusOr<KeyForm> ParseKeyForm(const std::string& text);
 StatusOr<PayloadForm> ParsePayloadForm(const std::string& text);
 
 struct RowForms {
-  KeyForm keys = KeyForm::kText;
+  std::optional<KeyForm> keys = {};  // none: that of the table
   PayloadForm payloads = PayloadForm::kText;
 };
 
 // Form `text` of any bytes, and back. InvalidArgument names the wrong escape.
 std::string EscapeText(std::string_view bytes);
 StatusOr<std::string> UnescapeText(std::string_view text);
+
+// Form `tuple` of these fields.
+std::string TupleText(const std::vector<index::TupleField>& fields);
 
 // A row that was read from a file.
 struct RowBytesOwned {

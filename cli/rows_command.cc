@@ -41,6 +41,7 @@
 #include "log/checkpoint.h"
 #include "nlohmann/json.hpp"
 #include "txn/durable/catalog.h"
+#include "txn/key_form.h"
 #include "txn/secondary_index.h"
 
 namespace gannet::cli {
@@ -318,6 +319,12 @@ std::string NoteOfIndex(const std::vector<log::TableDescription>& tables, const 
                       index.complete ? "" : ", not complete", ": ", of);
 }
 
+// What the column `keys` says.
+std::string KeysOf(const log::TableDescription& table) {
+  const std::string kind = table.integer_keys ? "integer" : absl::StrCat("up to ", table.max_key_bytes, " bytes");
+  return table.key_form.empty() ? kind : absl::StrCat(kind, ", ", table.key_form);
+}
+
 Status Tables(const RowOptions& options, RowHost& host) {
   const StatusOr<std::vector<log::TableDescription>> tables = host.Tables();
   if (!tables.ok()) return tables.status();
@@ -327,6 +334,7 @@ Status Tables(const RowOptions& options, RowHost& host) {
       Json json{{"table", table.name},
                 {"keys", table.integer_keys ? "integer" : "bytes"},
                 {"max_key_bytes", table.max_key_bytes},
+                {"key_form", table.key_form},
                 {"index", table.index},
                 {"index_options", table.index_options},
                 {"payload_bytes", table.payload_bytes},
@@ -341,8 +349,8 @@ Status Tables(const RowOptions& options, RowHost& host) {
       absl::PrintF("%s\n", json.dump());
       continue;
     }
-    text.Add({table.name, table.integer_keys ? "integer" : absl::StrCat("up to ", table.max_key_bytes, " bytes"),
-              table.index, absl::StrCat(table.variable_length ? "up to " : "", table.payload_bytes, " bytes"),
+    text.Add({table.name, KeysOf(table), table.index,
+              absl::StrCat(table.variable_length ? "up to " : "", table.payload_bytes, " bytes"),
               table.replicated ? std::string(txn::kReplicated) : table.placement,
               table.secondary.has_value() ? NoteOfIndex(*tables, *table.secondary) : table.application});
   }
@@ -361,6 +369,10 @@ Status CreateTable(const RowOptions& options, RowHost& host, bool create) {
   txn::TableOptions table = options.create;
   table.name = options.table;
   table.variable_length = !options.fixed;
+  if (table.key_kind == index::KeyKind::kNone) {
+    const bool bytes = table.key_form == txn::KeyForm::kText || table.key_form == txn::KeyForm::kTuple;
+    table.key_kind = bytes ? index::KeyKind::kBytes : index::KeyKind::kInteger;
+  }
   // A rectangle has a size of its own.
   if (index::EntryOf(table.index).traits.spatial) {
     table.key_kind = index::KeyKind::kBytes;
@@ -515,8 +527,7 @@ CLI::Option* AddTable(CLI::App& command, RowOptions* options) {
 }
 
 void AddKeyForm(CLI::App& command, RowOptions* options) {
-  Add(command, "--keys", &options->forms.keys, ParseKeyForm, "FORM",
-      "How keys are written: text, hex, tuple or signed. Default: text");
+  Add(command, "--keys", &options->forms.keys, ParseKeyForm, "FORM", kKeyFormHelp);
 }
 
 void AddForms(CLI::App& command, RowOptions* options) {
@@ -554,8 +565,8 @@ void AddRange(CLI::App& command, RowRange* range) {
 constexpr const char* kForms =
     "Keys: integers are decimal numbers. Bytes are text, in which \\\\, \\n, \\r, \\t and \\xNN stand for one byte; "
     "--keys hex takes\npairs of digits, --keys tuple fields such as (12,\"Main\",2.5), --keys signed numbers that may "
-    "be negative. Rectangles\nare (min_x,min_y,max_x,max_y,id). Payloads: text in the same form, or hex. A key or "
-    "value that begins with - goes\nbehind --.";
+    "be negative. If create-table\nhad --keys, the others need none. Rectangles are (min_x,min_y,max_x,max_y,id). "
+    "Payloads: text in the same form, or hex.\nA key or value that begins with - goes behind --.";
 constexpr const char* kKeysBy =
     "With --by, keys are those of the index: a tuple of its fields or of the first ones, such as (\"Oslo\",7), or the "
     "first\nfield alone, such as Oslo or 7.";
@@ -670,6 +681,16 @@ StatusOr<index::KeyKind> ParseKeyKind(const std::string& text) {
   return *choice == 0 ? index::KeyKind::kInteger : index::KeyKind::kBytes;
 }
 
+// A form that a table keeps.
+StatusOr<txn::KeyForm> ParseKeptKeyForm(const std::string& text) {
+  static constexpr std::array kKept = {txn::KeyForm::kText, txn::KeyForm::kTuple, txn::KeyForm::kSigned};
+  std::array<std::string_view, kKept.size()> names;
+  std::ranges::transform(kKept, names.begin(), [](txn::KeyForm form) { return NameOf(form); });
+  const StatusOr<size_t> choice = ParseChoice(text, names);
+  if (!choice.ok()) return choice.status();
+  return kKept[*choice];
+}
+
 StatusOr<index::IndexKind> ParseIndexKind(const std::string& text) {
   const StatusOr<size_t> at = ParseChoice(text, index::IndexKindNames());
   if (!at.ok()) return at.status();
@@ -684,6 +705,7 @@ void AddTables(CLI::App& app, const std::shared_ptr<RowHost>& host, int* exit_co
   AddJson(*command, tables.get(), "One JSON object per line and table");
 
   const auto options = std::make_shared<RowOptions>();
+  options->create.key_kind = index::KeyKind::kNone;  // not said
   options->create.index = index::IndexKind::kXStore;
   options->create.max_key_bytes = 0;
   const auto create = std::make_shared<bool>(false);
@@ -694,7 +716,10 @@ void AddTables(CLI::App& app, const std::shared_ptr<RowHost>& host, int* exit_co
       exit_code);
   AddTable(*command, options.get())->required();
   Add(*command, "--key", &options->create.key_kind, ParseKeyKind, "KIND",
-      "What keys are: integer or bytes. Default: integer");
+      "What keys are: integer or bytes. Default: integer, or bytes with --keys text or tuple");
+  Add(*command, "--keys", &options->create.key_form, ParseKeptKeyForm, "FORM",
+      "What keys mean, which the catalog keeps: text, tuple, or signed for integers. Other commands then need no "
+      "--keys");
   AddInteger(*command, "--max-key-bytes", &options->create.max_key_bytes, 1, static_cast<int64_t>(index::kMaxKeyBytes),
              absl::StrFormat("Longest byte key. Default: %d", std::min(kDefaultKeyBytes, index::kMaxKeyBytes)));
   Add(*command, "--index", &options->create.index, ParseIndexKind, "KIND",

@@ -111,10 +111,29 @@ TEST_F(RowTextTest, WrongTextIsRefusedWithWhatItMustBe) {
   for (const char* text : {"(", "(1", "(1,)", "(1)2", "(a)", "(\"a)", "(1 2)", "(18446744073709551616)"}) {
     refused(Form(bytes_, KeyForm::kTuple), text, "must be a tuple");
   }
+  refused(Form(bytes_, KeyForm::kTuple), "Oslo", "must be a tuple");
   for (const char* text : {"", "1,2,3,4,5", "(1,2,3,4)", "(1,2,3,4,x)", "(1,2,3,4,5,6)"}) {
     refused(Form(boxes_, KeyForm::kText), text, "(min_x,min_y,max_x,max_y,id)");
   }
   refused(Form(boxes_, KeyForm::kText), "(3,2,1,4,5)", "rectangle");
+}
+
+TEST_F(RowTextTest, TheTableSaysTheFormIfNobodyElseDoes) {
+  const auto table = [&](const char* name, txn::KeyForm form) {
+    const bool integer = form == txn::KeyForm::kSigned;
+    return *database_->CreateTable({.name = name,
+                                    .key_kind = integer ? index::KeyKind::kInteger : index::KeyKind::kBytes,
+                                    .max_key_bytes = integer ? index::kIntegerKeyBytes : 64,
+                                    .key_form = form,
+                                    .payload_bytes = 8});
+  };
+  const txn::Table* const tuples = table("tuples", txn::KeyForm::kTuple);
+  ExpectKey(*RowText::For(*tuples, {}), Key::Tuple(1, "a"), "(1,\"a\")");
+  ExpectKey(Form(tuples, KeyForm::kText), "Oslo", "Oslo");
+  ExpectKey(*RowText::For(*table("signed", txn::KeyForm::kSigned), {}), Key::Signed(-1), "-1");
+  ExpectKey(*RowText::For(*table("text", txn::KeyForm::kText), {}), "Oslo", "Oslo");
+  ExpectKey(*RowText::For(*bytes_, {}), "Oslo", "Oslo");
+  ExpectKey(*RowText::For(*integers_, {}), Key(5), "5");
 }
 
 TEST_F(RowTextTest, FormsThatATableCannotHaveAreRefused) {

@@ -85,6 +85,7 @@ TEST_F(RowsTest, RowsAreWrittenAndRead) {
   const Json table = Json::parse(Do("tables", {"--json"}));
   EXPECT_EQ(table.at("table"), "cities");
   EXPECT_EQ(table.at("keys"), "bytes");
+  EXPECT_EQ(table.at("key_form"), "");
   EXPECT_EQ(table.at("index"), "xstore");
   EXPECT_EQ(table.at("payload_bytes"), 100);
   EXPECT_EQ(table.at("application"), "of the world");
@@ -170,6 +171,76 @@ TEST_F(RowsTest, KeysOfEveryKindAreText) {
             "hashed          integer     hash         4 bytes  first_node      \n"
             "tuples   up to 20 bytes    blink   up to 0 bytes  first_node      \n"
             "boxes    up to 40 bytes  catfish  up to 10 bytes  first_node      \n");
+}
+
+// The catalog keeps the form of a table's keys, so no command but create-table needs --keys.
+TEST_F(RowsTest, TheFormOfKeysIsKept) {
+  Do("create-table", {"people", "--keys", "tuple", "--payload", "40", "--create"});
+  Do("create-table", {"numbers", "--keys", "signed", "--payload", "10"});
+  Do("create-table", {"words", "--keys", "text", "--payload", "10"});
+  EXPECT_EQ(Do("tables", {}),
+            "table                     keys   index         payload   placement  note\n"
+            "people   up to 64 bytes, tuple  xstore  up to 40 bytes  first_node      \n"
+            "numbers        integer, signed  xstore  up to 10 bytes  first_node      \n"
+            "words     up to 64 bytes, text  xstore  up to 10 bytes  first_node      \n");
+  Write("world.csv", "country,population\nNorway,5600000\n");
+  EXPECT_EQ(Run("import", {"people", Path("world.csv"), "--key", "country", "--payload", "population"}).exit_code, 0);
+  Do("put", {"people", "(\"Norway\",\"Oslo\")", "709000"});
+  Do("put", {"numbers", "--", "-1", "minus"});
+  Do("put", {"numbers", "1", "plus"});
+  Do("put", {"words", "Oslo", "Norway"});
+
+  const std::string rows = "(\"Norway\")\t5600000\n(\"Norway\",\"Oslo\")\t709000\n";
+  EXPECT_EQ(Do("scan", {"people", "--prefix", "(\"Norway\")"}), rows);
+  EXPECT_EQ(Do("scan", {"people", "--from", "(\"Norway\",\"A\")", "--json"}),
+            "{\"key_tuple\":[\"Norway\",\"Oslo\"],\"payload\":\"709000\"}\n");
+  EXPECT_EQ(Do("count", {"people", "--prefix", "(\"Norway\",\"Oslo\")"}), "1\n");
+  EXPECT_EQ(Do("get", {"people", "(\"Norway\")"}), "5600000\n");
+  EXPECT_EQ(Do("get", {"people", "024e6f7277617900", "--keys", "hex"}), "5600000\n");
+  EXPECT_EQ(Do("scan", {"numbers"}), "-1\tminus\n1\tplus\n");
+  EXPECT_EQ(Do("scan", {"numbers", "--keys", "text", "--limit", "1"}), "9223372036854775807\tminus\n");
+  EXPECT_EQ(Do("get", {"words", "Oslo"}), "Norway\n");
+  const std::string exported = Do("export", {"people"});
+  EXPECT_EQ(exported,
+            "key_tuple,payload\n\"(\"\"Norway\"\")\",5600000\n"
+            "\"(\"\"Norway\"\",\"\"Oslo\"\")\",709000\n");
+  EXPECT_THAT(Do("export", {"people", "--keys", "hex"}), StartsWith("key_hex,payload\n"));
+  Do("delete", {"people", "(\"Norway\",\"Oslo\")"});
+  Write("people.csv", exported);
+  EXPECT_EQ(Run("import", {"people", Path("people.csv"), "--replace"}).exit_code, 0);
+  EXPECT_EQ(Do("scan", {"people"}), rows);
+  EXPECT_EQ(Run("get", {"people", "Norway"}).exit_code, 2);
+  EXPECT_THAT(Run("get", {"people", "Norway"}).err, HasSubstr("KEY Norway: must be a tuple such as "));
+  EXPECT_EQ(Run("get", {"numbers", "--", "-2"}).err, "gannet get: there is no such row: table 'numbers', key -2\n");
+  const std::string log = RunProgram({"log", "dump", Path("data")}).out;
+  EXPECT_THAT(log, HasSubstr("put    people (\"Norway\",\"Oslo\") version"));
+  EXPECT_THAT(log, HasSubstr("put    numbers -1 version"));
+
+  // A copy has it, too.
+  for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{{}, {"--salvage"}}) {
+    std::vector<std::string> backup = {"backup", Path("data"), Path(flags.empty() ? "copy" : "saved")};
+    backup.insert(backup.end(), flags.begin(), flags.end());
+    EXPECT_EQ(RunProgram(backup).exit_code, 0);
+    EXPECT_EQ(RunProgram({"scan", backup[2], "people", "--memory-per-node", "1G"}).out, rows);
+  }
+  Write("input", "rename-table people pairs\nscan pairs\nget numbers -- -1\n");
+  const Outcome shell = RunProgram({"shell", Path("data"), "--memory-per-node", "1G"}, {.in = Path("input")});
+  EXPECT_EQ(shell.out, rows + "minus\n") << shell.err;
+}
+
+TEST_F(RowsTest, FormsThatKeysCannotHaveAreRefused) {
+  const auto refused = [&](std::vector<std::string> flags, const char* says) {
+    flags.insert(flags.begin(), {"t", "--payload", "1", "--create"});
+    const Outcome outcome = Run("create-table", flags);
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_THAT(outcome.err, HasSubstr(says));
+  };
+  refused({"--keys", "hex"}, "--keys hex: must be text, tuple or signed");
+  refused({"--keys", "tuple", "--key", "integer"},
+          "key_form is tuple, which is for byte keys, and its keys are integers");
+  refused({"--keys", "signed", "--key", "bytes"},
+          "key_form is signed, which is for integer keys, and its keys are bytes");
+  refused({"--keys", "tuple", "--index", "catfish"}, "its keys are rectangles");
 }
 
 TEST_F(RowsTest, MessagesHaveTuplesAsTuples) {
