@@ -1,6 +1,6 @@
-// Mutants: deliberate mistakes in the protocols, to prove that the checkers of scenario/ find them. They exist only in
-// files that are compiled with GANNET_MUTANTS, which one test program does (tests/scenario/CMakeLists.txt). Everywhere
-// else GANNET_MUTANT(...) is the constant false.
+// Mutants: deliberate mistakes in the protocols, to prove that the checkers of lab/scenario/ find them. They exist only
+// in files that are compiled with GANNET_MUTANTS, which one test program does (tests/lab/scenario/CMakeLists.txt).
+// Everywhere else GANNET_MUTANT(...) is the constant false.
 #pragma once
 
 #include <cstdint>

@@ -1,14 +1,12 @@
 #include "cli/app.h"
 
-#include "cli/crash_command.h"
 #include "cli/data_command.h"
 #include "cli/devices_command.h"
 #include "cli/help_command.h"
-#include "cli/reproduce_command.h"
+#include "cli/lab_commands.h"
 #include "cli/rows_command.h"
 #include "cli/serve_command.h"
 #include "cli/shell_command.h"
-#include "cli/sim_command.h"
 #include "cli/tpcc_command.h"
 #include "cli/ycsb_command.h"
 
@@ -26,9 +24,7 @@ std::unique_ptr<CLI::App> MakeApp(int* exit_code) {
   AddRowCommands(*app, exit_code);
   AddShellCommand(*app, exit_code);
   AddDataCommands(*app, exit_code);
-  AddCrashCommand(*app, exit_code);
-  AddSimCommand(*app, exit_code);
-  AddReproduceCommand(*app, exit_code);
+  AddLabCommands(*app, exit_code);
   AddHelpCommand(*app, exit_code);
   // Last, because a command that is added later would get the footer, too.
   app->footer(

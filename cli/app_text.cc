@@ -37,6 +37,10 @@ std::string WithValue(const CLI::Option& flag) {
   return flag.get_expected_min() == 0 ? name : name + " " + flag.get_type_name();
 }
 
+std::string ForProgram(const CLI::App& app, const std::string& script) {
+  return absl::StrReplaceAll(script, {{"@PROGRAM@", app.get_name()}});
+}
+
 // Text for man: a line must not begin with a control character, and a backslash is an escape.
 std::string ForMan(const std::string& text) {
   std::string escaped = absl::StrReplaceAll(text, {{"\\", "\\e"}, {"-", "\\-"}});
@@ -160,7 +164,7 @@ std::string BashCompletion(CLI::App& app) {
       if (positional) choices.insert(choices.end(), of_option.begin(), of_option.end());
       if (positional || (of_option.empty() && !IsOfTable(option->get_name()))) continue;
       absl::StrAppend(&values, "    '", words, " --", option->get_lnames().front(), "') ",
-                      of_option.empty() ? "choices=$(_gannet_tables)"
+                      of_option.empty() ? "choices=$(_@PROGRAM@_tables)"
                                         : absl::StrCat("choices='", absl::StrJoin(of_option, " "), "'"),
                       " ;;\n");
     }
@@ -168,14 +172,14 @@ std::string BashCompletion(CLI::App& app) {
     absl::StrAppend(&cases, "      '", words, "') choices='", absl::StrJoin(choices, " "), "'",
                     TakesTable(command) ? " tables=1" : "", " ;;\n");
   });
-  return absl::StrCat(
-      "# bash completion of gannet; made by gannet completion bash\n"
-      "_gannet_tables() {\n"
+  const std::string script = absl::StrCat(
+      "# bash completion of @PROGRAM@; made by @PROGRAM@ completion bash\n"
+      "_@PROGRAM@_tables() {\n"
       "  [[ -n ${arguments[0]} ]] || return\n"
       "  \"${COMP_WORDS[0]}\" tables \"${arguments[0]/#\\~/$HOME}\" --json 2>/dev/null </dev/null |\n"
       "    sed -n 's/^{\"table\":\"\\([^\"\\\\ ]*\\)\".*/\\1/p'\n"
       "}\n"
-      "_gannet() {\n"
+      "_@PROGRAM@() {\n"
       "  local command='' next choices='' tables='' word current=${COMP_WORDS[COMP_CWORD]} i\n"
       "  local last=${COMP_WORDS[COMP_CWORD-1]} arguments=()\n"
       "  for (( i = 1; i < COMP_CWORD; ++i )); do\n"
@@ -189,11 +193,12 @@ std::string BashCompletion(CLI::App& app) {
       "  case \"$command $last\" in\n",
       values, "    *) case $command in\n", cases,
       "    esac\n"
-      "    if [[ -n $tables && $current != -* && ${#arguments[@]} == 1 ]]; then choices=$(_gannet_tables); fi ;;\n"
+      "    if [[ -n $tables && $current != -* && ${#arguments[@]} == 1 ]]; then choices=$(_@PROGRAM@_tables); fi ;;\n"
       "  esac\n"
       "  COMPREPLY=($(compgen -W \"$choices\" -- \"$current\"))\n"
       "}\n"
-      "complete -o default -F _gannet gannet\n");
+      "complete -o default -F _@PROGRAM@ @PROGRAM@\n");
+  return ForProgram(app, script);
 }
 
 namespace {
@@ -239,21 +244,21 @@ std::string ZshCompletion(CLI::App& app) {
       if (option->get_expected_min() > 0) with_value.push_back(flag);
       if (of_option.empty() && !IsOfTable(flag)) continue;
       absl::StrAppend(&values, "    '", words, " ", flag, "') choices=(",
-                      of_option.empty() ? "$(_gannet_tables)" : absl::StrJoin(of_option, " "), ") ;;\n");
+                      of_option.empty() ? "$(_@PROGRAM@_tables)" : absl::StrJoin(of_option, " "), ") ;;\n");
     }
     absl::StrAppend(&cases, "    '", words, "')\n", ZshArray("commands", next), ZshArray("flags", flags),
                     "      valued=(", absl::StrJoin(with_value, " "), ") tables=", TakesTable(command) ? "1" : "''",
                     " ;;\n");
   });
-  return absl::StrCat(
-      "#compdef gannet\n"
-      "# zsh completion of gannet; made by gannet completion zsh\n"
-      "_gannet_tables() {\n"
+  const std::string script = absl::StrCat(
+      "#compdef @PROGRAM@\n"
+      "# zsh completion of @PROGRAM@; made by @PROGRAM@ completion zsh\n"
+      "_@PROGRAM@_tables() {\n"
       "  [[ -n $arguments[1] ]] || return\n"
       "  ${words[1]} tables ${arguments[1]/#\\~/$HOME} --json 2>/dev/null </dev/null |\n"
       "    sed -n 's/^{\"table\":\"\\([^\"\\\\ ]*\\)\".*/\\1/p'\n"
       "}\n"
-      "_gannet() {\n"
+      "_@PROGRAM@() {\n"
       "  local command='' next i tables=''\n"
       "  local -a commands flags valued choices arguments\n"
       "  for (( i = 2; i < CURRENT; ++i )); do\n"
@@ -272,7 +277,7 @@ std::string ZshCompletion(CLI::App& app) {
       values,
       "  esac\n"
       "  if [[ -n $tables && ${words[CURRENT]} != -* && $#arguments == 1 ]] && (( ! $#choices )); then\n"
-      "    choices=($(_gannet_tables))\n"
+      "    choices=($(_@PROGRAM@_tables))\n"
       "  fi\n"
       "  if (( $#choices )); then\n"
       "    _describe value choices\n"
@@ -286,8 +291,9 @@ std::string ZshCompletion(CLI::App& app) {
       "    _files\n"
       "  fi\n"
       "}\n"
-      "# As a file of $fpath this is the body of _gannet; sourced, it only registers the function.\n"
-      "if [[ $funcstack[1] == _gannet ]]; then _gannet \"$@\"; else compdef _gannet gannet; fi\n");
+      "# As a file of $fpath this is the body of _@PROGRAM@; sourced, it only registers the function.\n"
+      "if [[ $funcstack[1] == _@PROGRAM@ ]]; then _@PROGRAM@ \"$@\"; else compdef _@PROGRAM@ @PROGRAM@; fi\n");
+  return ForProgram(app, script);
 }
 
 namespace {
@@ -296,18 +302,21 @@ constexpr const char* kExitStatus =
     ".SH EXIT STATUS\n0: done. 1: the work failed, its result is wrong, or a row was not found.\n"
     "2: the command line is wrong, and nothing was done. 130 or 143: a signal stopped it.\n";
 
-std::string PageName(const std::string& words) {
-  return absl::StrReplaceAll("gannet" + (words.empty() ? "" : " " + words), {{" ", "-"}});
+// `command`: the program's name and the words after it, such as "gannet tpcc run".
+std::string PageName(const std::string& command) {
+  return absl::StrReplaceAll(command, {{" ", "-"}});
 }
 
-std::string PageBegin(const std::string& words, const std::string& version, const std::string& what) {
-  return absl::StrCat(".TH ", ForMan(absl::AsciiStrToUpper(PageName(words))), " 1 \"\" \"gannet ", ForMan(version),
-                      "\" \"User Commands\"\n.SH NAME\n", ForMan(PageName(words)), " \\- ", what, "\n");
+std::string PageBegin(const std::string& command, const std::string& version, const std::string& what) {
+  const std::string program = command.substr(0, command.find(' '));
+  return absl::StrCat(".TH ", ForMan(absl::AsciiStrToUpper(PageName(command))), " 1 \"\" \"", ForMan(program), " ",
+                      ForMan(version), "\" \"User Commands\"\n.SH NAME\n", ForMan(PageName(command)), " \\- ", what,
+                      "\n");
 }
 
-std::string PageOf(const CLI::App& command, const std::string& words, const std::string& version) {
-  std::string text = PageBegin(words, version, ForMan(command.get_description()));
-  absl::StrAppend(&text, ".SH SYNOPSIS\n.B gannet ", ForMan(words), "\n");
+std::string PageOf(const CLI::App& command, const std::string& called, const std::string& version) {
+  std::string text = PageBegin(called, version, ForMan(command.get_description()));
+  absl::StrAppend(&text, ".SH SYNOPSIS\n.B ", ForMan(called), "\n");
   if (!CommandsOf(command).empty()) absl::StrAppend(&text, ".I COMMAND\n");
   std::string arguments;
   for (const CLI::Option* option : command.get_options()) {
@@ -324,23 +333,25 @@ std::string PageOf(const CLI::App& command, const std::string& words, const std:
     absl::StrAppend(&text, ".TP\n.B ", ForMan(positional ? option->get_name(true) : WithValue(*option)), "\n",
                     ForMan(option->get_description()), "\n");
   }
-  return absl::StrCat(text, kExitStatus, ".SH SEE ALSO\n.BR gannet (1)\n");
+  return absl::StrCat(text, kExitStatus, ".SH SEE ALSO\n.BR ", ForMan(called.substr(0, called.find(' '))), " (1)\n");
 }
 
 }  // namespace
 
 std::vector<ManPage> ManPages(const CLI::App& app, const std::string& version) {
-  std::vector<ManPage> pages = {{.name = PageName(""), .text = ""}};
+  const std::string program = app.get_name();
+  std::vector<ManPage> pages = {{.name = program, .text = ""}};
   std::string list;
   Visit(app, "", [&](const CLI::App& command, const std::string& words) {
     if (words.empty()) return;
-    pages.push_back({.name = PageName(words), .text = PageOf(command, words, version)});
-    absl::StrAppend(&list, ".TP\n.BR ", ForMan(PageName(words)), " (1)\n", ForMan(command.get_description()), "\n");
+    const std::string name = program + " " + words;
+    pages.push_back({.name = PageName(name), .text = PageOf(command, name, version)});
+    absl::StrAppend(&list, ".TP\n.BR ", ForMan(PageName(name)), " (1)\n", ForMan(command.get_description()), "\n");
   });
   pages.front().text =
-      absl::StrCat(PageBegin("", version, "a transactional OLTP engine on memory that other machines can reach"),
-                   ".SH SYNOPSIS\n.B gannet\n.I COMMAND\n.RI [ ARGUMENTS ]\n.SH COMMANDS\nEach has a page of its own: ",
-                   ".B man gannet get\n", list, kExitStatus);
+      absl::StrCat(PageBegin(program, version, ForMan(app.get_description())), ".SH SYNOPSIS\n.B ", ForMan(program),
+                   "\n.I COMMAND\n.RI [ ARGUMENTS ]\n.SH COMMANDS\nEach has a page of its own:\n.B man ",
+                   ForMan(program), " help\n", list, kExitStatus);
   return pages;
 }
 

@@ -20,24 +20,28 @@ list(TRANSFORM libraries PREPEND gannet_ OUTPUT_VARIABLE library_targets)
 install(TARGETS ${library_targets} EXPORT gannet_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS gannet_shared EXPORT gannet_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES capi/gannet.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(TARGETS gannet RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-# The program itself prints them, from the same descriptions of its flags as --help. (A sanitizer's program is not
-# installed.)
-if(NOT GANNET_SANITIZE)
-  set(texts ${CMAKE_CURRENT_BINARY_DIR}/texts)
+install(TARGETS gannet gannet-lab RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# Each program prints its completions and man pages itself, from the same descriptions of its flags as --help. (A
+# sanitizer's program is not installed.)
+function(gannet_texts program)
+  set(texts ${CMAKE_CURRENT_BINARY_DIR}/texts/${program})
   file(MAKE_DIRECTORY ${texts})
   add_custom_command(
-    OUTPUT ${texts}/gannet.bash ${texts}/_gannet ${texts}/man1/gannet.1
-    COMMAND gannet completion bash > ${texts}/gannet.bash
-    COMMAND gannet completion zsh > ${texts}/_gannet
+    OUTPUT ${texts}/bash ${texts}/zsh ${texts}/man1/${program}.1
+    COMMAND ${program} completion bash > ${texts}/bash
+    COMMAND ${program} completion zsh > ${texts}/zsh
     COMMAND ${CMAKE_COMMAND} -E rm -rf ${texts}/man1
-    COMMAND gannet completion man --out ${texts}/man1
-    DEPENDS gannet
-    COMMENT "Printing the completions and the man pages")
-  add_custom_target(gannet_texts ALL DEPENDS ${texts}/gannet.bash ${texts}/_gannet ${texts}/man1/gannet.1)
-  install(FILES ${texts}/gannet.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME gannet)
-  install(FILES ${texts}/_gannet DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+    COMMAND ${program} completion man --out ${texts}/man1
+    DEPENDS ${program}
+    COMMENT "Printing the completions and the man pages of ${program}")
+  add_custom_target(${program}_texts ALL DEPENDS ${texts}/bash ${texts}/zsh ${texts}/man1/${program}.1)
+  install(FILES ${texts}/bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME ${program})
+  install(FILES ${texts}/zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions RENAME _${program})
   install(DIRECTORY ${texts}/man1/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endfunction()
+if(NOT GANNET_SANITIZE)
+  gannet_texts(gannet)
+  gannet_texts(gannet-lab)
 endif()
 # The headers load words by vectors of AVX2 in inline functions, of which a program has one copy: all callers must agree
 # on how it returns a vector.

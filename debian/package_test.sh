@@ -26,7 +26,7 @@ installable=()
 for deb in "${debs[@]}"; do [[ $deb == *-dbgsym_* ]] || installable+=("$deb"); done
 apt-get install --simulate -o Debug::NoLocking=1 "${installable[@]}" >"$scratch/simulation" ||
   { cat "$scratch/simulation" >&2; die "apt-get cannot install the packages"; }
-for name in gannet libgannet-dev python3-gannet; do
+for name in gannet gannet-lab libgannet-dev python3-gannet; do
   grep -q "^Inst $name " "$scratch/simulation" || die "apt-get would not install $name"
 done
 
@@ -48,6 +48,8 @@ echo "== gannet"
 zcat "$root/usr/share/man/man1/gannet.1.gz" | grep -q '^\.TH' || die "gannet.1 is no man page"
 [[ -e $root/usr/share/man/man1/gannet-get.1.gz ]] || die "gannet get has no man page"
 bash -n "$root/usr/share/bash-completion/completions/gannet"
+"$root/usr/bin/gannet" sim --seed 1 | tail -1
+[[ -e $root/usr/share/man/man1/gannet-lab-sim.1.gz ]] || die "gannet-lab sim has no man page"
 "$root/usr/bin/gannet" tpcc run --warehouses 1 --threads 1 --warmup 100ms --duration 1s | tail -20
 
 echo "== a program in C, by pkg-config"

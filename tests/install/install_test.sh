@@ -79,11 +79,15 @@ done
 grep -qF "The program prints \`$said\`" "$page" || { echo "docs/embedding.md does not say that it prints '$said'"; exit 1; }
 
 echo "== completions and the man pages"
-for file in bash-completion/completions/gannet zsh/site-functions/_gannet man/man1/{gannet,gannet-get,gannet-tpcc-run}.1; do
+for file in bash-completion/completions/gannet{,-lab} zsh/site-functions/_gannet{,-lab} \
+  man/man1/{gannet,gannet-get,gannet-tpcc-run,gannet-lab,gannet-lab-sim}.1; do
   [[ -s $prefix/share/$file ]] || { echo "share/$file is not installed"; exit 1; }
 done
-bash -n "$prefix/share/bash-completion/completions/gannet"
-if command -v zsh >/dev/null; then zsh -f -n "$prefix/share/zsh/site-functions/_gannet"; fi
+for program in gannet gannet-lab; do
+  bash -n "$prefix/share/bash-completion/completions/$program"
+  if command -v zsh >/dev/null; then zsh -f -n "$prefix/share/zsh/site-functions/_$program"; fi
+done
+"$prefix/bin/gannet" sim --seed 1 --until 1ms >/dev/null
 
 echo "== pkg-config"
 PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name gannet.pc)")

@@ -1,0 +1,15 @@
+// The command line of the program gannet-lab: all commands and flags.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "CLI/CLI.hpp"
+
+namespace gannet::cli {
+
+// Like MakeApp. `called`: the program's name. If that is "gannet", which starts gannet-lab for its commands
+// (cli/lab_commands.h), help and errors say what was typed.
+std::unique_ptr<CLI::App> MakeLabApp(std::string_view called, int* exit_code);
+
+}  // namespace gannet::cli

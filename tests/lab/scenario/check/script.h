@@ -1,0 +1,59 @@
+// Small hand-written histories.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <utility>
+
+#include "lab/scenario/check/history.h"
+
+namespace gannet::scenario {
+
+class Script {
+ public:
+  using Body = std::function<void(Draft&)>;
+
+  // Each transaction belongs to a client of its own.
+  OperationId Ok(uint64_t from, uint64_t to, const Body& body) { return Add(from, to, Outcome::kOk, body); }
+  OperationId Fail(uint64_t from, uint64_t to, const Body& body) { return Add(from, to, Outcome::kFail, body); }
+  OperationId Info(uint64_t from, uint64_t to, const Body& body) { return Add(from, to, Outcome::kInfo, body); }
+  // The client died.
+  OperationId Dead(uint64_t from, const Body& body) {
+    const OperationId op = history.Invoke(clients_++, from);
+    body(history.draft(op));
+    return op;
+  }
+
+  History history;
+
+ private:
+  OperationId Add(uint64_t from, uint64_t to, Outcome outcome, const Body& body) {
+    const OperationId op = Dead(from, body);
+    history.Complete(op, to, outcome);
+    return op;
+  }
+  uint32_t clients_ = 0;
+};
+
+inline constexpr RowKey kX{0, 10};
+inline constexpr RowKey kY{0, 20};
+inline constexpr RowKey kZ{0, 30};
+
+// Reads the row as `seen` and writes it as `id`.
+inline void Modify(Draft& draft, RowKey row, WriteId seen, WriteId id) {
+  draft.Read(row, seen);
+  draft.Write(row, id);
+}
+inline void RemoveSeen(Draft& draft, RowKey row, WriteId seen, WriteId id) {
+  draft.Read(row, seen);
+  draft.Remove(row, id);
+}
+// Scans the whole table.
+inline void ScanAll(Draft& draft, std::initializer_list<std::pair<RowKey, WriteId>> rows) {
+  draft.BeginScan({});
+  for (const auto& [row, id] : rows) draft.Row(row.key, id);
+  draft.EndScan();
+}
+
+}  // namespace gannet::scenario

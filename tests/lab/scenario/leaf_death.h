@@ -1,0 +1,381 @@
+// A client of an index that clients change dies at one of the verbs of a change, in virtual time. Within 50 ms the
+// owner has repaired what it left.
+//
+//   for (uint64_t verbs = 1;; ++verbs) {
+//     LeafDeath death({.kind = kind, .change = LeafChange::kSplit});
+//     const bool died = death.DieAfter(verbs);
+//     EXPECT_EQ(death.WhatIsWrong(), "");
+//     if (!died) break;                       // the change took fewer verbs
+//   }
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "gtest/gtest.h"
+#include "index/index.h"
+#include "index/record_header.h"
+#include "index/remote/block_lending.h"
+#include "index/remote/leaf.h"
+#include "index/remote/tagged_leaf.h"
+#include "lab/scenario/memory_check.h"
+#include "tests/txn/hasty_kinds.h"
+#include "tests/txn/simulated_cluster.h"
+#include "txn/record/record.h"
+#include "txn/session/session_internal.h"
+
+namespace gannet::scenario {
+
+enum class LeafChange : uint8_t {
+  kInsert,              // into a leaf with room
+  kSplit,               // an insert into a full leaf
+  kSplitRoot,           // of blink: an insert into a root that is full and a leaf
+  kRemove,              // from a full leaf
+  kAbsorb,              // a removal that leaves so few entries that the leaf is merged with its left neighbour
+  kReplace,             // an entry leads to another record of its key
+  kInsertByTransaction  // three keys of one leaf, by a transaction
+};
+
+struct LeafDeathCase {
+  txn::IndexKind kind = txn::HastyBlink();
+  index::KeyKind keys = index::KeyKind::kInteger;
+  LeafChange change = LeafChange::kInsert;
+};
+
+// Nodes: 0 is the owner, 1 dies, 2 is another client.
+class LeafDeath {
+ public:
+  explicit LeafDeath(const LeafDeathCase& test)
+      : case_(test),
+        cluster_(3, {}, {.read_path = txn::ReadPathPolicy::kOneSided, .call_timeout = absl::Milliseconds(10)},
+                 {Rows(test)}) {
+    On(0, [&](txn::Session& session) {
+      at_first_ = UnaccountedBytes(cluster_.database(0)).value();
+      Fill(session);
+    });
+    // The victim is known to the owner, and its caches lead to leaves.
+    On(1, [&](txn::Session& session) {
+      const index::OwnedKey key = KeyOf(kSpare);
+      Run(session, [&](txn::BlockingTransaction& t) { return t.Insert(rows(1), key.view(), uint64_t{0}); });
+      Run(session, [&](txn::BlockingTransaction& t) { return t.Remove(rows(1), key.view()); });
+      MakeRecords();
+      const StatusOr<index::RemoteIndex*> remote = session.state().RemoteIndexOf(rows(1), 0);
+      ASSERT_TRUE(remote.ok()) << remote.status();
+      for (const uint64_t n : touched_) {
+        const index::OwnedKey touched = KeyOf(n);
+        ASSERT_TRUE(session.worker().BlockOn(Find(*remote, touched.view())).ok());
+      }
+    });
+  }
+  ~LeafDeath() {
+    if (dead_) cluster_.Abandon(1);
+  }
+
+  // Makes the change. The client dies when this many of its verbs have left its NIC. False: there were fewer.
+  bool DieAfter(uint64_t verbs) {
+    bool done = false;
+    On(1, [&](txn::Session& session) {
+      const StatusOr<index::RemoteIndex*> remote = session.state().RemoteIndexOf(rows(1), 0);
+      cluster_.fabric().KillAfterVerbs(1, verbs);
+      const Status status = Change(session, *remote);
+      cluster_.fabric().KillAfterVerbs(1, UINT64_MAX);
+      EXPECT_TRUE(status.ok()) << status;
+      done = true;
+    });
+    dead_ = !done;
+    return dead_;
+  }
+
+  // After 50 ms. Empty: nothing. If the client lives, memory is not looked at, because it holds some.
+  std::string WhatIsWrong() {
+    SleepForNanos(50'000'000);
+    std::string wrong;
+    On(0, [&](txn::Session& session) { wrong = Look(session); });
+    return wrong;
+  }
+
+ private:
+  static constexpr uint64_t kSpare = 100'000;
+
+  static txn::TableOptions Rows(const LeafDeathCase& test) {
+    const bool bytes = test.keys == index::KeyKind::kBytes;
+    return {.name = "rows",
+            .key_kind = test.keys,
+            .max_key_bytes = bytes ? size_t{40} : index::kIntegerKeyBytes,
+            .index = test.kind,
+            .payload_bytes = sizeof(uint64_t),
+            .placement = txn::Placement::OnFirstNode()};
+  }
+  const txn::Table& rows(int node) { return cluster_.table(node, "rows"); }
+  index::LocalIndex& index() { return rows(0).local_index(); }
+  index::remote::LeafBlocks& blocks() { return dynamic_cast<index::remote::BlockLender&>(index()).blocks(); }
+  std::byte* At(rdma::GlobalAddress address) { return cluster_.database(0).node().memory().data() + address.offset(); }
+
+  index::OwnedKey KeyOf(uint64_t n) const {
+    if (case_.keys == index::KeyKind::kInteger) return index::OwnedKey(index::Key(n));
+    const std::string digits = std::to_string(n);
+    return index::OwnedKey(
+        index::Key(std::string_view("a key of the table " + std::string(8 - digits.size(), '0') + digits)));
+  }
+
+  template <class Work>
+  void On(int node, Work work) {
+    cluster_.On(node, work);
+  }
+  template <class Body>
+  static void Run(txn::Session& session, Body body) {
+    const Status status = txn::RunBlockingBody(session, body);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  static coro::Task<StatusOr<index::FindResult>> Find(index::RemoteIndex* remote, index::Key key) {
+    co_return co_await remote->Find(key);
+  }
+
+  // Ascending keys fill most leaves. The changes are made in leaves that suit them.
+  void Fill(txn::Session& session) {
+    const bool bytes = case_.keys == index::KeyKind::kBytes;
+    const size_t slots = bytes ? 42 : 18;
+    const uint64_t keys = case_.change == LeafChange::kSplitRoot ? slots - 2 : bytes ? 110 : 60;
+    for (uint64_t n = 0; n < keys; ++n) {
+      const index::OwnedKey key = KeyOf(10 * n);
+      Run(session, [&](txn::BlockingTransaction& t) { return t.Insert(rows(0), key.view(), n); });
+      model_.insert(10 * n);
+    }
+    const std::vector<std::vector<uint64_t>> leaves = Leaves();
+    const auto full = std::ranges::find(leaves, slots, &std::vector<uint64_t>::size);
+    const auto roomy = std::ranges::find_if(
+        leaves, [slots](const std::vector<uint64_t>& leaf) { return leaf.size() >= 2 && leaf.size() + 3 <= slots; });
+    if (case_.change != LeafChange::kSplitRoot) {
+      ASSERT_TRUE(full != leaves.end() && full + 1 != leaves.end() && (full + 1)->size() >= slots / 3);
+      ASSERT_TRUE(roomy != leaves.end());
+    }
+    switch (case_.change) {
+      case LeafChange::kInsert:
+        added_ = {(*roomy)[0] + 5};
+        break;
+      case LeafChange::kSplit:
+        added_ = {(*full)[slots / 2] + 5};
+        break;
+      case LeafChange::kSplitRoot:
+        added_ = {5};
+        break;
+      case LeafChange::kInsertByTransaction:
+        added_ = {(*roomy)[0] + 1, (*roomy)[0] + 5, (*roomy)[0] + 7};
+        break;
+      case LeafChange::kRemove:
+        removed_ = {(*full)[slots / 2]};
+        break;
+      case LeafChange::kReplace:
+        replaced_ = {(*full)[slots / 2]};
+        break;
+      case LeafChange::kAbsorb:
+        // A leaf with one entry more than those that are merged, right of one that has room.
+        Thin(session, *full, bytes ? 25 : 10);
+        Thin(session, *(full + 1), bytes ? 11 : 5);
+        removed_ = {(full + 1)->front()};
+        break;
+    }
+    touched_ = added_;
+    touched_.insert(touched_.end(), removed_.begin(), removed_.end());
+    touched_.insert(touched_.end(), replaced_.begin(), replaced_.end());
+  }
+  // The keys of each leaf, in order.
+  std::vector<std::vector<uint64_t>> Leaves() {
+    const index::OwnedKey least = KeyOf(0);
+    const index::OwnedKey greatest = KeyOf(kSpare);
+    std::optional<index::ScanPosition> position;
+    std::vector<std::vector<uint64_t>> leaves;
+    auto next = model_.begin();
+    do {
+      index::ScanResult leaf;
+      const Status scanned = index().ScanStep({.from = least.view(), .to = greatest.view()}, 1, &position, &leaf);
+      EXPECT_TRUE(scanned.ok()) << scanned;
+      leaves.emplace_back();
+      for (size_t i = 0; i < leaf.entries.size(); ++i) leaves.back().push_back(*next++);
+    } while (position.has_value());
+    return leaves;
+  }
+  // Leaves the first `left` keys of a leaf.
+  void Thin(txn::Session& session, const std::vector<uint64_t>& leaf, size_t left) {
+    for (size_t i = left; i < leaf.size(); ++i) {
+      const index::OwnedKey key = KeyOf(leaf[i]);
+      Run(session, [&](txn::BlockingTransaction& t) { return t.Remove(rows(0), key.view()); });
+      model_.erase(leaf[i]);
+    }
+  }
+
+  // Records for the victim's change, made at the owner.
+  void MakeRecords() {
+    if (case_.change == LeafChange::kInsertByTransaction) return;
+    for (const uint64_t n : touched_) {
+      const index::OwnedKey key = KeyOf(n);
+      old_[n] = index().Find(key.view()).record;
+      if (std::ranges::count(removed_, n) > 0) continue;
+      rdma::SlabCache slab(cluster_.database(0).state().slab.get());
+      const uint64_t payload = n;
+      const auto made = txn::MakeLockedRecord(slab, rows(0).id(), key.view(), std::as_bytes(std::span(&payload, 1)), 0);
+      ASSERT_TRUE(made.ok()) << made.status();
+      StoreWord(made->block, index::NextState(made->state, false));
+      new_[n] = cluster_.database(0).node().AddressOf(made->block);
+    }
+  }
+
+  Status Change(txn::Session& session, index::RemoteIndex* remote) {
+    if (case_.change == LeafChange::kInsertByTransaction) {
+      return txn::RunBlockingBody(session, [&](txn::BlockingTransaction& t) -> Status {
+        for (const uint64_t n : added_) {
+          const index::OwnedKey key = KeyOf(n);
+          GANNET_RETURN_IF_ERROR(t.Insert(rows(1), key.view(), n));
+        }
+        return absl::OkStatus();
+      });
+    }
+    for (const uint64_t n : added_) {
+      const index::OwnedKey key = KeyOf(n);
+      GANNET_RETURN_IF_ERROR(session.worker().BlockOn(remote->Insert(key.view(), new_.at(n))).status());
+    }
+    for (const uint64_t n : removed_) {
+      const index::OwnedKey key = KeyOf(n);
+      GANNET_RETURN_IF_ERROR(session.worker().BlockOn(remote->Remove(key.view(), old_.at(n))).status());
+    }
+    for (const uint64_t n : replaced_) {
+      const index::OwnedKey key = KeyOf(n);
+      GANNET_RETURN_IF_ERROR(session.worker().BlockOn(remote->Replace(key.view(), old_.at(n), new_.at(n))));
+    }
+    return absl::OkStatus();
+  }
+
+  // A node of the index that a reader would have to read again and again.
+  std::string LookAtLeaves() {
+    std::string wrong;
+    const auto look = [&](auto image, size_t fence_lines) {
+      blocks().ForEach([&](rdma::GlobalAddress at) {
+        const uint64_t state = LoadWord(At(at));
+        if (index::IsLocked(state)) wrong = absl::StrCat("a leaf is locked: ", absl::Hex(state));
+        const auto judged = index::remote::ReadOwnLeaf(At(at), &image, fence_lines);
+        if (wrong.empty() && judged != index::remote::LeafLook::kWhole && judged != index::remote::LeafLook::kDead) {
+          wrong = "a leaf stays torn";
+        }
+      });
+    };
+    if (case_.keys == index::KeyKind::kInteger) {
+      look(index::remote::LeafImage{}, 0);
+    } else {
+      look(index::remote::TaggedImage{}, blocks().fence_lines());
+    }
+    return wrong;
+  }
+
+  std::string Look(txn::Session& session) {
+    std::string wrong = LookAtLeaves();
+    if (!wrong.empty()) return wrong;
+    const Status structure = index().CheckStructure();
+    if (!structure.ok()) return structure.ToString();
+    wrong = LookAtKeys(session);
+    if (!wrong.empty() || !dead_) return wrong;
+    // Every block of the index is one of its nodes, or free; and nothing is lent to the dead client.
+    size_t nodes = 0;
+    blocks().ForEach([&](rdma::GlobalAddress at) { nodes += index::IsAbsent(LoadWord(At(at))) ? 0 : 1; });
+    const index::remote::LeafBlocks::Counts counts = blocks().counts();
+    if (counts.lent + counts.in_use != nodes) {
+      return absl::StrCat(counts.lent, " blocks are lent and ", counts.in_use, " in use, for ", nodes, " nodes");
+    }
+    int lent = 0;
+    cluster_.database(0).state().lent_records->ForEach([&lent](rdma::GlobalAddress, size_t) { ++lent; });
+    if (lent > 0) return absl::StrCat(lent, " blocks for records are lent to a dead client");
+    const Status memory = CheckMemory(cluster_.database(0), at_first_ + unindexed_);
+    return memory.ok() ? "" : memory.ToString();
+  }
+
+  // The change took place as a whole, or not at all. Everything else is as it was.
+  std::string LookAtKeys(txn::Session& session) {
+    index::ScanResult found;
+    const bool bytes = case_.keys == index::KeyKind::kBytes;
+    const index::OwnedKey greatest = bytes ? index::OwnedKey(index::Key("b")) : index::OwnedKey(index::Key(UINT64_MAX));
+    const index::OwnedKey least = KeyOf(0);
+    const Status scanned = index().Scan({.from = least.view(), .to = greatest.view()}, &found);
+    if (!scanned.ok()) return scanned.ToString();
+    std::map<index::OwnedKey, rdma::GlobalAddress, Less> there;
+    for (const index::Entry& entry : found.entries) there.emplace(entry.key, entry.record);
+    if (there.size() != found.entries.size()) return "a scan finds a key twice";
+    std::set<bool> made;
+    unindexed_ = 0;
+    for (const uint64_t n : added_) made.insert(there.contains(KeyOf(n)));
+    for (const uint64_t n : removed_) made.insert(!there.contains(KeyOf(n)));
+    for (const uint64_t n : replaced_) made.insert(there.at(KeyOf(n)) != old_.at(n));
+    if (made.size() != 1) return "a transaction inserted some of its keys";
+    const bool is_made = *made.begin();
+    if (!is_made && !dead_) return "the change was not made";
+    std::set<uint64_t> expected = model_;
+    if (is_made) {
+      for (const uint64_t n : removed_) expected.erase(n);
+      expected.insert(added_.begin(), added_.end());
+    }
+    // Of the records that were made for this test, those that are in no index.
+    const bool outside = case_.change == LeafChange::kInsertByTransaction ? false
+                         : !replaced_.empty()                             ? true
+                         : !removed_.empty()                              ? is_made
+                                                                          : !is_made;
+    unindexed_ = outside ? txn::BlockBytesOf(KeyOf(0).view(), sizeof(uint64_t)) : 0;
+    if (there.size() != expected.size()) return absl::StrCat(there.size(), " keys, expected ", expected.size());
+    for (const uint64_t n : expected) {
+      const index::OwnedKey key = KeyOf(n);
+      const auto at = there.find(key);
+      if (at == there.end()) return absl::StrCat("the key ", n, " is lost");
+      if (!index::RecordHoldsKey(At(at->second), key.view())) return absl::StrCat("another record for the key ", n);
+      uint64_t row = 0;
+      const Status read =
+          txn::RunBlockingBody(session, [&](txn::BlockingTransaction& t) { return t.Get(rows(0), key.view(), &row); });
+      if (!read.ok()) return read.ToString();
+    }
+    return "";
+  }
+
+  struct Less {
+    bool operator()(const index::OwnedKey& a, const index::OwnedKey& b) const { return a.view() < b.view(); }
+  };
+
+  const LeafDeathCase case_;
+  txn::SimulatedCluster cluster_;
+  std::set<uint64_t> model_;
+  std::vector<uint64_t> added_;
+  std::vector<uint64_t> removed_;
+  std::vector<uint64_t> replaced_;
+  std::vector<uint64_t> touched_;
+  std::map<uint64_t, rdma::GlobalAddress> old_;
+  std::map<uint64_t, rdma::GlobalAddress> new_;
+  int64_t at_first_ = 0;
+  int64_t unindexed_ = 0;
+  bool dead_ = false;
+};
+
+inline const char* NameOf(LeafChange change) {
+  switch (change) {
+    case LeafChange::kInsert:
+      return "Insert";
+    case LeafChange::kSplit:
+      return "Split";
+    case LeafChange::kSplitRoot:
+      return "SplitRoot";
+    case LeafChange::kRemove:
+      return "Remove";
+    case LeafChange::kAbsorb:
+      return "Absorb";
+    case LeafChange::kReplace:
+      return "Replace";
+    case LeafChange::kInsertByTransaction:
+      return "InsertByTransaction";
+  }
+  return "";
+}
+
+}  // namespace gannet::scenario
