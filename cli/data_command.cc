@@ -106,7 +106,11 @@ Status ExportToFile(const std::string& directory, const ExportOptions& rows, con
 // `out` empty: standard output.
 int RunExport(const DataOptions& options) {
   ExportOptions rows = options.rows;
-  if (options.json) rows.format = RowFormat::kJson;
+  if (options.json) {
+    rows.format = RowFormat::kJson;
+  } else if (!options.csv) {
+    rows.format = FormatOfName(options.out).value_or(RowFormat::kCsv);
+  }
   rows.recover = options.recover;
   if (rows.recover.memory_per_node == 0) rows.recover.memory_per_node = DefaultMemoryPerNode();
   rows.recover.stop = &InterruptGuard::requested();
@@ -230,8 +234,9 @@ void AddExport(CLI::App& app, int* exit_code) {
   AddDirectory(*command, "DIR", &options->directory, "The data directory");
   AddPath(*command, "TABLE,--table", &options->rows.table, "NAME", "Name of the table; TABLE and --table are the same")
       ->required();
-  CLI::Option* csv =
-      command->add_flag("--csv", options->csv, "RFC 4180, with a header that names the forms. This is the default");
+  CLI::Option* csv = command->add_flag("--csv", options->csv,
+                                       "RFC 4180, with a header that names the forms. Default: what the name of --out "
+                                       "says, else this");
   command->add_flag("--json", options->json, "One JSON object per line and row")->excludes(csv);
   Add(*command, "--keys", &options->rows.forms.keys, ParseKeyForm, "FORM", kKeyFormHelp);
   Add(*command, "--payloads", &options->rows.forms.payloads, ParsePayloadForm, "FORM",

@@ -13,6 +13,12 @@
 
 namespace gannet::cli {
 
+std::optional<RowFormat> FormatOfName(std::string_view path) {
+  if (path.ends_with(".json") || path.ends_with(".jsonl")) return RowFormat::kJson;
+  if (path.ends_with(".csv")) return RowFormat::kCsv;
+  return std::nullopt;
+}
+
 Status RowWriter::Header() {
   if (format_ != RowFormat::kCsv) return absl::OkStatus();
   return Put(absl::StrCat(text_.KeyColumn(), ",", text_.PayloadColumn(), "\n"));

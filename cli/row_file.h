@@ -24,6 +24,9 @@ enum class RowFormat : uint8_t {
   kJson,
 };
 
+// The format that the name of a file says: .csv, .json or .jsonl. Nothing: it says none.
+std::optional<RowFormat> FormatOfName(std::string_view path);
+
 class RowWriter {
  public:
   // `to` must outlive it.

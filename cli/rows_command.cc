@@ -15,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
@@ -464,10 +463,8 @@ struct Closer {
 
 StatusOr<RowFormat> FormatOf(const RowOptions& options) {
   if (options.csv) return RowFormat::kCsv;
-  if (options.json || absl::EndsWith(options.file, ".json") || absl::EndsWith(options.file, ".jsonl")) {
-    return RowFormat::kJson;
-  }
-  if (absl::EndsWith(options.file, ".csv")) return RowFormat::kCsv;
+  if (options.json) return RowFormat::kJson;
+  if (const std::optional<RowFormat> format = FormatOfName(options.file); format.has_value()) return *format;
   return absl::InvalidArgumentError(
       absl::StrCat("FILE ", options.file, ": its name does not say the format; give --csv or --json"));
 }

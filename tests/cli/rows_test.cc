@@ -205,6 +205,9 @@ TEST_F(RowsTest, TheFormOfKeysIsKept) {
             "key_tuple,payload\n\"(\"\"Norway\"\")\",5600000\n"
             "\"(\"\"Norway\"\",\"\"Oslo\"\")\",709000\n");
   EXPECT_THAT(Do("export", {"people", "--keys", "hex"}), StartsWith("key_hex,payload\n"));
+  Do("export", {"people", "--out", Path("people.json")});
+  EXPECT_THAT(Read("people.json"), StartsWith("{\"key_tuple\":[\"Norway\"]")) << "the name says the format";
+  EXPECT_EQ(Run("import", {"people", Path("people.json"), "--replace"}).exit_code, 0);
   Do("delete", {"people", "(\"Norway\",\"Oslo\")"});
   Write("people.csv", exported);
   EXPECT_EQ(Run("import", {"people", Path("people.csv"), "--replace"}).exit_code, 0);
