@@ -221,18 +221,16 @@ void GroupCommit::Flush(bool urgent) {
   MayDieHere(KillPoint::kBatchWritten);
   pending_ = false;
   shared_->large.Written(std::exchange(batch_large_, 0));
+  const uint64_t transactions = batch_.content().transactions;
   batch_.Clear();
   flushed_ = batch_closes_;
   const uint32_t came = shared_->blocked.number();  // before those that were served can come again
   peer_status_ = Exchange();
   pace_.Flushed(std::exchange(served_, 0), came, flush_nanos_, NowNanos());
-  TellHowLongFlushesTake();
-}
-
-void GroupCommit::TellHowLongFlushesTake() {
-  if (peers_.load(std::memory_order_relaxed) != nullptr) return;
+  // Other threads would need the processors on which this one and the lone one spin.
+  one_by_one_ = pace_.is_lone() && transactions == 1 && peers_.load(std::memory_order_relaxed) == nullptr;
   last_flushes_[flushes_noted_++ % last_flushes_.size()] = flush_nanos_;
-  shared_->lone_flush_nanos.store(pace_.is_lone() ? *std::ranges::min_element(last_flushes_) : 0,
+  shared_->lone_flush_nanos.store(one_by_one_ ? *std::ranges::min_element(last_flushes_) : 0,
                                   std::memory_order_relaxed);
 }
 
@@ -462,7 +460,7 @@ bool GroupCommit::SleepUntilBlocked(uint32_t number, uint64_t until_nanos, const
   const auto too_few = [&] { return undisturbed() && (Wanted() <= flushed_ || shared_->blocked.number() < number); };
   shared_->blocked.SetFlushAt(number);
   const uint64_t now = NowNanos();
-  if (number == 1 && pace_.is_lone() && now < until_nanos)
+  if (number == 1 && one_by_one_ && now < until_nanos)
     spin_.Until(std::min(until_nanos, now + kSpinNanos), [&] { return !too_few(); });
   if (now < until_nanos) shared_->signal.SleepUntilBlocked(until_nanos - now, too_few);
   return shared_->signal.is_urgent() || !too_few();

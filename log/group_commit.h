@@ -66,7 +66,6 @@ class GroupCommit {
   void Drain();
   Status Exchange();
   void Flush(bool urgent);
-  void TellHowLongFlushesTake();
   void Collect();
   Status WriteBatch();
   void EnsureRoom();
@@ -116,11 +115,12 @@ class GroupCommit {
   Status spare_status_;          // of the last attempt to make a segment ahead of time
   Status room_status_;           // not ok: no room for the content of the buffers
   Status reported_;
-  uint64_t flush_nanos_ = 0;  // duration of the last write
-  std::array<uint64_t, 8> last_flushes_{};  // durations of the last ones that served a thread
+  uint64_t flush_nanos_ = 0;                // duration of the last write
+  std::array<uint64_t, 8> last_flushes_{};  // durations
   size_t flushes_noted_ = 0;
+  bool one_by_one_ = false;  // the last flush had one transaction, of the only thread that is blocked now and then
   AdaptiveSpin spin_;
-  uint32_t served_ = 0;       // number of threads that are blocked until batch_ is durable
+  uint32_t served_ = 0;  // number of threads that are blocked until batch_ is durable
   GroupPace pace_;
   uint64_t retry_at_nanos_ = 0;  // when the disk failed
   uint64_t room_retry_at_nanos_ = 0;
