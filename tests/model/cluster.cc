@@ -176,7 +176,9 @@ Status Cluster::Adopt() {
     indexes_[node].clear();
     for (const TableSpec& spec : world_.tables) {
       tables_[node].push_back(databases_[node]->FindTable(spec.options.name));
-      if (tables_[node].back() == nullptr) return absl::InternalError("a node does not find a table");
+      const txn::Table* const table = tables_[node].back();
+      if (table == nullptr) return absl::InternalError("a node does not find a table");
+      if (table->key_form() != spec.options.key_form) return absl::InternalError("a table has another form of keys");
     }
     for (const IndexSpec& spec : world_.indexes) {
       indexes_[node].push_back(databases_[node]->FindIndex(spec.options.name));

@@ -121,6 +121,18 @@ TableSpec DrawTable(Random& random, size_t number, int owners) {
   return spec;
 }
 
+// What the keys of some tables mean, which the catalog must keep. The draws change nothing of the rest of the world.
+void DrawKeyForms(World* world) {
+  Random random(Mix64(world->seed) ^ 0x6a09e667f3bcc908ull);
+  for (TableSpec& spec : world->tables) {
+    TableOptions& options = spec.options;
+    if (random.OneIn(2)) continue;
+    options.key_form = options.key_kind == index::KeyKind::kInteger
+                           ? txn::KeyForm::kSigned
+                           : OneOf(random, {txn::KeyForm::kText, txn::KeyForm::kTuple});
+  }
+}
+
 // Two indexes of one table, and possibly one of another. Their draws change nothing of the rest of the world.
 void DrawIndexes(World* world) {
   Random random(Mix64(world->seed) ^ 0x1d8e4e27c47d124full);
@@ -260,6 +272,7 @@ World DrawWorld(uint64_t seed, const FabricKind* fabric) {
   Random own(Mix64(seed) ^ 0x94d049bb133111ebull);
   const bool has_log = world.directory && world.durability != DurabilityMode::kNone;
   if (has_log && own.OneIn(3)) world.log_bytes = txn::kMinLogBuffer << (1 + own.Below(3));
+  DrawKeyForms(&world);
   if (world.log_bytes == 0) DrawIndexes(&world);
   return world;
 }
