@@ -37,7 +37,7 @@ namespace gannet::cli {
 enum class KeyForm : uint8_t { kText, kHex, kTuple, kSigned };
 enum class PayloadForm : uint8_t { kText, kHex };
 
-// What --keys is.
+// The help text of --keys.
 inline constexpr const char* kKeyFormHelp =
     "How keys are written: text, hex, tuple or signed. Default: as the table was made (gannet tables), else text";
 // For flags: "text, hex, tuple or signed"; "text or hex". InvalidArgument: another name.

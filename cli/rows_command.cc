@@ -318,7 +318,7 @@ std::string NoteOfIndex(const std::vector<log::TableDescription>& tables, const 
                       index.complete ? "" : ", not complete", ": ", of);
 }
 
-// What the column `keys` says.
+// The text of the column `keys`.
 std::string KeysOf(const log::TableDescription& table) {
   const std::string kind = table.integer_keys ? "integer" : absl::StrCat("up to ", table.max_key_bytes, " bytes");
   return table.key_form.empty() ? kind : absl::StrCat(kind, ", ", table.key_form);

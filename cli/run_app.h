@@ -1,4 +1,4 @@
-// What the main function of each program does.
+// The part that the main functions of all programs share.
 #pragma once
 
 #include <memory>

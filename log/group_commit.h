@@ -14,6 +14,9 @@
 // costs the workers' processors submissions, interrupts and wake-ups. So on a slow disk fewer and larger flushes are
 // faster, and such a commit waits hardly longer, because it waits for the disk anyway.
 //
+// While one thread commits one transaction after the other, this thread looks for the next one for a short time before
+// it sleeps (adaptive_spin.h).
+//
 // If there is nothing to do, the thread sleeps (with peers, it checks them once per `group_commit`).
 #pragma once
 

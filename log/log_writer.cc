@@ -10,8 +10,8 @@
 namespace gannet::log {
 namespace {
 
-// A thread that is the only one that is blocked spins from so long before the end of a flush that takes as long as the
-// shortest of late, and so long in all.
+// The only thread that is blocked begins to spin so long before the flush can end, if that takes as long as the
+// shortest of the last ones, and spins so long in all.
 constexpr uint64_t kWakeBeforeNanos = 120'000;
 constexpr uint64_t kSpinNanos = 300'000;
 

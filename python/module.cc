@@ -174,7 +174,7 @@ class KeyForm {
   }
 
   bool is_signed() const { return kind_ == Kind::kSigned; }
-  // What a directory keeps of it.
+  // The part of it that a directory keeps.
   txn::KeyForm kept() const {
     switch (kind_) {
       case Kind::kSigned:
@@ -382,7 +382,7 @@ class Cursor {
   bool keys_only() const { return keys_only_; }
   bool by_index() const { return by_index_ != nullptr; }
   const KeyForm& form() const { return form_; }
-  // Of the keys that it looks for.
+  // The form of the keys that it looks for.
   const KeyForm& seek_form() const { return by_index() ? index_form_ : form_; }
   Transaction& transaction() const { return *transaction_; }
   void CheckCurrent() const {
@@ -985,7 +985,7 @@ void DefineTable(py::module_& module) {
   type.def_property_readonly("name", [](const Table& self) { return self.table->name(); });
   type.def_property_readonly(
       "integer_keys", [](const Table& self) { return self.table->options().key_kind == index::KeyKind::kInteger; });
-  // "int", "signed", "bytes", "str" or "tuple": what the directory says, whatever with_keys said.
+  // The form that the directory has, also if with_keys gave another one: "int", "signed", "bytes", "str" or "tuple".
   type.def_property_readonly("key_form", [](const Table& self) { return KeptForm(*self.table); });
   type.def_property_readonly("max_key_bytes", [](const Table& self) { return self.table->options().max_key_bytes; });
   type.def_property_readonly("index",

@@ -121,7 +121,7 @@ TableSpec DrawTable(Random& random, size_t number, int owners) {
   return spec;
 }
 
-// What the keys of some tables mean, which the catalog must keep. The draws change nothing of the rest of the world.
+// Gives some tables a form of keys, which the catalog must keep. The draws change nothing of the rest of the world.
 void DrawKeyForms(World* world) {
   Random random(Mix64(world->seed) ^ 0x6a09e667f3bcc908ull);
   for (TableSpec& spec : world->tables) {

@@ -50,7 +50,7 @@ std::vector<std::string> Forms(const Database& database) {
   return forms;
 }
 
-// As a program before this option leaves the directory.
+// Leaves the directory as programs did before this option.
 void ForgetForms(log::FileSystem& disk, int nodes = 1) {
   for (int node = 0; node < nodes; ++node) {
     const std::string path = nodes == 1 ? "/data" : "/data/node-" + std::to_string(node);
@@ -146,7 +146,7 @@ TEST(KeyFormTest, ADirectoryWithoutItGetsIt) {
   }
 }
 
-// What a program says after Start is noted later if there is no room; its table can be used all the same.
+// If there is no room for what a program says after Start, it is noted later, and the table can be used meanwhile.
 TEST(KeyFormTest, AFullDiskNotesItWithTheNextCheckpoint) {
   const Disk disk = NewDisk();
   ASSERT_TRUE(Open(disk, OneOfEach()).ok());

@@ -36,8 +36,8 @@ std::string TextOf(const Table& table, const index::Key& key) {
     const StatusOr<index::RectangleKey> rectangle = index::DecodeRectangleKey(key);
     if (rectangle.ok()) return absl::StrCat(rectangle->box.ToString(), " id ", rectangle->id);
   }
-  // Of a table whose form is not known: the first byte of a tuple is a control character, so hardly any text is taken
-  // for a tuple.
+  // The form may not be known. The first byte of a tuple is a control character, so hardly any text is then taken for a
+  // tuple.
   if (form == KeyForm::kTuple || (form == KeyForm::kPlain && key.size() > 0)) {
     const StatusOr<std::vector<index::TupleField>> fields = index::FieldsOfTuple(key.bytes());
     if (fields.ok()) return index::TupleText(*fields, Quoted);
