@@ -201,7 +201,6 @@ int Execute(const Options& options) {
     progress.Step(absl::StrFormat("%d of %d runs, %d s: %s", done, of, seconds.count(), what));
   };
   how.ycsb_progress = YcsbProgressOf(&progress);
-  how.ycsb_progress.ran = [](const ycsb::IntervalReport&) {};  // several runs at once would mix their lines
   how.stop = &InterruptGuard::requested();
   const Status run = experiments::RunExperiments(how, &runs);
   const bool interrupted = absl::IsCancelled(run);

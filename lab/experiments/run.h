@@ -18,7 +18,7 @@ using RunExperimentsProgress = std::function<void(size_t done, size_t of, const 
 struct RunExperimentsOptions {
   int jobs = 1;                             // runs at once, each in a process of its own
   RunExperimentsProgress progress;          // must be set
-  bench::YcsbProgress ycsb_progress;        // must be set; of each run of YCSB, in its process
+  bench::YcsbProgress ycsb_progress;        // must be set; of loads in this process, not of runs
   const std::atomic<bool>* stop = nullptr;  // may be null
 };
 
