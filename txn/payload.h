@@ -4,7 +4,8 @@
 //   a row     an object whose own bytes are the payload: a number, or a struct of such
 //
 // A row is trivially copyable, and can be assigned to. It is no pointer, array or view, and holds none: what lies
-// elsewhere would not be stored. Members of aggregates are looked at, one by one, also those of nested ones: of each
+// elsewhere would not be stored. It has no base: of a member that comes from a base, &Row::member says only where the
+// base has it. Members of aggregates are looked at, one by one, also those of nested ones: of each
 // aggregate the first kMostInitializers, where each element of an array counts. A class with a constructor or private
 // members is taken as it is, and of a union only the first member is seen. Mistakes do not compile; the message says
 // what to pass.
@@ -84,6 +85,17 @@ struct AnyMember {
   requires(!std::same_as<Member, Owner>) operator Member() const noexcept(IsPlain<Member>());
 };
 
+// Initializes a base of Owner, and nothing else. (A base is the first that an aggregate with bases initializes.)
+template <class Owner>
+struct AnyBase {
+  template <class Base>
+  requires(std::is_base_of_v<Base, Owner> && !std::same_as<Base, Owner>) operator Base() const noexcept;
+};
+template <class T>
+concept HasBase = std::is_aggregate_v<T> && std::is_class_v<T> && requires {
+  T{AnyBase<T>{}};
+};
+
 template <class Member, size_t>
 using Repeated = Member;
 template <class T, size_t... number>
@@ -154,7 +166,7 @@ consteval bool IsPlain() {
   }
 }
 
-enum class Mistake : uint8_t { kNone, kPointer, kArray, kView, kOwnsOther, kHoldsReference };
+enum class Mistake : uint8_t { kNone, kPointer, kArray, kView, kOwnsOther, kHoldsReference, kHasBase };
 
 template <class T>
 consteval Mistake MistakeOf() {
@@ -168,6 +180,8 @@ consteval Mistake MistakeOf() {
     return Mistake::kView;
   } else if constexpr (!std::is_trivially_copyable_v<T>) {
     return Mistake::kOwnsOther;
+  } else if constexpr (HasBase<T>) {
+    return Mistake::kHasBase;
   } else {
     // What has a reference somewhere cannot be assigned.
     return std::is_copy_assignable_v<T> && IsPlain<T>() ? Mistake::kNone : Mistake::kHoldsReference;
@@ -193,6 +207,8 @@ consteval void CheckRowType() {
   static_assert(mistake != Mistake::kHoldsReference,
                 "a row holds no pointer, reference, view or const member, because what it refers to would not be "
                 "stored: store the bytes themselves, such as char name[24], or the key of another row");
+  static_assert(mistake != Mistake::kHasBase,
+                "a row has no base class, because &Row::member does not say where a base lies: make the base a member");
 }
 
 // The bytes of a value, of any type that a field may have.

@@ -76,7 +76,7 @@ struct Price {
 };
 
 static_assert(PayloadType<int> && PayloadType<bool> && PayloadType<double> && PayloadType<std::byte>);
-static_assert(PayloadType<Item> && PayloadType<const Item> && PayloadType<Derived> && PayloadType<Empty>);
+static_assert(PayloadType<Item> && PayloadType<const Item> && PayloadType<Empty>);
 static_assert(PayloadType<Nested> && PayloadType<Packed> && PayloadType<Either> && PayloadType<Nested::Kind>);
 static_assert(PayloadType<Money> && PayloadType<Price> && PayloadType<std::array<Item, 4>>);
 static_assert(PayloadType<std::array<std::byte, 16>> && PayloadType<std::array<char, 16>>);
@@ -131,6 +131,7 @@ struct Deep {
     WithPointer pointer;
   } inner[2];
 };
+struct OfTwoBases : Empty, Item {};
 struct DerivedOfPointer : WithPointer {
   int more;
 };
@@ -147,7 +148,8 @@ static_assert(kIsNone<WithPointer> && kIsNone<WithView> && kIsNone<WithSpan> && 
 static_assert(kIsNone<WithReference> && kIsNone<WithConstReference> && kIsNone<WithConst>);
 static_assert(kIsNone<WithMemberPointer> && kIsNone<WithFunction> && kIsNone<WithPointers>);
 static_assert(kIsNone<WithArrayOfPointers> && kIsNone<WithList> && kIsNone<WithKey> && kIsNone<Deep>);
-static_assert(kIsNone<DerivedOfPointer> && kIsNone<Virtual> && kIsNone<ConvertsToView>);
+static_assert(kIsNone<Derived> && kIsNone<OfTwoBases> && kIsNone<DerivedOfPointer>);
+static_assert(kIsNone<Virtual> && kIsNone<ConvertsToView>);
 static_assert(kIsNone<std::array<WithPointer, 1>> && kIsNone<std::array<const char*, 2>>);
 static_assert(kIsNone<const char*> && kIsNone<int*> && kIsNone<std::nullptr_t> && kIsNone<void()> && kIsNone<void>);
 static_assert(kIsNone<int&> && kIsNone<int64_t Item::*> && kIsNone<char[6]> && kIsNone<int[2]>);

@@ -30,6 +30,18 @@ struct Owning {
   std::string name;
 };
 
+struct Place {
+  double x;
+  double y;
+};
+struct Price {
+  int64_t cents;
+};
+struct Offer : Place, Price {};
+struct Dated : Price {
+  int64_t day;
+};
+
 void Write(PayloadBytes row);
 void Read(PayloadRoom row);
 
@@ -46,6 +58,8 @@ void Mistakes(const char* text, Item* item, std::span<const int> numbers, std::v
   Write(Named());                 // mistake: a row holds no pointer
   Write(Viewed());                // mistake: a row holds no pointer
   Write(Referring{1});            // mistake: a row holds no pointer
+  Write(Offer());                 // mistake: a row has no base class
+  Write(Dated());                 // mistake: a row has no base class
   std::string_view view;
   std::vector<std::string> texts;
   const Item constant{};
