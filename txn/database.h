@@ -137,7 +137,8 @@ struct DatabaseOptions {
   // Per session, 4 KiB to kMaxLogBuffer. More than a few group commits only takes room in the processor's caches.
   size_t log_buffer_bytes = size_t{256} << 10;
   // For larger transactions: one may have changes of this size less 96 bytes, where each takes 18 bytes, its key and
-  // its payload. A write that exceeds it returns ResourceExhausted, and the transaction goes on without it. All large
+  // its payload. A row with secondary indexes takes as much more as the longest entries that it may lose and get, until
+  // they are known, at the latest at the commit. A write that exceeds it returns ResourceExhausted, and the transaction goes on without it. All large
   // transactions of one node together take at most this much at a time, and as much again while they are written;
   // others wait. The memory is used only while there are some. At most kMaxLogLargeBuffer.
   size_t log_large_buffer_bytes = size_t{256} << 20;

@@ -597,6 +597,78 @@ TEST(SecondaryCatalogTest, ADirectoryKeepsIndexes) {
   EXPECT_TRUE(absl::IsFailedPrecondition(database->CreateIndex(late).status()));
 }
 
+// What a transaction's entries take of the log is counted with its rows: a write that the log would not take with them is
+// refused, and what is not refused is committed.
+TEST(SecondaryCatalogTest, AWriteWhoseEntriesTheLogDoesNotTakeIsRefusedAtOnce) {
+  auto database = Database::Open("/data", {.create_if_missing = true,
+                                           .log_large_buffer_bytes = size_t{1} << 20,
+                                           .files = NewDisk(),
+                                           .memory_bytes = uint64_t{256} << 20})
+                      .value();
+  const Table& people = *database->CreateTable(People()).value();
+  const SecondaryIndex& by_city = *database->CreateIndex(ByCity()).value();
+  ASSERT_TRUE(database->CreateIndex(ByMail()).ok());
+  ASSERT_TRUE(database->Start().ok());
+  const auto person = [](uint64_t key, uint32_t city) { return MakePerson(absl::StrCat("p", key), city); };
+  // Inserts rows from `*next` on until one is refused.
+  const auto fill = [&](BlockingTransaction& t, uint64_t* next) -> Status {
+    for (Status inserted; inserted.ok(); ++*next) {
+      inserted = t.Insert(people, *next, person(*next, 1));
+      if (absl::IsResourceExhausted(inserted)) return absl::OkStatus();
+      GANNET_RETURN_IF_ERROR(inserted);
+    }
+    return absl::OkStatus();
+  };
+  const auto read_by_index = [&](BlockingTransaction& t, size_t* rows) -> Status {
+    BlockingIndexCursor cursor = t.RowsBy(by_city);
+    for ([[maybe_unused]] const IndexCursor& row : cursor) ++*rows;
+    return cursor.status();
+  };
+  uint64_t filled = 0;
+  for (const bool reads : {false, true}) {
+    const uint64_t first = filled;
+    const Status done = database->Run([&](BlockingTransaction& t) -> Status {
+      filled = first;
+      GANNET_RETURN_IF_ERROR(fill(t, &filled));
+      EXPECT_GT(filled - first, 2000U);
+      if (!reads) return absl::OkStatus();
+      // Their entries are known then, and take less than was counted. There is room again, also where rows go away.
+      size_t rows = 0;
+      GANNET_RETURN_IF_ERROR(read_by_index(t, &rows));
+      EXPECT_EQ(rows, filled);
+      const uint64_t before = filled;
+      GANNET_RETURN_IF_ERROR(fill(t, &filled));
+      EXPECT_GT(filled, before);
+      for (uint64_t key = first; key < first + 1000; ++key) GANNET_RETURN_IF_ERROR(t.Remove(people, key));
+      GANNET_RETURN_IF_ERROR(read_by_index(t, &rows));
+      const uint64_t removed = filled;
+      GANNET_RETURN_IF_ERROR(fill(t, &filled));
+      EXPECT_GE(filled, removed + 500);
+      return absl::OkStatus();
+    });
+    ASSERT_TRUE(done.ok()) << done;
+  }
+  // Rows that leave one entry for another.
+  const Status updated = database->Run([&](BlockingTransaction& t) -> Status {
+    uint64_t key = 0;
+    for (Status written; written.ok(); ++key) written = t.Update(people, key, person(key, 2));
+    EXPECT_GT(key, 1000U);
+    size_t rows = 0;
+    return read_by_index(t, &rows);
+  });
+  ASSERT_TRUE(updated.ok()) << updated;
+  const Status same = ComparePeople(*database);
+  EXPECT_TRUE(same.ok()) << same;
+  const Status removed = database->Run([&](BlockingTransaction& t) -> Status {
+    uint64_t key = 0;
+    for (Status written; written.ok(); ++key) written = t.Remove(people, key);
+    EXPECT_GT(key, 1000U);
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(removed.ok()) << removed;
+  EXPECT_TRUE(ComparePeople(*database).ok());
+}
+
 TEST(SecondaryBuildTest, IndexesTheRowsThatThereAre) {
   for (const IndexKind kind : {IndexKind::kHash, IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex}) {
     auto database = Database::OpenInMemory({.memory_bytes = uint64_t{512} << 20}).value();

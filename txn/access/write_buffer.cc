@@ -118,9 +118,26 @@ Status WriteBuffer::CheckMayWrite(const Table& table) const {
   return absl::OkStatus();
 }
 
-void WriteBuffer::Touch(size_t i) {
-  if (set_[i].touched || set_[i].table->secondary_indexes() == nullptr) return;
-  set_[i].touched = true;
+size_t WriteBuffer::IndexChangeBytes(const Table& table) {
+  const SecondaryIndexes* const indexes = table.secondary_indexes();
+  if (indexes == nullptr) return 0;
+  size_t bytes = 0;
+  for (const SecondaryIndex* index : *indexes) {
+    const size_t key_bytes = index->entries().options().max_key_bytes;
+    // One entry is removed, and another one inserted.
+    bytes += log::MaxChangeBytes(key_bytes, 0) + log::MaxChangeBytes(key_bytes, index->entries().payload_bytes());
+  }
+  return bytes;
+}
+
+void WriteBuffer::Touch(size_t i, size_t index_bytes) {
+  WriteEntry& entry = set_[i];
+  if (entry.table->secondary_indexes() == nullptr) return;
+  if (index_bytes > entry.index_redo_bytes) {
+    index_change_bytes_ += index_bytes - entry.index_redo_bytes;
+    entry.index_redo_bytes = static_cast<uint32_t>(index_bytes);
+  }
+  if (std::exchange(entry.touched, true)) return;
   touched_.push_back(static_cast<uint32_t>(i));
 }
 
@@ -195,8 +212,9 @@ Status WriteBuffer::Update(RecordHandle handle, std::span<const std::byte> data,
     GANNET_RETURN_IF_ERROR(CheckMayWrite(*entry.table));
   GANNET_RETURN_IF_ERROR(CheckWrite(entry, data.size(), part));
   const bool whole = IsWhole(part);
+  const size_t index_bytes = checks_writes ? IndexChangeBytes(*entry.table) : 0;
   GANNET_RETURN_IF_ERROR(
-      CountChange(&entry.redo_bytes, log::MaxChangeBytes(entry.key.size(), whole ? data.size() : entry.payload_bytes)));
+      CountChange(entry, log::MaxChangeBytes(entry.key.size(), whole ? data.size() : entry.payload_bytes), index_bytes));
   if (whole) {
     ReplacePayload(entry, data);
   } else {
@@ -204,7 +222,7 @@ Status WriteBuffer::Update(RecordHandle handle, std::span<const std::byte> data,
   }
   if (entry.kind == WriteKind::kNone) entry.kind = WriteKind::kUpdate;
   if (checks_writes) [[unlikely]]
-    Touch(handle.index);
+    Touch(handle.index, index_bytes);
   return absl::OkStatus();
 }
 
@@ -216,25 +234,26 @@ Status WriteBuffer::Insert(const Table& table, Key key, std::span<const std::byt
     GANNET_RETURN_IF_ERROR(CheckMayWrite(table));
   GANNET_RETURN_IF_ERROR(CheckFits(table, payload.size()));
   const size_t redo_bytes = log::MaxChangeBytes(key.size(), payload.size());
+  const size_t index_bytes = checks_writes ? IndexChangeBytes(table) : 0;
   if (const int own = inserts_ + removals_ == 0 ? -1 : set_.FindKey(table, key); own >= 0) [[unlikely]] {
     WriteEntry& entry = set_[own];
     if (!entry.is_removed()) return KeyExists(table, key);
     // Removed and inserted again: an update of the whole payload.
-    GANNET_RETURN_IF_ERROR(CountChange(&entry.redo_bytes, redo_bytes));
+    GANNET_RETURN_IF_ERROR(CountChange(entry, redo_bytes, index_bytes));
     if (entry.kind == WriteKind::kRemove) entry.kind = WriteKind::kUpdate;
     entry.removed = false;
     --removals_;
     ReplacePayload(entry, payload);
-    if (checks_writes) Touch(static_cast<size_t>(own));
+    if (checks_writes) Touch(static_cast<size_t>(own), index_bytes);
     return absl::OkStatus();
   }
   uint32_t share = 0;
-  GANNET_RETURN_IF_ERROR(CountChange(&share, redo_bytes));
+  GANNET_RETURN_IF_ERROR(CountChange(&share, redo_bytes, index_bytes));
   rdma::NodeId owner;
   if (session_->OwnedHere(table, key, &owner)) {
     Status made = InsertDirect(table, key, payload);
     if (checks_writes && made.ok()) [[unlikely]]
-      Touch(set_.size() - 1);
+      Touch(set_.size() - 1, index_bytes);
     return made;
   }
   uses_verbs_ = true;
@@ -247,7 +266,7 @@ Status WriteBuffer::Insert(const Table& table, Key key, std::span<const std::byt
   entry.redo_bytes = share;
   entry.key = arena_.Keep(key);
   set_.NoteKey(set_.size() - 1);
-  if (checks_writes) Touch(set_.size() - 1);
+  if (checks_writes) Touch(set_.size() - 1, index_bytes);
   return absl::OkStatus();
 }
 
@@ -281,7 +300,10 @@ Status WriteBuffer::Remove(RecordHandle handle) {
     GANNET_RETURN_IF_ERROR(CheckMayWrite(*entry.table));
   if (entry.is_removed()) return KeyNotFound(*entry.table, entry.key);
   const bool inserted = entry.kind == WriteKind::kInsert;
-  GANNET_RETURN_IF_ERROR(CountChange(&entry.redo_bytes, inserted ? 0 : log::MaxChangeBytes(entry.key.size(), 0)));
+  // An own insert's entries, if it has some yet, are own inserts, too.
+  const size_t index_bytes = checks_writes && !inserted ? IndexChangeBytes(*entry.table) : 0;
+  GANNET_RETURN_IF_ERROR(
+      CountChange(entry, inserted ? 0 : log::MaxChangeBytes(entry.key.size(), 0), index_bytes));
   ++removals_;
   if (inserted) {
     entry.removed = true;
@@ -290,7 +312,7 @@ Status WriteBuffer::Remove(RecordHandle handle) {
     set_.NoteKey(handle.index);
   }
   if (checks_writes) [[unlikely]]
-    Touch(handle.index);
+    Touch(handle.index, index_bytes);
   return absl::OkStatus();
 }
 

@@ -1,13 +1,15 @@
 // WriteBuffer: the writes of a transaction, until its commit makes them visible.
 //
 // It owns the write set and its memory (keys, payloads, images of records of other nodes). It serves reads of the
-// transaction's own writes, inserts and removals, and counts how much of the log the changes may take. An insert at
+// transaction's own writes, inserts and removals, and counts how much of the log the changes may take, those of
+// secondary indexes, too: what is written to them later was counted with the row that it belongs to. An insert at
 // this node makes its record at once: locked, absent and in no index. That record belongs to the write set until the
 // commit, or the transaction's end, releases it. Everything else is buffered.
 //
 // One for each transaction; reused for the next one after Clear.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -75,13 +77,17 @@ class WriteBuffer {
 
   // Numbers of the entries of tables with secondary indexes that were changed since the last call.
   std::vector<uint32_t> TakeTouched() {
-    for (const uint32_t i : touched_) set_[i].touched = false;
+    for (const uint32_t i : touched_) {
+      set_[i].touched = false;
+      set_[i].index_redo_bytes = 0;
+    }
+    index_change_bytes_ = 0;
     return std::exchange(touched_, {});
   }
   // Gives numbers back that TakeTouched returned.
   void TouchAgain(std::span<const uint32_t> numbers) {
     for (const uint32_t i : numbers) {
-      if (set_[i].kind != WriteKind::kNone) Touch(i);
+      if (set_[i].kind != WriteKind::kNone) Touch(i, IndexChangeBytes(*set_[i].table));
     }
   }
   bool has_touched() const { return !touched_.empty(); }
@@ -95,28 +101,35 @@ class WriteBuffer {
   void Clear() {
     set_.Clear();
     arena_.Reset();
-    change_bytes_ = 0;
+    change_bytes_ = index_change_bytes_ = 0;
     inserts_ = removals_ = 0;
     uses_verbs_ = false;
     touched_.clear();
   }
 
  private:
-  // `share` of change_bytes_ becomes `bytes`. ResourceExhausted: the log does not take this much of one transaction.
-  Status CountChange(uint32_t* share, size_t bytes) {
+  // `share` of change_bytes_ becomes `bytes`. ResourceExhausted: the log does not take this much of one transaction, and
+  // `more_index_bytes` of secondary indexes.
+  Status CountChange(uint32_t* share, size_t bytes, size_t more_index_bytes) {
     const size_t total = change_bytes_ - *share + bytes;
-    if (total > most_change_bytes_) [[unlikely]]
-      return TooMuchRedo(total);
+    if (total + index_change_bytes_ + more_index_bytes > most_change_bytes_) [[unlikely]]
+      return TooMuchRedo(total + index_change_bytes_ + more_index_bytes);
     change_bytes_ = total;
     *share = static_cast<uint32_t>(bytes);
     return absl::OkStatus();
+  }
+  // The same for an entry, whose changes in secondary indexes take up to `index_bytes` after that.
+  Status CountChange(WriteEntry& entry, size_t bytes, size_t index_bytes) {
+    return CountChange(&entry.redo_bytes, bytes, index_bytes - std::min<size_t>(index_bytes, entry.index_redo_bytes));
   }
   Status TooMuchRedo(size_t total);
   // For a table that checks its writes: FailedPrecondition if it is not written by transactions, or if an index of it
   // cannot be kept.
   [[gnu::cold]] Status CheckMayWrite(const Table& table) const;
-  // Notes that entry `i` was changed, if its table has secondary indexes.
-  [[gnu::cold]] void Touch(size_t i);
+  // Largest number of bytes that the changes of one row of `table` in its secondary indexes take in logs.
+  [[gnu::cold]] static size_t IndexChangeBytes(const Table& table);
+  // Notes that entry `i` was changed, if its table has secondary indexes, whose changes take up to `index_bytes`.
+  [[gnu::cold]] void Touch(size_t i, size_t index_bytes);
   Status CheckWrite(const WriteEntry& entry, size_t size, const PayloadPart& part) const;
   Status InsertDirect(const Table& table, const Key& key, std::span<const std::byte> payload);
   void AddPatch(WriteEntry& entry, std::span<const std::byte> data, uint32_t offset);
@@ -126,6 +139,7 @@ class WriteBuffer {
   SessionState* const session_;
   const size_t most_change_bytes_;
   size_t change_bytes_ = 0;
+  size_t index_change_bytes_ = 0;  // of the touched entries in secondary indexes
   uint64_t changes_ = 0;
   uint32_t inserts_ = 0;
   uint32_t removals_ = 0;

@@ -52,6 +52,7 @@ struct WriteEntry {
   uint8_t patch_count = 0;
   bool touched = false;              // its secondary indexes are to be looked at (WriteBuffer::TakeTouched)
   uint32_t redo_bytes = 0;           // largest size in the log
+  uint32_t index_redo_bytes = 0;     // of its changes in secondary indexes, while it is touched
   uint64_t connection = 0;           // over which its owner is asked for locks and changes; 0: this node is the owner
   bool removed = false;              // insert: removed again by this transaction (the key's absence is still checked)
   bool locked = false;               // this transaction holds the record's lock
