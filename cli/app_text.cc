@@ -299,8 +299,8 @@ std::string ZshCompletion(CLI::App& app) {
 namespace {
 
 constexpr const char* kExitStatus =
-    ".SH EXIT STATUS\n0: done. 1: the work failed, its result is wrong, or a row was not found.\n"
-    "2: the command line is wrong, and nothing was done. 130 or 143: a signal stopped it.\n";
+    ".SH EXIT STATUS\n0: done. 1: the work failed, or its result is wrong. 2: the command line is\n"
+    "wrong, and nothing was done. 3: there is no such row. 130 or 143: a signal stopped it.\n";
 
 // `command`: the program's name and the words after it, such as "gannet tpcc run".
 std::string PageName(const std::string& command) {

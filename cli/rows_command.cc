@@ -169,9 +169,13 @@ StatusOr<txn::KeyCopy> OpenRow(const RowOptions& options, RowHost& host, RowHost
   return key;
 }
 
+constexpr const char* kNoSuchRow = "there is no such row: ";
 Status NotThere(const Status& status) {
   if (!absl::IsNotFound(status)) return status;
-  return absl::NotFoundError(absl::StrCat("there is no such row: ", status.message()));
+  return absl::NotFoundError(absl::StrCat(kNoSuchRow, status.message()));
+}
+bool IsNotThere(const Status& status) {
+  return absl::IsNotFound(status) && absl::StartsWith(status.message(), kNoSuchRow);
 }
 
 // The row with a key of a unique index.
@@ -515,7 +519,11 @@ CLI::App* AddRowCommand(CLI::App& app, const char* name, const char* description
   CLI::App* command = app.add_subcommand(name, description);
   command->footer(footer);
   host->AddFlags(*command);
-  command->callback([=, name = std::string(name)] { *exit_code = host->End(name, run(*options, *host)); });
+  command->callback([=, name = std::string(name)] {
+    const Status status = run(*options, *host);
+    *exit_code = host->End(name, status);
+    if (*exit_code == kExitFailed && IsNotThere(status)) *exit_code = kExitNoRow;
+  });
   return command;
 }
 
@@ -573,7 +581,7 @@ constexpr const char* kReads =
     "of one\nmoment: every commit that was durable when the command began, and each later one whole or not at all. If "
     "the program\nremoves files meanwhile, the command fails and may be run again; gannet backup makes a copy to read.";
 constexpr const char* kWrites = "Opens the directory, which no other process may have open.";
-constexpr const char* kFound = "Exit code: 0 found, 1 not found or failed, 2 wrong command line.";
+constexpr const char* kFound = "Exit code: 0 done, 1 failed, 2 wrong command line, 3 there is no such row.";
 
 void AddPointCommands(CLI::App& app, const std::shared_ptr<RowHost>& host, int* exit_code) {
   const auto get = std::make_shared<RowOptions>();

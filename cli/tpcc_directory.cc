@@ -72,7 +72,8 @@ StatusOr<TpccDirectory> LookIntoTpccDirectory(const std::string& directory) {
   TpccDirectory found{.nodes = static_cast<int>(nodes->size())};
   if (std::sscanf(application.c_str(), "tpcc warehouses=%d seed=%" SCNu64, &found.warehouses, &found.seed) != 2) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("has a database of another program ('%s'); name another directory", application));
+        absl::StrFormat("has a database%s, not one of TPC-C; name another directory",
+                        application.empty() ? "" : absl::StrFormat(" of '%s'", application)));
   }
   const StatusOr<index::IndexKind> ordered_index = OrderedIndexOf(application);
   if (!ordered_index.ok()) return ordered_index.status();

@@ -76,12 +76,14 @@ TEST_F(RowsTest, RowsAreWrittenAndRead) {
   EXPECT_EQ(Do("scan", {"cities"}), "Oslo\tNorge\nZürich\tSwitzerland\\n\\x00\n");
   EXPECT_EQ(Do("count", {"cities"}), "2\n");
   const Outcome missing = Run("get", {"cities", "Rome"});
-  EXPECT_EQ(missing.exit_code, 1);
+  EXPECT_EQ(missing.exit_code, 3);
   EXPECT_EQ(missing.out, "");
   EXPECT_EQ(missing.err, "gannet get: there is no such row: table 'cities', key \"Rome\"\n");
   Do("delete", {"cities", "Oslo"});
-  EXPECT_EQ(Run("delete", {"cities", "Oslo"}).exit_code, 1);
-  EXPECT_EQ(Run("get", {"cities", "Oslo"}).exit_code, 1);
+  EXPECT_EQ(Run("delete", {"cities", "Oslo"}).exit_code, 3);
+  EXPECT_EQ(Run("get", {"cities", "Oslo"}).exit_code, 3);
+  EXPECT_EQ(Run("get", {"towns", "Oslo"}).exit_code, 1);
+  EXPECT_THAT(RunProgram({"tpcc", "check", "--dir", Path("data")}).err, HasSubstr("has a database, not one of TPC-C"));
   const Json table = Json::parse(Do("tables", {"--json"}));
   EXPECT_EQ(table.at("table"), "cities");
   EXPECT_EQ(table.at("keys"), "bytes");
@@ -358,7 +360,7 @@ TEST_F(RowsTest, RowsAreReadByASecondaryIndex) {
   EXPECT_EQ(Do("get", {"cities", "(\"No\",\"Oslo\")", "--by", "by_initial", "--json"}),
             "{\"key\":\"Oslo\",\"payload\":\"Norway\"}\n");
   const Outcome missing = Run("get", {"cities", "(\"No\",\"Rome\")", "--by", "by_initial"});
-  EXPECT_EQ(missing.exit_code, 1);
+  EXPECT_EQ(missing.exit_code, 3);
   EXPECT_THAT(missing.err,
               HasSubstr("there is no such row: index 'by_initial' of table 'cities', key (\"No\", \"Rome\")"));
 }
@@ -457,7 +459,7 @@ TEST_F(RowsTest, RowsAreReadByAnIndexOfAFunction) {
   EXPECT_EQ(Do("scan", {"words", "--by", "by_end"}), "3\ttalking\n1\twalking\n4\tdog\n2\tcat\n");
   EXPECT_EQ(Do("scan", {"words", "--by", "by_end", "--prefix", "gnik"}), "3\ttalking\n1\twalking\n");
   EXPECT_EQ(Do("get", {"words", "tac", "--by", "by_end"}), "cat\n");
-  EXPECT_EQ(Run("get", {"words", "ta", "--by", "by_end"}).exit_code, 1);
+  EXPECT_EQ(Run("get", {"words", "ta", "--by", "by_end"}).exit_code, 3);
   EXPECT_EQ(Do("scan", {"words", "--by", "by_length", "--from", "4"}), "1\twalking\n3\ttalking\n");
   EXPECT_EQ(Do("count", {"words", "--by", "by_length", "--to", "4"}), "2\n");
   EXPECT_THAT(Run("scan", {"words", "--by", "by_length", "--prefix", "7"}).err, HasSubstr("numbers have no prefix"));
