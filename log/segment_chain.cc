@@ -125,7 +125,7 @@ Status CheckTakeover(const SegmentPlan& before, bool before_torn, const SegmentP
   if (before_torn)
     return damages->Found(
         before.path, 0,
-        "it was never begun (no whole header, or too short), but the next segment says that it had data");
+        "its header is not whole, or the file is cut off behind it, but the next segment says that it had data");
   if (end >= kSegmentHeaderBytes && end <= before.size && end % kDiskBlockBytes == 0) return absl::OkStatus();
   return damages->Found(next.path, 0, absl::StrCat("it takes over at offset ", end, ", which cannot be"));
 }
