@@ -8,8 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/random.h"
 #include "gtest/gtest.h"
 #include "tests/txn/cluster.h"
+#include "tests/txn/durable_cluster.h"
 #include "tests/txn/secondary_helpers.h"
 #include "tests/txn/table_kinds.h"
 
@@ -164,6 +166,43 @@ TEST_F(AloneTest, SecondaryIndexes) {
       for (uint64_t key = 0; key < kPeople; ++key) GANNET_RETURN_IF_ERROR(t.Remove(people, key));
       return absl::OkStatus();
     });
+  }
+}
+
+// The thread works at either of two nodes with logs, on rows of both.
+TEST_F(AloneTest, ADirectoryOfTwoNodes) {
+  const std::vector<TableOptions> tables = {HashTable("hash", Placement::ByHash()),
+                                            OrderedTable("ordered", Placement::ByHash()), HashTable("first")};
+  auto cluster = DurableCluster::Open(std::make_shared<log::FaultyFileSystem>(1), tables, {.nodes = 2}).value();
+  struct Step {
+    const Table* table;
+    uint64_t key;
+    uint64_t kind;
+  };
+  Random random(3);
+  for (int transaction = 0; transaction < 4000; ++transaction) {
+    const int node = static_cast<int>(random.Below(2));
+    std::vector<Step> steps(1 + random.Below(6));
+    for (Step& step : steps) {
+      const std::string& name = tables[random.Below(tables.size())].name;
+      step = {&cluster->table(name, node), random.Below(60), random.Below(5)};
+    }
+    int attempts = 0;
+    const Status status = cluster->database(node).Run([&](BlockingTransaction& t) -> Status {
+      ++attempts;
+      for (const Step& step : steps) {
+        uint64_t value = 0;
+        Status done;
+        if (step.kind == 0) done = t.Get(*step.table, step.key, &value);
+        if (step.kind == 1) done = t.Remove(*step.table, step.key);
+        if (step.kind == 2) done = t.Update(*step.table, step.key, value);
+        if (step.kind > 2) done = t.Upsert(*step.table, step.key, value);
+        if (!done.ok() && !absl::IsNotFound(done)) return done;
+      }
+      return absl::OkStatus();
+    });
+    ASSERT_TRUE(status.ok()) << status;
+    ASSERT_EQ(attempts, 1) << "transaction " << transaction;
   }
 }
 
