@@ -71,9 +71,9 @@ class Runs {
     bench::YcsbResult result;
     result.load_seconds = prepared_.load_seconds;
     result.options = point.options;
-    GANNET_RETURN_IF_ERROR(
-        cluster_ == nullptr ? bench::RunYcsb(silent, options_.stop, &result)
-                            : bench::RunPreparedYcsb(cluster_.get(), silent, options_.stop, &result));
+    GANNET_RETURN_IF_ERROR(cluster_ == nullptr
+                               ? bench::RunYcsb(silent, options_.stop, &result)
+                               : bench::RunPreparedYcsb(cluster_.get(), silent, options_.stop, &result));
     if (result.interrupted) return absl::CancelledError("stopped");
     return bench::ToJson(result);
   }

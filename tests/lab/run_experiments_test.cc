@@ -21,11 +21,10 @@ TEST(RunExperimentsTest, RunsCallNoProgressOfTheParent) {
     if (getpid() != parent) _exit(1);
     ++loads;
   };
-  const RunExperimentsOptions options = {
-      .progress = [&](size_t, size_t, const std::string&) { called(); },
-      .ycsb_progress = {.step = [&](const std::string&) { called(); },
-                        .loaded = [&](uint64_t, uint64_t) { called(); },
-                        .ran = [&](const ycsb::IntervalReport&) { called(); }}};
+  const RunExperimentsOptions options = {.progress = [&](size_t, size_t, const std::string&) { called(); },
+                                         .ycsb_progress = {.step = [&](const std::string&) { called(); },
+                                                           .loaded = [&](uint64_t, uint64_t) { called(); },
+                                                           .ran = [&](const ycsb::IntervalReport&) { called(); }}};
   Options rack;
   rack.keys = 2000;
   rack.clients = {.machines = 2, .threads = 2};
