@@ -16,7 +16,7 @@ OF_CPP_ALONE = {
     "DatabaseOptions::log_preallocate_bytes", "DatabaseOptions::log_segment_bytes", "DatabaseOptions::medium",
     "DatabaseOptions::precedence_after", "DatabaseOptions::precedence_limit", "DatabaseOptions::read_path",
     "DatabaseOptions::server_threads", "GetRequest::table", "LogOptions::large_buffer_bytes", "Placement::Unknown",
-    "SecondaryIndexOptions::placement", "TableOptions::placement",
+    "Row::member", "SecondaryIndexOptions::placement", "TableOptions::placement",
 }
 
 
