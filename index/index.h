@@ -281,6 +281,9 @@ struct Context {
   rdma::EpochManager::Participant* epoch = nullptr;
 };
 
+// Leaves that are filled so have room for inserts, and few are split soon.
+inline constexpr double kLoadFill = 0.9;
+
 class LocalIndex {
  public:
   virtual ~LocalIndex() = default;
@@ -359,7 +362,8 @@ class LocalIndex {
   // damaged the index, so that no way leads on, it appends a null address and ends.
   virtual bool Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) = 0;
 
-  // Fills an empty index from entries in strictly ascending key order. `fill` in (0, 1]: how full leaves become.
+  // Fills an empty index from entries in strictly ascending key order. `fill` in (0, 1]: how full leaves become, such
+  // as kLoadFill.
   virtual Status BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) = 0;
 
   // Of kinds whose nodes clients change (IndexTraits::client_writes): makes whole what `node` had locked, unlocks it,

@@ -29,6 +29,9 @@ inline constexpr size_t kShortKeyBytes = 64;
 // `size` of an integer key.
 inline constexpr size_t kIntegerKeyBytes = 8;
 
+// An integer and a signed one that have the same order differ in this bit.
+inline constexpr uint64_t kSignBit = uint64_t{1} << 63;
+
 // kNone: of a Key only, which then fits no table: a negative number.
 enum class KeyKind : uint8_t { kInteger, kBytes, kNone };
 
@@ -88,9 +91,8 @@ class Key {
   std::string ToString() const;
 
  private:
-  static constexpr uint64_t kSignBit = uint64_t{1} << 63;
-
-  // No bytes.
+  // Has no bytes. What a negative number is given, which
+  // fits no table.
   explicit constexpr Key(KeyKind kind) : data_(nullptr), size_(0), kind_(kind) {}
 
   union {

@@ -10,8 +10,6 @@
 namespace gannet::index {
 namespace {
 
-constexpr uint64_t kSignBit = uint64_t{1} << 63;
-
 Status Wrong(const Rectangle& box, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat("rectangle ", box.ToString(), ": ", what));
 }

@@ -16,7 +16,6 @@ constexpr uint8_t kFalse = 0x26;
 constexpr uint8_t kTrue = 0x27;
 constexpr char kEndOfString = '\0';
 constexpr char kEscape = '\x01';  // then comes the byte, 0 or 1, plus 1
-constexpr uint64_t kSignBit = uint64_t{1} << 63;
 
 using Word = std::array<char, sizeof(uint64_t)>;
 

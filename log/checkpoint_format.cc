@@ -12,7 +12,7 @@ namespace gannet::log {
 
 namespace {
 
-constexpr uint32_t kFirstVersionWithDatabase = 2;
+constexpr uint32_t kFirstCheckpointWithDatabase = 2;
 
 namespace header_at {
 constexpr size_t kMagic = 0;
@@ -81,7 +81,7 @@ StatusOr<CheckpointHeader> CheckpointHeader::Decode(std::span<const std::byte, k
                                                    ", this program knows versions up to ", kCheckpointVersion,
                                                    ": use the version of Gannet that wrote it, or a newer one"));
   }
-  const bool has_database = version >= kFirstVersionWithDatabase;
+  const bool has_database = version >= kFirstCheckpointWithDatabase;
   if (!AllZero(from.subspan(at::kEnd, at::kDatabase - at::kEnd)) ||
       !AllZero(from.subspan(has_database ? at::kEndWithDatabase : at::kDatabase)))
     return absl::DataLossError("the file header has bytes set that should be zero");

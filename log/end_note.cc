@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kMagic = 0x31444e45544e4e47;  // "GNNTEND1"
 constexpr uint32_t kVersion = 3;
-constexpr uint32_t kFirstVersionWithDatabase = 2;
+constexpr uint32_t kFirstNoteWithDatabase = 2;
 constexpr uint32_t kFirstVersionWithRun = 3;
 constexpr size_t kSlots = 2;
 constexpr int kReadAttempts = 5;
@@ -156,7 +156,7 @@ StatusOr<EndNote> EndNote::Decode(std::span<const std::byte, kEndNoteBytes> from
                                                    ", this program knows versions up to ", kVersion,
                                                    ": use the version of Gannet that wrote it, or a newer one"));
   }
-  const bool has_database = version >= kFirstVersionWithDatabase;
+  const bool has_database = version >= kFirstNoteWithDatabase;
   const bool has_run = version >= kFirstVersionWithRun;
   const size_t end = has_run ? at::kEndWithRun : has_database ? at::kEndWithDatabase : at::kDatabase;
   if (!AllZero(from.subspan(at::kEnd, at::kDatabase - at::kEnd)) || !AllZero(from.subspan(end)))

@@ -41,13 +41,13 @@ constexpr size_t kThirdEndMark = 144;
 // Earlier versions have no flags: version 2 itself means that the file is reused, version 1 that it is not.
 constexpr uint32_t kFirstVersionWithFlags = 3;
 constexpr uint32_t kReusedFlag = 1;
-constexpr uint32_t kFirstVersionWithDatabase = 4;
+constexpr uint32_t kFirstSegmentWithDatabase = 4;
 constexpr uint32_t kFirstVersionWithRuns = 5;
 
 // Where the last word of the header of this version lies, an end mark; the rest is zero.
 size_t LastMark(uint32_t version) {
   if (version >= kFirstVersionWithRuns) return segment_at::kThirdEndMark;
-  return version >= kFirstVersionWithDatabase ? segment_at::kSecondEndMark : segment_at::kEndMark;
+  return version >= kFirstSegmentWithDatabase ? segment_at::kSecondEndMark : segment_at::kEndMark;
 }
 
 namespace batch_at {
@@ -80,7 +80,7 @@ void SegmentHeader::Encode(std::span<std::byte, kSegmentHeaderBytes> to) const {
   StoreLittle(&to[at::kRecoveredEpoch], recovered_epoch);
   StoreLittle(&to[at::kClosedEpoch], closed_epoch);
   StoreLittle(&to[at::kEndMark], kSegmentEndMark);
-  if (version >= kFirstVersionWithDatabase) {
+  if (version >= kFirstSegmentWithDatabase) {
     StoreIdentity(&to[at::kDatabase], database);
     StoreLittle(&to[at::kSecondEndMark], kSegmentEndMark);
   }
@@ -117,7 +117,7 @@ StatusOr<SegmentHeader> SegmentHeader::Decode(std::span<const std::byte, kSegmen
   bool ends = true;
   for (const size_t mark : {at::kEndMark, at::kSecondEndMark, at::kThirdEndMark})
     ends &= mark > last_mark || LoadLittle<uint64_t>(&from[mark]) == kSegmentEndMark;
-  if (header.version >= kFirstVersionWithDatabase) header.database = LoadIdentity(&from[at::kDatabase]);
+  if (header.version >= kFirstSegmentWithDatabase) header.database = LoadIdentity(&from[at::kDatabase]);
   if (header.version >= kFirstVersionWithRuns) {
     header.run_identity = LoadIdentity(&from[at::kRunIdentity]);
     header.previous_run_identity = LoadIdentity(&from[at::kPreviousRunIdentity]);

@@ -30,7 +30,7 @@ constexpr uint64_t kPatienceNanos = 5'000'000'000;  // of Stop, for workers and 
 constexpr uint64_t kFlushesApart = 6;
 constexpr uint64_t kLongestGroupNanos = 1'300'000;
 constexpr uint64_t kHoldRoomNanos = 60'000'000'000;  // if the end of a checkpoint is never reported
-constexpr uint64_t kSpinNanos = 50'000;              // for a lone thread that commits one transaction after the other
+constexpr uint64_t kSpinOnCommitNanos = 50'000;      // for a lone thread that commits one transaction after the other
 constexpr absl::Duration kAwaitRoom = absl::Seconds(1);
 constexpr uint64_t kRoomForHeaders = 64 * kDiskBlockBytes;
 
@@ -461,7 +461,7 @@ bool GroupCommit::SleepUntilBlocked(uint32_t number, uint64_t until_nanos, const
   shared_->blocked.SetFlushAt(number);
   const uint64_t now = NowNanos();
   if (number == 1 && one_by_one_ && now < until_nanos)
-    spin_.Until(std::min(until_nanos, now + kSpinNanos), [&] { return !too_few(); });
+    spin_.Until(std::min(until_nanos, now + kSpinOnCommitNanos), [&] { return !too_few(); });
   if (now < until_nanos) shared_->signal.SleepUntilBlocked(until_nanos - now, too_few);
   return shared_->signal.is_urgent() || !too_few();
 }

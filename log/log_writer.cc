@@ -13,7 +13,7 @@ namespace {
 // The only thread that is blocked begins to spin so long before the flush can end, if that takes as long as the
 // shortest of the last ones, and spins so long in all.
 constexpr uint64_t kWakeBeforeNanos = 120'000;
-constexpr uint64_t kSpinNanos = 300'000;
+constexpr uint64_t kSpinOnFlushNanos = 300'000;
 
 }  // namespace
 
@@ -117,7 +117,7 @@ void LogWriter::SleepUntilDurable(uint64_t nanos) {
   const uint64_t epoch = waiters_.least_epoch();
   if (spin_at_ != 0 && spin_at_ <= now) {
     const auto is_durable = [&] { return shared_->durable.load(std::memory_order_acquire) >= epoch; };
-    if (spin_.Until(std::exchange(spin_at_, 0) + kSpinNanos, is_durable)) return;
+    if (spin_.Until(std::exchange(spin_at_, 0) + kSpinOnFlushNanos, is_durable)) return;
   }
   const uint64_t at_most = spin_at_ == 0 ? nanos : std::min(nanos, spin_at_ - std::min(now, spin_at_));
   shared_->SleepUntilDurable(epoch, std::min(at_most, deadline - now));

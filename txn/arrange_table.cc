@@ -45,7 +45,7 @@
 namespace gannet::txn {
 namespace {
 
-constexpr uint64_t kPauseNanos = 1'000'000;
+constexpr uint64_t kArrangePauseNanos = 1'000'000;
 
 // An array whose memory goes back to the system with it.
 template <class T>
@@ -219,7 +219,7 @@ Status Database::ArrangeTable(std::string_view name) {
   Database* const self = this;
   const Nodes nodes(&self, 1);
   Table* table = nullptr;
-  for (;; SleepForNanos(kPauseNanos)) {
+  for (;; SleepForNanos(kArrangePauseNanos)) {
     NodeLocks locks(nodes);
     GANNET_RETURN_IF_ERROR(locks.Take());
     const StatusOr<Table*> found =

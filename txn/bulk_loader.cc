@@ -18,7 +18,6 @@ namespace gannet::txn {
 namespace {
 
 // Leaves keep some room, so that the first inserts between loaded keys do not split every one of them.
-constexpr double kFill = 0.9;
 
 Status CheckStopOfLoad(const SessionState& session) {
   GANNET_RETURN_IF_ERROR(session.registry->CheckHome());
@@ -147,7 +146,7 @@ Status BulkLoader::Finish() {
   Status status = CheckUsable(*state_->table);
   if (status.ok()) status = CheckNoIndex(*state_->table);
   const bool indexed = status.ok();
-  if (indexed) status = state_->table->local_index().BulkLoad(context, state_->entries, kFill);
+  if (indexed) status = state_->table->local_index().BulkLoad(context, state_->entries, index::kLoadFill);
   const size_t seen = status.ok() ? state_->entries.size() : state_->TakeBack(context, indexed);
   participant.Leave(entered);
   // A transaction that saw a row of a failed load also depends on data that a crash removes.

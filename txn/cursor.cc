@@ -10,7 +10,7 @@ namespace gannet::txn {
 namespace {
 
 constexpr size_t kFirstRows = 16;  // of a batch: most cursors are not moved far
-constexpr size_t kGrowth = 4;
+constexpr size_t kBatchGrowth = 4;
 constexpr size_t kRowOverhead = 128;  // of a row in a batch, with its key
 
 // The least and the greatest key that the table can have.
@@ -102,7 +102,7 @@ void Cursor::GrowBatch() {
     return;
   }
   const size_t bytes = kRowOverhead + (rows_.empty() ? 0 : rows_.payload(rows_.size() - 1).size());
-  batch_rows_ = std::clamp(batch_rows_ * kGrowth, size_t{2}, std::max(size_t{2}, kBatchBytes / bytes));
+  batch_rows_ = std::clamp(batch_rows_ * kBatchGrowth, size_t{2}, std::max(size_t{2}, kBatchBytes / bytes));
 }
 
 }  // namespace gannet::txn

@@ -52,7 +52,7 @@ namespace {
 
 constexpr absl::string_view kInsteadOfDrop =
     "use DropTableOnAllNodes if all are in this process, or keep the table, or make it empty";
-constexpr uint64_t kPauseNanos = 200'000;
+constexpr uint64_t kDropPauseNanos = 200'000;
 
 }  // namespace
 
@@ -74,7 +74,7 @@ Status Database::AwaitOlderTransactions(absl::Duration wait, absl::string_view w
                                                       absl::FormatDuration(wait),
                                                       "; end it, and do not change tables inside of one"));
     }
-    SleepForNanos(kPauseNanos);
+    SleepForNanos(kDropPauseNanos);
   }
 }
 
@@ -180,7 +180,7 @@ Status Database::AwaitDebtsOn(Nodes nodes, absl::Duration wait, absl::string_vie
             absl::StrCat(what, ": node ", node->node_id(), " could not tell another ", "node for ",
                          absl::FormatDuration(wait), " how a transaction ended, and goes on trying; call again later"));
       }
-      SleepForNanos(kPauseNanos);
+      SleepForNanos(kDropPauseNanos);
     }
   }
   return absl::OkStatus();

@@ -9,7 +9,7 @@ namespace gannet::txn {
 namespace {
 
 constexpr size_t kFirstGroup = 16;  // as the first batch of a Cursor
-constexpr size_t kGrowth = 4;
+constexpr size_t kGroupGrowth = 4;
 
 }  // namespace
 
@@ -79,7 +79,7 @@ coro::Task<Status> IndexCursor::Move(Step step, std::optional<KeyRange::End> to)
 coro::Task<Status> IndexCursor::ReadRows() {
   const size_t bytes = sizeof(RecordHandle) + (rows_.empty() ? 0 : rows_.payload(rows_.size() - 1).size()) + 128;
   const size_t most = std::max<size_t>(1, Cursor::kBatchBytes / bytes);
-  group_ = group_ == 0 ? kFirstGroup : std::min(group_ * kGrowth, most);
+  group_ = group_ == 0 ? kFirstGroup : std::min(group_ * kGroupGrowth, most);
   const size_t at = entries_->at_;
   const bool backwards = batch_ == entries_->batches_ && at < first_;
   Access::EntrySpan span{.from = at, .to = std::min(entries_->end_, at + group_)};

@@ -47,7 +47,7 @@ namespace {
 
 // Number of the rows that a transaction of the build looks at: few enough to be no obstacle to others.
 constexpr size_t kRowsAtOnce = 128;
-constexpr uint64_t kLookEveryNanos = 500'000;
+constexpr uint64_t kLookAtBuildEveryNanos = 500'000;
 constexpr absl::string_view kInsteadOfIndex =
     "use CreateIndexOnAllNodes if all are in this process, or create every index, with its table, before it";
 
@@ -468,7 +468,7 @@ Status Database::MakeIndexDurable() {
                                                  absl::FormatDuration(state_->options.durable_within), ": ",
                                                  health.ok() ? "the disk is slow" : health.message()));
     }
-    SleepForNanos(kLookEveryNanos);
+    SleepForNanos(kLookAtBuildEveryNanos);
   }
   return absl::OkStatus();
 }

@@ -59,7 +59,7 @@ namespace {
 
 constexpr absl::string_view kInsteadOfWiden =
     "use WidenTableOnAllNodes if all are in this process, or give every table its size before it";
-constexpr uint64_t kPauseNanos = 1'000'000;
+constexpr uint64_t kWidenPauseNanos = 1'000'000;
 
 // Moves a record to a block with room for all of `scratch`, which has the table's new size.
 Status WidenRecord(const LocalNode& local, const Table& table, index::Context& context, rdma::GlobalAddress from,
@@ -223,7 +223,7 @@ Status Database::WidenReadyOn(Nodes nodes, Tables tables, size_t payload_bytes, 
 
 Status Database::WidenOn(Nodes nodes, std::string_view name, size_t payload_bytes) {
   std::vector<Table*> tables;
-  for (;; SleepForNanos(kPauseNanos)) {
+  for (;; SleepForNanos(kWidenPauseNanos)) {
     NodeLocks locks(nodes);
     GANNET_RETURN_IF_ERROR(locks.Take());
     const StatusOr<bool> begun = BeginToWiden(nodes, name, payload_bytes, &tables);

@@ -11,13 +11,7 @@
 #include "ycsb/workload.h"
 
 namespace gannet::ycsb {
-namespace {
-
-Status NotThere(uint64_t key) {
-  return absl::NotFoundError(absl::StrCat("there is no key ", key));
-}
-
-}  // namespace
+namespace {}  // namespace
 
 Client::Client(Connection* connection, const Paths& paths)
     : connection_(connection),

@@ -13,7 +13,7 @@ namespace gannet::ycsb {
 namespace {
 
 // A group commit takes several times as long, and one READ is for all coroutines of the thread.
-constexpr uint64_t kLookEveryNanos = 50'000;
+constexpr uint64_t kLookAtEpochEveryNanos = 50'000;
 constexpr uint64_t kDurableWithinNanos = 10'000'000'000;
 
 coro::Task<Status> Find(index::RemoteIndex* index, uint64_t key) {
@@ -106,7 +106,7 @@ coro::Task<Status> Connection::AwaitDurable(rdma::NodeId server, uint64_t epoch)
       co_await worker_.SleepUntil(known.next_look_nanos);
       continue;
     }
-    known.next_look_nanos = now + kLookEveryNanos;
+    known.next_look_nanos = now + kLookAtEpochEveryNanos;
     uint64_t durable = 0;
     const Status read = co_await channel_->Read(cluster_->server(server).durable_epoch(), &durable, kWordBytes);
     if (!read.ok()) co_return read;

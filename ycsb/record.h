@@ -7,7 +7,9 @@
 #include <cstring>
 #include <span>
 
+#include "absl/strings/str_cat.h"
 #include "base/runtime.h"
+#include "base/status.h"
 #include "index/record_image.h"
 #include "txn/record/record.h"
 
@@ -15,6 +17,10 @@ namespace gannet::ycsb {
 
 inline constexpr txn::TableId kTable = 1;
 inline constexpr index::IndexId kIndex = 1;
+
+inline Status NotThere(uint64_t key) {
+  return absl::NotFoundError(absl::StrCat("there is no key ", key));
+}
 
 constexpr size_t RecordBytes(size_t value_bytes) {
   return index::RecordBytes(index::kIntegerKeyBytes, value_bytes);

@@ -14,13 +14,6 @@ namespace {
 
 // Number of looks at a record that another writer has locked.
 constexpr int kSpinsOnLock = 4096;
-// Number of prefetched misses that take the time of one dependent miss: 23 ns each, where a dependent one takes 80 ns
-// (XStore, OSDI'20, section 3: 43 million random reads per second on one core).
-constexpr size_t kOverlappedMisses = 4;
-
-Status NotThere(uint64_t key) {
-  return absl::NotFoundError(absl::StrCat("there is no key ", key));
-}
 
 Status StaysLocked() {
   return Status(absl::StatusCode::kAborted, "");

@@ -370,6 +370,7 @@ coro::Task<void> Editor<Keys>::RemoveStale(Place* node) {
     Change unused;
     co_await changer_.Remove(node, slot, &unused);
   }
+  co_return;
 }
 
 template <class Keys>

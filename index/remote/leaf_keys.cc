@@ -52,5 +52,6 @@ coro::Task<Status> ReadAllKeys(LeafChannel* leaves, const typename Keys::Schema&
 GANNET_INSTANTIATE(IntegerKeys)
 GANNET_INSTANTIATE(ByteKeys)
 #undef GANNET_INSTANTIATE
+#undef GANNET_INSTANTIATE
 
 }  // namespace gannet::index::remote

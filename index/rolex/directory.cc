@@ -1,14 +1,12 @@
 #include "index/rolex/directory.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "base/cache_line.h"
 #include "base/check.h"
+#include "index/rolex/block_checksum.h"
 #include "index/rolex/quiet_lines.h"
 #include "index/rolex/synonyms.h"
 
@@ -45,10 +43,6 @@ bool TakeKey(std::span<const std::byte>* bytes, ByteKey* key) {
   *key = ByteKey(std::string_view(reinterpret_cast<const char*>(bytes->data()) + 1, size));
   *bytes = bytes->subspan(1 + size);
   return true;
-}
-
-uint64_t ChecksumOf(std::span<const std::byte> block) {
-  return XXH3_64bits(block.data() + kWordBytes, block.size() - kWordBytes) >> 1;  // as in model.cc
 }
 
 void StoreAll(std::byte* to, std::span<const std::byte> bytes) {

@@ -1,8 +1,5 @@
 #include "index/rolex/model.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -11,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/runtime.h"
+#include "index/rolex/block_checksum.h"
 #include "index/rolex/quiet_lines.h"
 
 namespace gannet::index::rolex {
@@ -33,11 +31,6 @@ static_assert(sizeof(Header) == Model::kHeaderBytes && std::has_unique_object_re
 template <class Keys>
 size_t BytesFor(const Header& header) {
   return sizeof(Header) + size_t{header.pieces} * sizeof(PlrPiece) + LeafTable<Keys>::BytesOf(header.table);
-}
-
-uint64_t ChecksumOf(std::span<const std::byte> block) {
-  constexpr size_t kFrom = sizeof(Header::checksum);
-  return XXH3_64bits(block.data() + kFrom, block.size() - kFrom) >> 1;  // never the first word of a busy line
 }
 
 Status NoModel() {

@@ -19,7 +19,7 @@ using remote::LeafLook;
 namespace {
 
 // Right links that a search follows before it looks into the synonym table.
-constexpr int kFewRights = 3;
+constexpr int kRightsBeforeSynonyms = 3;
 
 }  // namespace
 
@@ -177,7 +177,7 @@ Status BasicRolexIndex<Keys>::Locate(const Point& point, Place* place) const {
         }
         last_low = Keys::LowOf(place->image);
         place->address = place->image.right();
-        if (rights == kFewRights) {
+        if (rights == kRightsBeforeSynonyms) {
           Place there{SynonymFor(point), {}};
           if (!there.address.is_null() && leaves_.Read(there.address, &there.image, &patience) == LeafLook::kWhole &&
               there.image.level() == 0 && !Keys::BeginsBehind(there.image, point) &&

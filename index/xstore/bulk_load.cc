@@ -166,5 +166,6 @@ void Tree<W>::BuildInnerLevels(std::vector<LoadedNode> leaves, double fill) {
   template Status Tree<W>::BulkLoad(Context&, std::span<const LoadEntry>, double); \
   template StatusOr<std::unique_ptr<PartedLoad>> Tree<W>::BeginLoad(Context&, LoadRuns, double, size_t);
 GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
+#undef GANNET_INSTANTIATE
 
 }  // namespace gannet::index::xstore

@@ -78,5 +78,6 @@ Status Tree<W>::CheckLeaf(Leaf<W> leaf, const Words& low, const Words& high) con
 
 #define GANNET_INSTANTIATE(W) template Status Tree<W>::CheckStructure();
 GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
+#undef GANNET_INSTANTIATE
 
 }  // namespace gannet::index::xstore

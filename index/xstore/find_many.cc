@@ -72,5 +72,6 @@ void Tree<W>::FindGroup(std::span<const Words> keys, std::span<FindResult> resul
 
 #define GANNET_INSTANTIATE(W) template void Tree<W>::FindMany(std::span<const Key>, std::span<FindResult>);
 GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
+#undef GANNET_INSTANTIATE
 
 }  // namespace gannet::index::xstore

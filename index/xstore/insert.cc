@@ -138,5 +138,6 @@ Status Tree<W>::Replace(const Words& key, rdma::GlobalAddress from, rdma::Global
   template StatusOr<Change> Tree<W>::Remove(Context&, const Words&, rdma::GlobalAddress, Leaf<W>);                  \
   template Status Tree<W>::Replace(const Words&, rdma::GlobalAddress, rdma::GlobalAddress);
 GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
+#undef GANNET_INSTANTIATE
 
 }  // namespace gannet::index::xstore

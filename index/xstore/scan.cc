@@ -98,5 +98,6 @@ bool Tree<W>::WalkRecords(const Words& from, size_t max_leaves, std::vector<rdma
   template void Tree<W>::ScanRecords(const Words&, const Words&, bool, size_t, LocalIndex::TakeRecords) const; \
   template bool Tree<W>::WalkRecords(const Words&, size_t, std::vector<rdma::GlobalAddress>*, Words*) const;
 GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
+#undef GANNET_INSTANTIATE
 
 }  // namespace gannet::index::xstore

@@ -238,5 +238,6 @@ bool Tree<W>::SplitNode(Node* parent, uint64_t parent_version, int index_in_pare
 #define GANNET_INSTANTIATE(W) \
   template StatusOr<Change> Tree<W>::SplitAndInsert(Context&, const Words&, uint64_t, rdma::GlobalAddress*);
 GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
+#undef GANNET_INSTANTIATE
 
 }  // namespace gannet::index::xstore

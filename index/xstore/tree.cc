@@ -214,5 +214,7 @@ Statistics Tree<W>::statistics() {
   template bool Tree<W>::TrySnapshot(Leaf<W>, const Words&, const Words&, SnapshotOf<Content>*) const; \
   template Leaf<W> Tree<W>::Look(const Words&, const Words&, const Words&, SnapshotOf<Content>*) const;
 GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
+#undef GANNET_INSTANTIATE
+#undef GANNET_INSTANTIATE_FOR
 
 }  // namespace gannet::index::xstore

@@ -240,5 +240,6 @@ void Tree<W>::CollapseRoot(Context& context) {
   template bool Tree<W>::UnlinkEmptyLeaves(Context&);       \
   template void Tree<W>::UnlinkInQuiet();
 GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
+#undef GANNET_INSTANTIATE
 
 }  // namespace gannet::index::xstore

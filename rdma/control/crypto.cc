@@ -12,7 +12,6 @@
 namespace gannet::rdma::control {
 namespace {
 
-constexpr size_t kTagBytes = 16;
 constexpr std::array<unsigned char, 12> kNonce{};
 
 using Cipher = std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)>;
@@ -69,7 +68,7 @@ std::vector<std::byte> Seal(const Key& key, std::span<const std::byte> plain) {
 
 StatusOr<std::vector<std::byte>> Open(const Key& key, std::span<const std::byte> sealed) {
   if (sealed.size() < kTagBytes) return absl::PermissionDeniedError("the sealed message is too short");
-  std::array<std::byte, kTagBytes> tag;
+  Tag tag;
   const std::span<const std::byte> body = sealed.first(sealed.size() - kTagBytes);
   std::copy(sealed.end() - kTagBytes, sealed.end(), tag.begin());
   const Cipher cipher(EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free);

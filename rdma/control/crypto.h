@@ -16,6 +16,8 @@ namespace gannet::rdma::control {
 
 inline constexpr size_t kKeyBytes = 32;
 using Key = std::array<std::byte, kKeyBytes>;  // of HMAC and of AES; also a nonce of the handshake
+inline constexpr size_t kTagBytes = 16;
+using Tag = std::array<std::byte, kTagBytes>;  // of AES-GCM; also the first bytes of an HMAC
 
 // Returns unpredictable bytes. Stops the program if the system has none, because there is no safe way to continue.
 void FillRandom(std::span<std::byte> bytes);

@@ -15,9 +15,7 @@
 
 namespace gannet::rdma::control {
 
-inline constexpr size_t kTagBytes = 16;
 inline constexpr size_t kMaxNewsBytes = 3500;
-using Tag = std::array<std::byte, kTagBytes>;
 
 // PING by the client, PONG by the server; numbered, so that an old one is not taken for a sign of life. Each may also
 // carry news.

@@ -18,7 +18,6 @@ namespace {
 constexpr int64_t kBootNanos = 1'000'000'000'000;
 constexpr uint64_t kRelaxNanos = 40;   // PAUSE takes 140 cycles since Skylake
 constexpr uint64_t kYieldNanos = 300;  // a sched_yield, measured here without another runnable thread
-constexpr uint64_t kPicosPerNano = 1000;
 
 // The event of Simulation::At.
 struct Action final : Happening {

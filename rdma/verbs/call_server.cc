@@ -19,7 +19,7 @@ namespace gannet::rdma::verbs {
 namespace {
 
 constexpr int kMostCompletions = 1 << 17;  // largest size of one queue: 8 MiB
-constexpr int kPollBatch = 16;
+constexpr int kCallPollBatch = 16;
 constexpr int kLongestSleepMs = 50;
 constexpr int kRelaxesPerYield = 16;
 
@@ -216,8 +216,8 @@ void CallServer::Remove(const std::shared_ptr<Link>& link) {
 }
 
 size_t CallServer::PollLocked() {
-  std::array<ibv_wc, kPollBatch> completions;
-  const int count = ibv_poll_cq(cq_.get(), kPollBatch, completions.data());
+  std::array<ibv_wc, kCallPollBatch> completions;
+  const int count = ibv_poll_cq(cq_.get(), kCallPollBatch, completions.data());
   GANNET_CHECK(count >= 0, "node %d: cannot poll the completion queue: %d", core_->id(), count);
   for (int i = 0; i < count; ++i) Take(completions[i]);
   return static_cast<size_t>(count);

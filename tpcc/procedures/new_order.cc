@@ -128,10 +128,10 @@ Status InsertOrder(txn::Transaction& transaction, const Tables& tables, const Ne
                     .ol_cnt = static_cast<uint8_t>(input.line_count),
                     .all_local = all_local};
   const uint64_t key = OrderKey(input.w, input.d, o_id);
-  constexpr std::span<const std::byte> kNothing;
+  constexpr std::span<const std::byte> kNoPayload;
   GANNET_RETURN_IF_ERROR(transaction.Insert(*tables.order, key, order));
-  GANNET_RETURN_IF_ERROR(transaction.Insert(*tables.new_order, key, kNothing));
-  return transaction.Insert(*tables.order_by_customer, OrderByCustomerKey(input.w, input.d, input.c, o_id), kNothing);
+  GANNET_RETURN_IF_ERROR(transaction.Insert(*tables.new_order, key, kNoPayload));
+  return transaction.Insert(*tables.order_by_customer, OrderByCustomerKey(input.w, input.d, input.c, o_id), kNoPayload);
 }
 
 // sum(OL_AMOUNT) * (1 - C_DISCOUNT) * (1 + W_TAX + D_TAX), rounded to the cent.

@@ -11,18 +11,18 @@ namespace {
 
 using txn::GetRequest;
 
-enum Row { kWarehouse, kWarehouseYtd, kDistrict, kDistrictYtd, kCustomer, kCustomerInfo };
+enum Row { kWarehouseRow, kWarehouseYtd, kDistrictRow, kDistrictYtd, kCustomerRow, kCustomerInfo };
 
 void AskForAll(const Tables& tables, const PaymentInput& input, PaymentScratch& scratch, PaymentOutput* output) {
   const uint64_t warehouse = WarehouseKey(input.w);
   const uint64_t district = DistrictKey(input.w, input.d);
   const uint64_t customer = CustomerKey(input.c_w, input.c_d, output->c);
   auto& requests = scratch.requests;
-  requests[kWarehouse] = GetRequest::Of(*tables.warehouse, warehouse, &output->warehouse);
+  requests[kWarehouseRow] = GetRequest::Of(*tables.warehouse, warehouse, &output->warehouse);
   requests[kWarehouseYtd] = GetRequest::Of(*tables.warehouse_ytd, warehouse, &scratch.warehouse_ytd, true);
-  requests[kDistrict] = GetRequest::Of(*tables.district_info, district, &output->district);
+  requests[kDistrictRow] = GetRequest::Of(*tables.district_info, district, &output->district);
   requests[kDistrictYtd] = GetRequest::Of(*tables.district_ytd, district, &scratch.district_ytd, true);
-  requests[kCustomer] = GetRequest::Of(*tables.customer, customer, &scratch.customer, true);
+  requests[kCustomerRow] = GetRequest::Of(*tables.customer, customer, &scratch.customer, true);
   requests[kCustomerInfo] = GetRequest::Of(*tables.customer_info, customer, &output->customer);
 }
 
@@ -71,7 +71,7 @@ Status WritePayment(txn::Transaction& transaction, const Tables& tables, const P
   output->balance = scratch.customer.balance;
   GANNET_RETURN_IF_ERROR(transaction.Update(scratch.requests[kWarehouseYtd].handle, scratch.warehouse_ytd));
   GANNET_RETURN_IF_ERROR(transaction.Update(scratch.requests[kDistrictYtd].handle, scratch.district_ytd));
-  GANNET_RETURN_IF_ERROR(transaction.Update(scratch.requests[kCustomer].handle, scratch.customer));
+  GANNET_RETURN_IF_ERROR(transaction.Update(scratch.requests[kCustomerRow].handle, scratch.customer));
   return transaction.Insert(*tables.history, HistoryKey(input.w, input.d, input.number.worker, input.number.next),
                             MakeHistory(input, *output));
 }

@@ -14,9 +14,6 @@ namespace gannet::txn {
 
 namespace {
 
-// What a view of a row of variable length is first read into: most rows are not longer.
-constexpr size_t kFirstViewBytes = 512;
-
 // `found` is the result of a read: whether there is a row.
 StatusOr<bool> WhetherFound(Status found) {
   if (found.ok()) return true;

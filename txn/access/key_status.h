@@ -27,6 +27,9 @@ std::string NameOfRow(const Table& table, const index::Key& key);
 
 [[gnu::cold]] Status NotOwnTable(const Table& table);
 [[gnu::cold]] Status CheckUnusualRow(const LocalNode& local, const Table& table, const index::Key& key);
+inline bool IsKeyOf(const Table& table, const index::Key& key) {
+  return key.kind() == table.options().key_kind && key.size() <= table.options().max_key_bytes;
+}
 // InvalidArgument if `key` is not of the table's kind, is longer than the table's keys may be, or is no rectangle of a
 // spatial table. FailedPrecondition: that of CheckUsable.
 Status CheckKey(const Table& table, const index::Key& key);
@@ -39,9 +42,7 @@ inline Status CheckOwnTable(const LocalNode& local, const Table& table) {
 }
 // CheckOwnTable and CheckKey, without a call for nearly all keys.
 inline Status CheckRow(const LocalNode& local, const Table& table, const index::Key& key) {
-  const TableOptions& options = table.options();
-  if (local.TableById(table.id()) == &table && key.kind() == options.key_kind && key.size() <= options.max_key_bytes &&
-      !table.checks_more()) [[likely]] {
+  if (local.TableById(table.id()) == &table && IsKeyOf(table, key) && !table.checks_more()) [[likely]] {
     return absl::OkStatus();
   }
   return CheckUnusualRow(local, table, key);

@@ -31,8 +31,6 @@
 namespace gannet::txn {
 namespace {
 
-constexpr size_t kFirstViewBytes = 512;  // of a row of variable length, as in composed.cc
-
 Key KeyOfEntry(std::string_view bytes) {
   return Key(bytes);
 }

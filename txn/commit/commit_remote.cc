@@ -37,7 +37,6 @@
 namespace gannet::txn {
 namespace {
 
-constexpr size_t kCallerBytes = 2 * sizeof(uint64_t);
 // A finish is repeated if its answer does not come, so it has a shorter timeout than other calls.
 constexpr absl::Duration kFinishTimeout = absl::Milliseconds(100);
 
@@ -200,7 +199,7 @@ coro::Task<Status> Commit::PrepareRemote() {
     if (size.ok()) return DecodePrepared(&call, call.response.room().first(*size));
     if (IsUnknownOutcome(size.status())) {
       Sometimes<"commit: a prepare may have been done or not">();
-      OweCall(&call, kTxnCancel, call.request.first(kCallerBytes));
+      OweCall(&call, kTxnCancel, call.request.first(Caller::kBytes));
     }
     return size.status();
   };
@@ -217,7 +216,7 @@ bool Commit::EncodePrepare(OwnerCall* call) {
   std::vector<uint32_t>& prepared = call->prepared;
   prepared.clear();
   rdma::WireWriter writer(call->message.room());
-  const std::span<std::byte> caller = writer.Reserve(kCallerBytes);
+  const std::span<std::byte> caller = writer.Reserve(Caller::kBytes);
   const std::span<std::byte> count = writer.Reserve(sizeof(uint16_t));
   for (; call->next < writes_.size(); ++call->next) {
     WriteEntry& entry = writes_[call->next];
@@ -416,7 +415,7 @@ bool Commit::FinishItemOf(const WriteEntry& entry, bool committed, FinishItem* i
 // call->finished. False if there are none.
 bool Commit::EncodeFinish(OwnerCall* call, bool committed) {
   rdma::WireWriter writer(call->message.room());
-  const std::span<std::byte> caller = writer.Reserve(kCallerBytes);
+  const std::span<std::byte> caller = writer.Reserve(Caller::kBytes);
   const std::span<std::byte> count = writer.Reserve(sizeof(uint16_t));
   call->finished.clear();
   uint16_t n = 0;

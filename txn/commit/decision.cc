@@ -22,7 +22,6 @@
 namespace gannet::txn {
 namespace {
 
-constexpr size_t kCallerBytes = 2 * sizeof(uint64_t);
 constexpr size_t kPartHeaderBytes = 32;
 constexpr absl::Duration kDecideTimeout = absl::Milliseconds(100);
 constexpr uint64_t kJoinAgainNanos = 200'000;
@@ -113,7 +112,7 @@ FinishItem Commit::DecidedItemOf(WriteEntry& entry) {
 size_t Commit::EncodeDecision(std::span<const uint32_t> order, size_t next, rdma::NodeId keeper, bool only_note) {
   const bool first = next == 0;
   rdma::WireWriter writer(scratch_.message.room());
-  const std::span<std::byte> caller = writer.Reserve(kCallerBytes);  // more than the header of a kTxnFinishFor
+  const std::span<std::byte> caller = writer.Reserve(Caller::kBytes);  // more than the header of a kTxnFinishFor
   const std::span<std::byte> flags = writer.Reserve(1);
   const std::span<std::byte> parts = writer.Reserve(sizeof(uint16_t));
   const auto bytes_of = [this](const WriteEntry& entry) {

@@ -46,10 +46,6 @@ bool IsLogged(const WriteEntry& entry) {
   return entry.kind != WriteKind::kNone && !(entry.kind == WriteKind::kInsert && entry.removed);
 }
 
-uint64_t NanosOf(absl::Duration duration) {
-  return static_cast<uint64_t>(absl::ToInt64Nanoseconds(duration));
-}
-
 size_t RedoBytesOf(const WriteEntry& entry) {
   return log::MaxChangeBytes(entry.key.size(), entry.kind == WriteKind::kRemove ? 0 : entry.payload_bytes);
 }

@@ -31,7 +31,7 @@ constexpr absl::Duration kDurableWithin = absl::Seconds(30);
 // If a disk fails for this long, it is not waited for. The log has then tried it ten times (LogOptions::retry_every).
 constexpr uint64_t kDiskMayFailNanos = 1'000'000'000;
 constexpr absl::Duration kLookAtDiskEvery = absl::Milliseconds(100);
-constexpr uint64_t kLockedForNanos = 10'000'000'000;
+constexpr uint64_t kCopyWaitNanos = 10'000'000'000;
 // From a failed automatic checkpoint to the next attempt: doubled each time.
 constexpr uint64_t kFirstRetryNanos = 1'000'000'000;
 constexpr uint64_t kLastRetryNanos = 60'000'000'000;
@@ -75,7 +75,7 @@ StatusOr<bool> CopyRecord(const std::byte* record, const Table& table, RecordCop
     if (result == CopyResult::kCopied) return true;
     if (result == CopyResult::kGone) return false;
     if (deadline == 0) Sometimes<"checkpoint: the walk waits for a locked record">();
-    if (deadline == 0) deadline = NowNanos() + kLockedForNanos;
+    if (deadline == 0) deadline = NowNanos() + kCopyWaitNanos;
     if (NowNanos() > deadline) {
       const uint64_t state = LoadWord(record);
       return absl::UnavailableError(absl::StrCat("a record of table '", table.name(), "' stays locked by worker ",

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/cache_line.h"
 #include "base/clock.h"
+#include "txn/durable/read_words.h"
 
 namespace gannet::txn {
 namespace {
@@ -22,10 +23,6 @@ constexpr size_t kReasonBytes = 2;
 constexpr size_t kReasonText = 3;
 
 constexpr absl::Duration kLookAtOthersEvery = absl::Milliseconds(20);  // while a node that closes waits for its log
-
-coro::Task<Status> ReadWords(rdma::Channel* channel, rdma::GlobalAddress from, std::span<uint64_t> into) {
-  co_return co_await channel->Read(from, into.data(), into.size_bytes());
-}
 
 }  // namespace
 

@@ -14,7 +14,7 @@ namespace {
 
 // Changes whose entries, or records, are fetched at once. More are not, because a core waits for about ten lines at a
 // time.
-constexpr size_t kAtOnce = 16;
+constexpr size_t kChangesAtOnce = 16;
 // Bytes of a record that are fetched; more follow by themselves.
 constexpr size_t kMostFetched = 4 * kLineBytes;
 
@@ -163,18 +163,18 @@ Status LatestChanges::Adder::Apply(Part* part, const Item& item) {
 // before, and here those of the next part's first two are.
 Status LatestChanges::Adder::ApplyAll(size_t part, Group items, size_t next_part, Group next_items) {
   if (items.empty()) {
-    PrefetchEntries(next_part, FirstOf(next_items, 2 * kAtOnce));
+    PrefetchEntries(next_part, FirstOf(next_items, 2 * kChangesAtOnce));
     return absl::OkStatus();
   }
   Part& its = to_->parts_[part];
   const std::lock_guard lock(its.mutex);
-  PrefetchRecords(its, FirstOf(items, kAtOnce));
+  PrefetchRecords(its, FirstOf(items, kChangesAtOnce));
   while (!items.empty()) {
-    const Group now = FirstOf(items, kAtOnce);
+    const Group now = FirstOf(items, kChangesAtOnce);
     items = items.subspan(now.size());
-    if (items.size() > kAtOnce) PrefetchEntries(part, FirstOf(items.subspan(kAtOnce), kAtOnce));
-    if (items.empty()) PrefetchEntries(next_part, FirstOf(next_items, 2 * kAtOnce));
-    PrefetchRecords(its, FirstOf(items, kAtOnce));
+    if (items.size() > kChangesAtOnce) PrefetchEntries(part, FirstOf(items.subspan(kChangesAtOnce), kChangesAtOnce));
+    if (items.empty()) PrefetchEntries(next_part, FirstOf(next_items, 2 * kChangesAtOnce));
+    PrefetchRecords(its, FirstOf(items, kChangesAtOnce));
     for (const uint16_t i : now) GANNET_RETURN_IF_ERROR(Apply(&its, items_[i]));
   }
   return absl::OkStatus();
@@ -187,7 +187,7 @@ Status LatestChanges::Adder::Flush() {
   const auto items_of = [this](size_t part) {
     return Group(order_).subspan(begins_[part], begins_[part + 1] - begins_[part]);
   };
-  PrefetchEntries(part_of(0), FirstOf(items_of(part_of(0)), 2 * kAtOnce));
+  PrefetchEntries(part_of(0), FirstOf(items_of(part_of(0)), 2 * kChangesAtOnce));
   for (size_t step = 0; step < to_->parts(); ++step) {
     const size_t part = part_of(step);
     const size_t next = part_of(step + 1);

@@ -20,13 +20,9 @@ namespace {
 using Stage = EpochWords::Stage;
 using Refusal = EpochWords::Refusal;
 
-constexpr uint64_t kLookEveryNanos = 200'000;
+constexpr uint64_t kLookAtStagesEveryNanos = 200'000;
 // How long a node that refuses waits for a node that has not come to its own outcome.
 constexpr absl::Duration kTellWithin = absl::Seconds(5);
-
-uint64_t NanosOf(absl::Duration duration) {
-  return static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Nanoseconds(duration)));
-}
 
 class Starter {
  public:
@@ -102,7 +98,7 @@ std::optional<Refusal> Starter::AwaitAcceptance(absl::Duration timeout) {
                                 "after ", absl::FormatDuration(timeout), " these nodes have not been started:", missing,
                                 ". A cluster with a directory starts together; no node has begun"))};
     }
-    SleepForNanos(kLookEveryNanos);
+    SleepForNanos(kLookAtStagesEveryNanos);
   }
 }
 
@@ -129,7 +125,7 @@ void Starter::AwaitHeard(absl::Duration timeout) {
     const uint64_t now = NowNanos();
     if (reads) deadline = now + NanosOf(timeout);
     if (IsStopRequested(stop_) || (!reads && (!waits || now >= deadline))) return;
-    SleepForNanos(kLookEveryNanos);
+    SleepForNanos(kLookAtStagesEveryNanos);
   }
 }
 

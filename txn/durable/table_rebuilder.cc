@@ -23,10 +23,9 @@
 namespace gannet::txn {
 namespace {
 
-constexpr double kFill = 0.9;  // as BulkLoader
 constexpr const char* kMaking = "records were made";
 // Keys whose lookups are in progress at the same time.
-constexpr size_t kAtOnce = 32;
+constexpr size_t kSlotsAtOnce = 32;
 
 // Runs all of `work` on `threads` threads, until one fails.
 Status RunAll(const std::vector<std::function<Status()>>& work, int threads) {
@@ -405,7 +404,7 @@ Status TableRebuilder::OrderedTable::PlanBuild() {
   if (loader == nullptr || most_parts < 2) return absl::OkStatus();
   RecordMaker maker(owner_->local_, owner_->counts_);
   StatusOr<std::unique_ptr<index::PartedLoad>> load =
-      loader->BeginLoad(maker.context(), index::LoadRuns(runs_), kFill, most_parts);
+      loader->BeginLoad(maker.context(), index::LoadRuns(runs_), index::kLoadFill, most_parts);
   if (!load.ok()) return load.status();
   load_ = *std::move(load);
   return absl::OkStatus();
@@ -428,7 +427,7 @@ Status TableRebuilder::OrderedTable::BuildWhole() {
 
 Status TableRebuilder::OrderedTable::Load(std::span<const index::LoadEntry> entries) {
   RecordMaker maker(owner_->local_, owner_->counts_);
-  return table_->local_index().BulkLoad(maker.context(), entries, kFill);
+  return table_->local_index().BulkLoad(maker.context(), entries, index::kLoadFill);
 }
 
 Status TableRebuilder::OrderedTable::FinishBuild() {
@@ -493,9 +492,9 @@ Status TableRebuilder::AddUnorderedChanges(const Table& table, size_t part) {
   if (map == nullptr) return absl::OkStatus();
   const index::KeyKind kind = table.options().key_kind;
   RecordMaker maker(local_, counts_);
-  for (size_t begin = 0; begin < map->capacity(); begin += kAtOnce) {
+  for (size_t begin = 0; begin < map->capacity(); begin += kSlotsAtOnce) {
     GANNET_RETURN_IF_ERROR(CheckStop(local_->options.stop, kMaking));
-    const size_t end = std::min(begin + kAtOnce, map->capacity());
+    const size_t end = std::min(begin + kSlotsAtOnce, map->capacity());
     const auto prefetch = [&](const Key& key, const ChangeMap::Entry& entry) {
       if (!entry.removed()) table.local_index().PrefetchFor(key);
       return absl::OkStatus();

@@ -17,13 +17,7 @@ namespace gannet::txn {
 namespace {
 
 // Keys of a kTxnReadMany that are looked up together.
-constexpr size_t kLookupGroup = 32;
-// Number of prefetched misses that take the time of one dependent miss (owner_scan.cc).
-constexpr size_t kOverlappedMisses = 4;
-
-bool IsKeyOf(const Table& table, const Key& key) {
-  return key.kind() == table.options().key_kind && key.size() <= table.options().max_key_bytes;
-}
+constexpr size_t kAnswerGroup = 32;
 
 }  // namespace
 
@@ -108,12 +102,12 @@ StatusOr<size_t> OwnerService::ReadMany(std::span<const std::byte> request, std:
   bool any_locked = false;
   SeenWords words;
   index::IndexService::Lease lease(&local_->indexes);
-  std::array<const Table*, kLookupGroup> tables;
-  std::array<Key, kLookupGroup> keys;
-  std::array<index::FindResult, kLookupGroup> found;
+  std::array<const Table*, kAnswerGroup> tables;
+  std::array<Key, kAnswerGroup> keys;
+  std::array<index::FindResult, kAnswerGroup> found;
   bool full = false;
-  for (size_t first = 0; first < n && !full; first += kLookupGroup) {
-    const size_t size = std::min(kLookupGroup, n - first);
+  for (size_t first = 0; first < n && !full; first += kAnswerGroup) {
+    const size_t size = std::min(kAnswerGroup, n - first);
     for (size_t i = 0; i < size; ++i) {
       tables[i] = local_->TableById(reader.GetU16());
       bool valid;

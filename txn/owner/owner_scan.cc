@@ -24,9 +24,6 @@ constexpr size_t kWitnessBytes = 16;
 static_assert(256 + index::kMostPositionWords * sizeof(uint64_t) + kMostWitnesses * kWitnessBytes +
                   ScannedRowBytes(index::kMaxKeyBytes, kMaxPayloadBytes) <=
               rdma::kMaxMessageBytes);
-// Number of prefetched misses that take the time of one dependent miss: 23 ns each, where a dependent one takes 80 ns
-// (XStore, OSDI'20, section 3: 43 million random reads per second on one core).
-constexpr size_t kOverlappedMisses = 4;
 
 // Reads a whole and unlocked row; false if it cannot. row->payload points into `payload`.
 bool ReadRow(const std::byte* record, const Table& table, size_t key_bytes, std::vector<std::byte>* payload,
@@ -46,10 +43,6 @@ bool ReadRow(const std::byte* record, const Table& table, size_t key_bytes, std:
     }
   }
   return false;
-}
-
-bool IsKeyOf(const Table& table, const Key& key) {
-  return key.kind() == table.options().key_kind && key.size() <= table.options().max_key_bytes;
 }
 
 // One step of the scan or search.

@@ -10,7 +10,7 @@
 namespace gannet::txn {
 namespace {
 
-constexpr uint64_t kPauseNanos = 100'000;
+constexpr uint64_t kUnusedPauseNanos = 100'000;
 constexpr uint64_t kLockedForNanos = 10'000'000'000;
 
 }  // namespace
@@ -23,7 +23,7 @@ StatusOr<uint64_t> AwaitUnlocked(const Table& table, const std::byte* record) {
       return absl::UnavailableError(absl::StrCat("a record of ", NameOf(table), " stays locked by worker ",
                                                  LockOwnerChannel(state), " of node ", LockOwnerNode(state)));
     }
-    SleepForNanos(kPauseNanos);
+    SleepForNanos(kUnusedPauseNanos);
   }
   return state;
 }

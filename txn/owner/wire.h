@@ -73,6 +73,7 @@ struct Caller {
   uint64_t name = 0;
   uint64_t number = 0;
 
+  static constexpr size_t kBytes = 2 * sizeof(uint64_t);  // in a message
   static constexpr uint64_t NameOf(uint64_t owner_bits, uint16_t slot) { return owner_bits | slot; }
   uint64_t owner_bits() const { return name & ~uint64_t{0xffff}; }
 };

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "base/cache_line.h"
 #include "index/registry.h"
+#include "txn/durable/read_words.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -40,10 +41,6 @@ uint64_t DigestOf(const Table& table) {
       std::string(index::NameOf(*options.index_rights)), "\n", static_cast<int>(options.key_kind), " ",
       options.max_key_bytes, " ", static_cast<int>(table.key_form()), " ", table.payload_bytes(), " ",
       options.variable_length ? "variable" : "fixed", "\n", NameOf(options.placement), TextOf(table.secondary())));
-}
-
-coro::Task<Status> ReadWords(rdma::Channel* channel, rdma::GlobalAddress from, std::span<uint64_t> words) {
-  co_return co_await channel->Read(from, words.data(), static_cast<uint32_t>(words.size_bytes()));
 }
 
 }  // namespace

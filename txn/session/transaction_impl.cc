@@ -25,7 +25,7 @@ namespace {
 constexpr int kMostShortages = 3;
 // A grace period takes some milliseconds, unless an older transaction stays open.
 constexpr uint64_t kLongestWaitNanos = 100'000'000;
-constexpr uint64_t kLookEveryNanos = 200'000;
+constexpr uint64_t kLookForMemoryEveryNanos = 200'000;
 
 Status NotComplete(const SecondaryIndex& index) {
   return absl::FailedPreconditionError(absl::StrCat(
@@ -89,7 +89,7 @@ coro::Task<Status> TransactionImpl::AwaitMemory() {
   session_->participant->RetireWith([free] { free->store(true, std::memory_order_relaxed); });
   const uint64_t deadline = NowNanos() + kLongestWaitNanos;
   while (!free->load(std::memory_order_relaxed) && NowNanos() < deadline) {
-    co_await session_->worker.SleepUntil(NowNanos() + kLookEveryNanos);
+    co_await session_->worker.SleepUntil(NowNanos() + kLookForMemoryEveryNanos);
     session_->participant->Collect();
   }
   co_return Conflict(AbortCause::kMemory);

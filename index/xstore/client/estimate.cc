@@ -184,5 +184,6 @@ ReadEstimate RemoteOf<W>::Estimate(const ScanRange& range) const {
   template ReadEstimate RemoteOf<W>::Estimate(std::span<const Key>) const; \
   template ReadEstimate RemoteOf<W>::Estimate(const ScanRange&) const;
 GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
+#undef GANNET_INSTANTIATE
 
 }  // namespace gannet::index::xstore

@@ -446,5 +446,6 @@ void Lookup<W>::LookAtConfirmation() {
 
 #define GANNET_INSTANTIATE(W) template class Lookup<W>;
 GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
+#undef GANNET_INSTANTIATE
 
 }  // namespace gannet::index::xstore

@@ -37,5 +37,6 @@ coro::Task<StatusOr<Change>> RemoteOf<W>::CallChange(rdma::MethodId method, Word
   template coro::Task<StatusOr<Change>> RemoteOf<W>::Insert(Key, rdma::GlobalAddress); \
   template coro::Task<StatusOr<Change>> RemoteOf<W>::Remove(Key, rdma::GlobalAddress);
 GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
+#undef GANNET_INSTANTIATE
 
 }  // namespace gannet::index::xstore

@@ -264,5 +264,6 @@ ClientStatistics RemoteOf<W>::statistics() const {
   template PositionHint RemoteOf<W>::HintFor(const Words&) const;                                 \
   template ClientStatistics RemoteOf<W>::statistics() const;
 GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
+#undef GANNET_INSTANTIATE
 
 }  // namespace gannet::index::xstore

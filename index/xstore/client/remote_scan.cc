@@ -367,5 +367,6 @@ Status RemoteOf<W>::ReadScanResponse(rdma::WireReader& reader, ScanState& state)
 
 #define GANNET_INSTANTIATE(W) template coro::Task<Status> RemoteOf<W>::Scan(ScanRange, ScanResult*);
 GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
+#undef GANNET_INSTANTIATE
 
 }  // namespace gannet::index::xstore

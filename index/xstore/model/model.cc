@@ -201,5 +201,6 @@ SubModelLine Model<W>::LineOf(uint32_t sub_model) const {
 
 #define GANNET_INSTANTIATE(W) template class Model<W>;
 GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
+#undef GANNET_INSTANTIATE
 
 }  // namespace gannet::index::xstore

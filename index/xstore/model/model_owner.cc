@@ -161,5 +161,6 @@ void ModelOwner<W>::UpdateStatistics(uint64_t retrainings) {
 
 #define GANNET_INSTANTIATE(W) template class ModelOwner<W>;
 GANNET_XSTORE_WIDTHS(GANNET_INSTANTIATE)
+#undef GANNET_INSTANTIATE
 
 }  // namespace gannet::index::xstore

@@ -112,5 +112,6 @@ StatusOr<Projection> Projection::Decode(rdma::WireReader& reader, int words) {
   if (!projection.SetScales()) return absl::InvalidArgumentError("a projection of the owner is too wide");
   return projection;
 }
+#undef GANNET_INSTANTIATE
 
 }  // namespace gannet::index::xstore

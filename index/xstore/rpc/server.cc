@@ -158,5 +158,6 @@ void RegisterXStoreMethods(IndexService* service) {
     return target->ServeScan(reader, writer);
   });
 }
+#undef GANNET_INSTANTIATE
 
 }  // namespace gannet::index
