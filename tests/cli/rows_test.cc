@@ -82,7 +82,8 @@ TEST_F(RowsTest, RowsAreWrittenAndRead) {
   Do("delete", {"cities", "Oslo"});
   EXPECT_EQ(Run("delete", {"cities", "Oslo"}).exit_code, 3);
   EXPECT_EQ(Run("get", {"cities", "Oslo"}).exit_code, 3);
-  EXPECT_EQ(Run("get", {"towns", "Oslo"}).exit_code, 1);
+  EXPECT_EQ(Run("get", {"towns", "Oslo"}).exit_code, 2);
+  EXPECT_EQ(RunProgram({"get", Path("nothing"), "cities", "Oslo"}).exit_code, 1);
   EXPECT_THAT(RunProgram({"tpcc", "check", "--dir", Path("data")}).err, HasSubstr("has a database, not one of TPC-C"));
   const Json table = Json::parse(Do("tables", {"--json"}));
   EXPECT_EQ(table.at("table"), "cities");
