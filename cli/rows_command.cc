@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
@@ -169,6 +170,7 @@ StatusOr<txn::KeyCopy> OpenRow(const RowOptions& options, RowHost& host, RowHost
   return key;
 }
 
+// A missing row has an exit code of its own.
 constexpr const char* kNoSuchRow = "there is no such row: ";
 Status NotThere(const Status& status) {
   if (!absl::IsNotFound(status)) return status;

@@ -79,7 +79,7 @@ set(GANNET_MUTATED_SOURCES
     txn/session/transaction_impl.cc txn/transaction.cc)
 list(TRANSFORM GANNET_MUTATED_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
 
-# Eight sources of a library are compiled as one: that takes a third of the time. So no two sources of a library may
+# Eight sources of a library are compiled as one: compilers then work a third less. So no two sources of a library may
 # define one name in unnamed namespaces. (-DGANNET_UNITY=OFF: one by one, as clang-tidy needs them.)
 option(GANNET_UNITY "Compile eight sources of a library as one" ON)
 

@@ -29,7 +29,7 @@ inline constexpr size_t kShortKeyBytes = 64;
 // `size` of an integer key.
 inline constexpr size_t kIntegerKeyBytes = 8;
 
-// An integer and a signed one that have the same order differ in this bit.
+// Flipping this bit of a signed number gives the integer whose order among integers is the same.
 inline constexpr uint64_t kSignBit = uint64_t{1} << 63;
 
 // kNone: of a Key only, which then fits no table: a negative number.
@@ -91,7 +91,7 @@ class Key {
   std::string ToString() const;
 
  private:
-  // Has no bytes. What a negative number is given, which
+  // Has no bytes. A negative number makes such a key, which
   // fits no table.
   explicit constexpr Key(KeyKind kind) : data_(nullptr), size_(0), kind_(kind) {}
 

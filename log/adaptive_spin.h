@@ -56,7 +56,7 @@ class AdaptiveSpin {
 
   // Number of waits to leave out.
   uint32_t skips_ = Runtime::Current() != nullptr || HardwareThreads() == 1 ? kAlways : 0;
-  uint32_t next_skips_ = 0;  // number of waits to leave out after the next one in vain
+  uint32_t next_skips_ = 0;  // waits without a spin after the next spin that fails
 };
 
 }  // namespace gannet::log

@@ -61,13 +61,13 @@ class Runs {
     return absl::OkStatus();
   }
 
-  // Called in a child process. It has no thread but the one that forked it, so whoever held a mutex of the progress at
-  // the fork holds it for ever here: it must not be called.
+  // Called in a child process, which has only the thread that forked it. If another thread of the parent held a mutex
+  // of the progress at the fork, nobody will ever release it here. So the child reports no progress.
   StatusOr<std::string> Run(const Point& point) {
-    const bench::YcsbProgress silent = {
-        .step = [](const std::string&) {}, .loaded = [](uint64_t, uint64_t) {}, .ran = [](const auto&) {}};
     if (point.tpcc.has_value()) return RunTpccRack(*point.tpcc);
     if (point.spatial.has_value()) return RunSpatial(*point.spatial);
+    const bench::YcsbProgress silent = {
+        .step = [](const std::string&) {}, .loaded = [](uint64_t, uint64_t) {}, .ran = [](const auto&) {}};
     bench::YcsbResult result;
     result.load_seconds = prepared_.load_seconds;
     result.options = point.options;

@@ -597,8 +597,8 @@ TEST(SecondaryCatalogTest, ADirectoryKeepsIndexes) {
   EXPECT_TRUE(absl::IsFailedPrecondition(database->CreateIndex(late).status()));
 }
 
-// What a transaction's entries take of the log is counted with its rows: a write that the log would not take with them is
-// refused, and what is not refused is committed.
+// Each write counts the bytes that its row's entries need in the log. If they do not fit, that write is refused, and
+// the commit of the others succeeds.
 TEST(SecondaryCatalogTest, AWriteWhoseEntriesTheLogDoesNotTakeIsRefusedAtOnce) {
   auto database = Database::Open("/data", {.create_if_missing = true,
                                            .log_large_buffer_bytes = size_t{1} << 20,

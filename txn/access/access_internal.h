@@ -19,7 +19,7 @@ namespace gannet::txn {
 inline constexpr int kLookAgain = 64;
 // READs of one record that is locked or being written before the access gives up.
 inline constexpr int kReadAgain = 16;
-// What a view of a row of variable length is first read into: most rows are not longer.
+// Bytes of the buffer for the first read of a row of variable length. Most rows are not longer.
 inline constexpr size_t kFirstViewBytes = 512;
 // Attempts of an owner to read a locked record for a request: about as long as a CPU takes to install one. It must not
 // wait for the lock of a transaction that may wait for a call to the same owner, because all its threads might then
