@@ -1,7 +1,6 @@
 #include "cli/line_editor.h"
 
 #include <histedit.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/stop.h"
+#include "cli/line_input.h"
 
 namespace gannet::cli {
 
@@ -32,8 +32,6 @@ struct LineEditor::State {
 
 namespace {
 
-// Another thread may take the signal; then nothing interrupts this one.
-constexpr int kLookForStopMillis = 100;
 constexpr int kMostLines = 1000;
 
 LineEditor::State* StateOf(EditLine* editor) {
@@ -51,8 +49,7 @@ int ReadCharacter(EditLine* editor, wchar_t* character) {
   LineEditor::State* const state = StateOf(editor);
   for (;;) {
     if (IsStopRequested(state->stop)) return 0;
-    pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
-    if (poll(&input, 1, kLookForStopMillis) <= 0) continue;
+    if (!AwaitInput()) continue;
     char byte = 0;
     const ssize_t got = read(STDIN_FILENO, &byte, 1);
     if (got < 0 && errno == EINTR) continue;

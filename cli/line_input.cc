@@ -11,12 +11,12 @@
 #include "base/stop.h"
 
 namespace gannet::cli {
-namespace {
 
-// Another thread may take the signal; then nothing interrupts this one.
-constexpr int kLookForStopMillis = 100;
-
-}  // namespace
+bool AwaitInput() {
+  constexpr int kLookForStopMillis = 100;
+  pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+  return poll(&input, 1, kLookForStopMillis) > 0;
+}
 
 StatusOr<bool> LineInput::Next(std::string* line) {
   for (;;) {
@@ -38,8 +38,7 @@ StatusOr<bool> LineInput::Next(std::string* line) {
 StatusOr<bool> LineInput::ReadMore() {
   while (!ended_) {
     GANNET_RETURN_IF_ERROR(CheckStop(stop_, "it waited for a command"));
-    pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
-    if (poll(&input, 1, kLookForStopMillis) <= 0) continue;
+    if (!AwaitInput()) continue;
     std::array<char, 4096> bytes{};
     const ssize_t got = read(STDIN_FILENO, bytes.data(), bytes.size());
     if (got < 0 && errno == EINTR) continue;

@@ -8,6 +8,10 @@
 
 namespace gannet::cli {
 
+// True if standard input can be read. Waits for it at most a tenth of a second: another thread may take a signal, and
+// then nothing interrupts this one.
+bool AwaitInput();
+
 class LineInput {
  public:
   // `stop` must outlive it.

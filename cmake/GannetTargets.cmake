@@ -83,6 +83,25 @@ list(TRANSFORM GANNET_MUTATED_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
 # define one name in unnamed namespaces. (-DGANNET_UNITY=OFF: one by one, as clang-tidy needs them.)
 option(GANNET_UNITY "Compile eight sources of a library as one" ON)
 
+# gannet_unity(target): the sources of the target are compiled so.
+function(gannet_unity name)
+  if(NOT GANNET_UNITY)
+    return()
+  endif()
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON)
+  # What a test program replaces is a member of the library by itself.
+  get_target_property(sources ${name} SOURCES)
+  foreach(source IN LISTS sources)
+    if(${CMAKE_CURRENT_SOURCE_DIR}/${source} IN_LIST GANNET_MUTATED_SOURCES)
+      set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endforeach()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # It takes the sources of a unit for headers, whose types in unnamed namespaces it warns of.
+    target_compile_options(${name} PRIVATE -Wno-subobject-linkage)
+  endif()
+endfunction()
+
 # gannet_library(name [INTERNAL] [COMPILE_QUICKLY] [SEPARATELY] SOURCES ... DEPS ...): a static library of one folder; its
 # includes are relative to the root. An INTERNAL library is for our own programs and tests, and is not installed.
 # COMPILE_QUICKLY: nothing in it is on a transaction's path; only for INTERNAL libraries. SEPARATELY: each source by
@@ -92,18 +111,8 @@ function(gannet_library name)
   add_library(gannet_${name} STATIC ${ARG_SOURCES})
   add_library(gannet::${name} ALIAS gannet_${name})
   set_target_properties(gannet_${name} PROPERTIES EXPORT_NAME ${name})
-  if(GANNET_UNITY AND NOT ARG_SEPARATELY)
-    set_target_properties(gannet_${name} PROPERTIES UNITY_BUILD ON)
-    # What a test program replaces is a member of the library by itself.
-    foreach(source IN LISTS ARG_SOURCES)
-      if(${CMAKE_CURRENT_SOURCE_DIR}/${source} IN_LIST GANNET_MUTATED_SOURCES)
-        set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-      endif()
-    endforeach()
-    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      # It takes the sources of a unit for headers, whose types in unnamed namespaces it warns of.
-      target_compile_options(gannet_${name} PRIVATE -Wno-subobject-linkage)
-    endif()
+  if(NOT ARG_SEPARATELY)
+    gannet_unity(gannet_${name})
   endif()
   target_include_directories(gannet_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                              $<INSTALL_INTERFACE:include/gannet>)
