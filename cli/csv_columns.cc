@@ -22,7 +22,9 @@ constexpr std::array<std::string_view, 4> kTypes = {"text", "integer", "double",
 StatusOr<size_t> PlaceOf(const std::string& name, const std::vector<std::string>& header) {
   const auto at = std::ranges::find(header, name);
   if (at == header.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("must name a column '", EscapeText(name), "'"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "must name a column '", EscapeText(name), "'",
+        name.find(':') == std::string::npos ? "" : "; the types of columns are text, integer, double and bool"));
   }
   if (std::find(at + 1, header.end(), name) != header.end()) {
     return absl::InvalidArgumentError(absl::StrCat("names '", EscapeText(name), "' twice"));

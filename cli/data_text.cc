@@ -79,7 +79,10 @@ std::string ToText(const txn::Verification& verification) {
   for (const std::string& note : verification.notes) text += note + "\n";
   for (const txn::Problem& problem : verification.problems) text += "WRONG: " + txn::ToText(problem) + "\n";
   if (verification.problems.empty()) return text + "all is well\n";
-  return text + "Restore a backup, or save what is left in a new directory: gannet backup --salvage DIR NEW\n";
+  return text +
+         "gannet recover says whether the next start loses something. If it does, restore a backup, or save what is "
+         "left "
+         "in a new directory: gannet backup --salvage DIR NEW\n";
 }
 
 Json ToJson(const std::vector<NodeRecovery>& nodes) {

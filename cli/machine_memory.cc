@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 namespace gannet::cli {
 
@@ -23,11 +24,12 @@ uint64_t DefaultMemoryPerNode() {
   return (UsableMemoryBytes() / 4 * 3) & ~(kLargePage - 1);
 }
 
-// The slab (rdma/slab.cc) and the region (rdma/shm/region.cc) end their messages about memory with these words.
+// Errors about memory end with what to do: rdma/memory_full.h and rdma/shm/region.cc.
 Status NameMemoryFlag(const Status& status) {
-  const absl::string_view message = status.message();
-  if (!absl::IsResourceExhausted(status) ||
-      (!absl::EndsWith(message, "nodes more memory") && !absl::EndsWith(message, "nodes less memory"))) {
+  absl::string_view message = status.message();
+  if (!absl::IsResourceExhausted(status)) return status;
+  if (!absl::ConsumeSuffix(&message, " (DatabaseOptions::memory_bytes)") &&
+      !absl::EndsWith(message, "nodes less memory")) {
     return status;
   }
   return absl::ResourceExhaustedError(absl::StrCat(message, " (--memory-per-node)"));

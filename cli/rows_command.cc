@@ -348,6 +348,11 @@ Status Tables(const RowOptions& options, RowHost& host) {
                 {"application", table.application}};
       if (table.secondary.has_value()) {
         json["index_of"] = NameOfIndexed(*tables, *table.secondary);
+        json["fields"] = Json::array();  // none: a function of a program says the keys
+        for (const log::IndexFieldDescription& field : table.secondary->fields) {
+          json["fields"].push_back(
+              {{"source", field.source}, {"type", field.type}, {"offset", field.offset}, {"bytes", field.bytes}});
+        }
         json["unique"] = table.secondary->unique;
         json["complete"] = table.secondary->complete;
       }

@@ -361,11 +361,12 @@ void SegmentWriter::DropSpare() {
 
 Status SegmentWriter::Explained(const Status& status, const std::string& doing) const {
   if (status.ok()) return status;
-  const char* advice = absl::IsResourceExhausted(status)
-                           ? "; commits are refused until there is room, and then continue by themselves; reads "
-                             "continue. Free some space there, or take a checkpoint, which needs room for itself and "
-                             "then removes the log before it; never remove files of the database by hand"
-                           : "; nothing is acknowledged until a new segment could be written; this is tried again";
+  const char* advice =
+      absl::IsResourceExhausted(status)
+          ? "; commits are refused until there is room, and then continue by themselves; reads "
+            "continue. Free some space there (a checkpoint does, if there is room for it); never remove "
+            "files of the database by hand"
+          : "; nothing is acknowledged until a new segment could be written; this is tried again";
   return {status.code(), absl::StrCat("log in ", directory_, ": ", doing, ": ", status.message(), advice)};
 }
 

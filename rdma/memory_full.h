@@ -11,6 +11,9 @@ namespace gannet::rdma {
 // Part of the text.
 inline constexpr absl::string_view kBytesAreTaken = " bytes are taken";
 
+// The end of the text: what to do.
+inline constexpr absl::string_view kGiveMemory = "give nodes more memory (DatabaseOptions::memory_bytes)";
+
 inline bool IsMemoryFull(const Status& status) {
   return absl::IsResourceExhausted(status) && absl::StrContains(status.message(), kBytesAreTaken);
 }

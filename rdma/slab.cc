@@ -116,7 +116,7 @@ struct Part {
   Status Full(size_t wanted) const {
     return absl::ResourceExhaustedError(absl::StrCat("no room for ", wanted, " bytes: ", carved, " of ", bytes,
                                                      kBytesAreTaken, ", which is the node's ", name,
-                                                     " part of the heap; give nodes more memory"));
+                                                     " part of the heap; ", kGiveMemory));
   }
   size_t fresh() const { return bytes - carved; }
 
@@ -370,7 +370,7 @@ struct SlabAllocator::Shared {
   Status Full(const Part& part, size_t wanted) const {
     if (Room(part) == part.fresh()) return part.Full(wanted);
     return absl::ResourceExhaustedError(absl::StrCat("no room for ", wanted, " bytes: ", Taken(), " of ", most_bytes,
-                                                     kBytesAreTaken, "; give the database more memory"));
+                                                     kBytesAreTaken, "; ", kGiveMemory));
   }
   // Moves up to a batch of blocks to `out`. Tries free blocks first, then joins free neighbours if that is worth it,
   // then takes fresh memory. `full`: no fresh memory is left and CollectAll has been called, so joining is worth more.

@@ -20,6 +20,8 @@ struct Term {
 constexpr Term kTerms[] = {
     {"set DatabaseOptions::create_if_missing (--create of the program)",
      "call gannet_options_set_create_if_missing(options, 1)", "give create=True"},
+    {"give nodes more memory (DatabaseOptions::memory_bytes)",
+     "give the database more memory (gannet_options_set_memory_bytes)", "give the database more memory (memory_bytes)"},
     {"DatabaseOptions::memory_bytes", "gannet_options_set_memory_bytes", "memory_bytes"},
     {" (--memory-per-node of the program)", "", ""},
     {"DatabaseOptions::durability", "gannet_options_set_durability", "durability"},
@@ -61,6 +63,7 @@ constexpr Term kTerms[] = {
     {"the body called Rollback, so nothing is committed: return an error, and Run rolls back",
      "the body called gannet_rollback, so nothing is committed: return an error, and gannet_run rolls back",
      "the body called rollback, so nothing is committed: raise an exception, and run rolls back"},
+    {"use an IndexCursor", "use gannet_index_cursor_open", "scan it"},
     {"Key::Signed", "gannet_key_signed", "gannet.signed"},
     {"a Key::Tuple", "a gannet_tuple", "a tuple"},
     {"Key::Tuple", "gannet_tuple", "a tuple"},
@@ -68,7 +71,8 @@ constexpr Term kTerms[] = {
 
 // Most messages are about rows, and have no term.
 bool MayHaveTerm(std::string_view message) {
-  return message.find("::") != message.npos || message.find("Run") != message.npos;
+  return message.find("::") != message.npos || message.find("Run") != message.npos ||
+         message.find("IndexCursor") != message.npos;
 }
 
 using Replacements = std::vector<std::pair<absl::string_view, absl::string_view>>;

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "absl/strings/str_cat.h"
+#include "rdma/memory_full.h"
 #include "rdma/rpc.h"
 
 namespace gannet::index::remote {
@@ -89,7 +90,7 @@ coro::Task<StatusOr<FreeBlock>> BorrowedBlocks::Take() {
   }
   if (lent.empty()) {
     co_return absl::ResourceExhaustedError(
-        absl::StrCat("node ", owner_, " has no room for another leaf; give its nodes more memory"));
+        absl::StrCat("node ", owner_, " has no room for another leaf; ", rdma::kGiveMemory));
   }
   stock_->Add(connection, std::span(lent).subspan(1));
   co_return lent[0];

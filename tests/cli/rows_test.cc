@@ -273,6 +273,8 @@ TEST_F(RowsTest, AnyColumnsOfCsvAreImported) {
   EXPECT_THAT(import("numbers", "country", "id").err, HasSubstr("line 2: column 'country' must be an integer key"));
   EXPECT_THAT(import("numbers", "id,year", "note").err, HasSubstr("keys that are integers are not made of several"));
   EXPECT_THAT(import("people", "country,age", "note").err, HasSubstr("line 1: must name a column 'age'"));
+  EXPECT_THAT(import("people", "country,year:int", "note").err,
+              HasSubstr("column 'year:int'; the types of columns are text, integer, double and bool"));
   EXPECT_EQ(Run("import", {"people", Path("world.csv"), "--key", "country"}).exit_code, 2) << "and no payload";
   EXPECT_THAT(Run("import", {"people", Path("world.csv")}).err, HasSubstr("--key and --payload say which"));
 }
@@ -345,6 +347,9 @@ TEST_F(RowsTest, RowsAreReadByASecondaryIndex) {
   }
   Do("create-index", {"cities", "by_country", "--field", "text:0:0"});
   Do("create-index", {"cities", "by_initial", "--field", "bytes:0:2", "--field", "key", "--unique"});
+  const std::string tables = Do("tables", {"--json"});
+  EXPECT_THAT(tables, HasSubstr(R"("fields":[{"source":"payload","type":"text","offset":0,"bytes":0}])"));
+  EXPECT_THAT(tables, HasSubstr(R"({"source":"key","type":"bytes","offset":0,"bytes":0})"));
   EXPECT_EQ(Do("scan", {"cities", "--by", "by_country"}),
             "Rome\tItaly\nBergen\tNorway\nOslo\tNorway\nLima\tPeru\nBern\tSwitzerland\n");
   EXPECT_EQ(Do("scan", {"cities", "--by", "by_country", "--reverse", "--limit", "3"}),
