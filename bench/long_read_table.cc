@@ -1,7 +1,7 @@
 // What does a transaction that reads a whole table cost, its own program and others? A reader goes through all rows of
 // an ordered table in one transaction, again and again, while writers update random rows of it. Prints, for tables of
 // different sizes: how long a whole read took until it was valid, how many attempts that took, whether it got
-// precedence (txn/commit/precedence.h), and how fast the writers were without and with the reader.
+// precedence (txn/peer/precedence.h), and how fast the writers were without and with the reader.
 //
 // The reader takes no lock, so it aborts no writer. Writers wait only while it has precedence.
 #include <algorithm>
@@ -19,9 +19,9 @@
 #include "base/random.h"
 #include "base/thread.h"
 #include "txn/bulk_loader.h"
-#include "txn/cursor.h"
 #include "txn/database.h"
-#include "txn/session.h"
+#include "txn/run/cursor.h"
+#include "txn/run/session.h"
 
 namespace gannet::txn {
 namespace {

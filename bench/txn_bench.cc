@@ -12,7 +12,7 @@
 #include "rdma/shm/shm_fabric.h"
 #include "txn/bulk_loader.h"
 #include "txn/database.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::txn {
 namespace {

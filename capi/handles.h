@@ -17,11 +17,11 @@
 #include "base/status.h"
 #include "capi/gannet.h"
 #include "index/key.h"
-#include "txn/blocking.h"
 #include "txn/database.h"
-#include "txn/manual_transaction.h"
-#include "txn/secondary_index.h"
-#include "txn/table.h"
+#include "txn/run/blocking.h"
+#include "txn/run/manual_transaction.h"
+#include "txn/store/secondary_index.h"
+#include "txn/store/table.h"
 
 struct gannet_options {
   gannet::txn::DatabaseOptions options;

@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "capi/handles.h"
 #include "index/tuple_key.h"
-#include "txn/secondary_index.h"
+#include "txn/store/secondary_index.h"
 
 using gannet::Status;
 using gannet::StatusOr;

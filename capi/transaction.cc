@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "capi/handles.h"
-#include "txn/access/key_status.h"
+#include "txn/store/key_status.h"
 
 using gannet::Status;
 using gannet::StatusOr;

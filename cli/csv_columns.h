@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "cli/row_text.h"
-#include "txn/key_range.h"
+#include "txn/store/key_range.h"
 
 namespace gannet::cli {
 

@@ -29,6 +29,7 @@
 #include "cli/tpcc_options.h"
 #include "nlohmann/json.hpp"
 #include "txn/durable/backup.h"
+#include "txn/offline.h"
 
 namespace gannet::cli {
 namespace {
@@ -142,8 +143,10 @@ int RunSalvagedBackup(const DataOptions& options) {
   recover.stop = &InterruptGuard::requested();
   const std::shared_ptr<log::FileSystem> files = DiskFiles();
   std::vector<std::string> left_out;
-  const auto recover_nodes = [&](const std::function<Status(txn::Database&)>& visit) -> Status {
-    const StatusOr<std::vector<NodeRecovery>> nodes = RecoverDataDirectory(*files, options.directory, recover, visit);
+  const auto recover_nodes = [&](const std::function<Status(const txn::LocalNode&)>& visit) -> Status {
+    const StatusOr<std::vector<NodeRecovery>> nodes =
+        RecoverDataDirectory(*files, options.directory, recover,
+                             [&visit](txn::Database& database) { return visit(txn::LocalNodeOf(database)); });
     if (nodes.ok()) left_out = LeftOut(*nodes);
     return nodes.status();
   };

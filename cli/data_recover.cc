@@ -6,7 +6,7 @@
 #include "log/log.h"
 #include "rdma/shm/shm_fabric.h"
 #include "txn/durable/catalog.h"
-#include "txn/durable/recovery.h"
+#include "txn/offline.h"
 
 namespace gannet::cli {
 StatusOr<std::vector<NodeRecovery>> RecoverDataDirectory(log::FileSystem& files, const std::string& directory,
@@ -29,7 +29,7 @@ StatusOr<std::vector<NodeRecovery>> RecoverDataDirectory(log::FileSystem& files,
     GANNET_RETURN_IF_ERROR(txn::AdoptTables(**database, files, directory));
     log::LogEnd end;
     NodeRecovery recovery{.path = node.path, .report = {}};
-    GANNET_RETURN_IF_ERROR(txn::Recover(**database, files, directory, &end, &recovery.report));
+    GANNET_RETURN_IF_ERROR(txn::RecoverInto(**database, files, directory, &end, &recovery.report));
     if (visit) GANNET_RETURN_IF_ERROR(visit(**database));
     result.push_back(std::move(recovery));
   }

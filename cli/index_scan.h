@@ -1,5 +1,5 @@
-// Reads the rows of a table by one of its secondary indexes (txn/secondary_index.h), also by one whose keys are made by
-// a function of the program that made it.
+// Reads the rows of a table by one of its secondary indexes (txn/store/secondary_index.h), also by one whose keys are
+// made by a function of the program that made it.
 //
 // Keys of an index are text, and its fields say how it is read. A tuple in parentheses, such as ("Oslo",7), has the
 // fields or the first ones, and stands for all keys that begin so. Anything else is the first field alone: a decimal
@@ -14,8 +14,8 @@
 #include "base/status.h"
 #include "cli/row_scan.h"
 #include "cli/row_store.h"
-#include "txn/key_range.h"
-#include "txn/secondary_index.h"
+#include "txn/store/key_range.h"
+#include "txn/store/secondary_index.h"
 
 namespace gannet::cli {
 

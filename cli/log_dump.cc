@@ -18,7 +18,7 @@
 #include "log/log_reader.h"
 #include "log/transaction_format.h"
 #include "nlohmann/json.hpp"
-#include "txn/key_form.h"
+#include "txn/store/key_form.h"
 
 namespace gannet::cli {
 namespace {

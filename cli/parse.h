@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "index/registry.h"
 #include "txn/database.h"
-#include "txn/read_path.h"
+#include "txn/store/read_path.h"
 
 namespace gannet::cli {
 

@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "cli/row_file.h"
 #include "cli/row_store.h"
-#include "txn/table.h"
+#include "txn/store/table.h"
 
 namespace gannet::cli {
 

@@ -15,8 +15,8 @@
 #include "base/status.h"
 #include "cli/row_store.h"
 #include "cli/row_text.h"
-#include "txn/key_range.h"
-#include "txn/table.h"
+#include "txn/store/key_range.h"
+#include "txn/store/table.h"
 
 namespace gannet::cli {
 

@@ -9,7 +9,7 @@
 #include "cli/words.h"
 #include "log/log.h"
 #include "txn/durable/catalog.h"
-#include "txn/durable/recovery.h"
+#include "txn/offline.h"
 
 namespace gannet::cli {
 namespace {
@@ -45,7 +45,7 @@ StatusOr<std::unique_ptr<RowStore>> RowStore::OpenToRead(const std::string& dire
   GANNET_RETURN_IF_ERROR(txn::AdoptTables(*store->database_, *files, directory));
   log::LogEnd end;
   txn::RecoveryReport report;
-  GANNET_RETURN_IF_ERROR(txn::Recover(*store->database_, *files, directory, &end, &report));
+  GANNET_RETURN_IF_ERROR(txn::RecoverInto(*store->database_, *files, directory, &end, &report));
   store->left_out_ = std::move(report.damages);
   GANNET_RETURN_IF_ERROR(store->database_->Start());
   return store;

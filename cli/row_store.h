@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "txn/blocking.h"
 #include "txn/database.h"
+#include "txn/run/blocking.h"
 
 namespace gannet::cli {
 

@@ -18,7 +18,7 @@
 #include "index/tuple_key.h"
 #include "log/utf8.h"
 #include "nlohmann/json.hpp"
-#include "txn/key_form.h"
+#include "txn/store/key_form.h"
 
 namespace gannet::cli {
 namespace {

@@ -7,9 +7,9 @@
 //            quotes in them, too. A number with a point or an exponent is a double, any other one an integer.
 //   signed   an integer key made by Key::Signed, which may be negative
 //
-// A user chooses the form of keys; otherwise it is the one that the catalog has of the table (txn/key_form.h), or text.
-// Integer keys are decimal numbers from 0 to 2^64 - 1 (in `text` and `hex`). A key of a spatial table is a tuple of
-// five numbers in every form: (min_x,min_y,max_x,max_y,id).
+// A user chooses the form of keys; otherwise it is the one that the catalog has of the table (txn/store/key_form.h), or
+// text. Integer keys are decimal numbers from 0 to 2^64 - 1 (in `text` and `hex`). A key of a spatial table is a tuple
+// of five numbers in every form: (min_x,min_y,max_x,max_y,id).
 //
 // In a file the name of a column, or of a member of a JSON object, names the form: key, key_hex, key_tuple, key_signed;
 // payload, payload_hex. In JSON, text is the string itself, without backslashes; bytes that are no UTF-8 are in
@@ -29,8 +29,8 @@
 #include "index/key.h"
 #include "index/tuple_text.h"
 #include "nlohmann/json_fwd.hpp"
-#include "txn/key_range.h"
-#include "txn/table.h"
+#include "txn/store/key_range.h"
+#include "txn/store/table.h"
 
 namespace gannet::cli {
 

@@ -8,8 +8,10 @@
 #include "index/index.h"
 #include "index/record_header.h"
 #include "rdma/versioned.h"
+#include "txn/database_state.h"
+#include "txn/node/record_walk.h"
+#include "txn/offline.h"
 #include "txn/record/record.h"
-#include "txn/session/session_internal.h"
 
 namespace gannet::cli {
 
@@ -17,13 +19,12 @@ namespace gannet::cli {
 Status WalkRows(txn::Database& database, const txn::Table& table,
                 absl::FunctionRef<StatusOr<bool>(const index::Key& key, std::string_view payload)> visit) {
   const std::byte* memory = database.node().memory().data();
-  index::WalkPosition position;
-  std::vector<rdma::GlobalAddress> addresses;
+  txn::RecordWalk walk(txn::LocalNodeOf(database), table);
   std::vector<std::byte> payload;
-  for (bool more = true; more;) {
-    addresses.clear();
-    more = table.local_index().Walk(&position, &addresses);
-    for (const rdma::GlobalAddress address : addresses) {
+  while (walk.has_more()) {
+    const auto records = walk.Next();
+    if (!records.ok()) return records.status();
+    for (const rdma::GlobalAddress address : *records) {
       const std::byte* record = memory + address.offset();
       const index::RecordMeta meta = index::LoadMeta(record);
       payload.resize(meta.payload_bytes);

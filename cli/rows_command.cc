@@ -41,8 +41,8 @@
 #include "log/checkpoint.h"
 #include "nlohmann/json.hpp"
 #include "txn/durable/catalog.h"
-#include "txn/key_form.h"
-#include "txn/secondary_index.h"
+#include "txn/store/key_form.h"
+#include "txn/store/secondary_index.h"
 
 namespace gannet::cli {
 namespace {

@@ -13,8 +13,8 @@
 #include "cluster/patience.h"
 #include "rdma/node_load.h"
 #include "rdma/slab.h"
-#include "txn/access_paths.h"
-#include "txn/transaction_statistics.h"
+#include "txn/store/access_paths.h"
+#include "txn/store/transaction_statistics.h"
 
 namespace gannet::cli {
 

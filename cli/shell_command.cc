@@ -31,7 +31,7 @@
 #include "cli/words.h"
 #include "log/checkpoint.h"
 #include "txn/durable/catalog.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::cli {
 namespace {

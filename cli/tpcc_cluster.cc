@@ -10,7 +10,7 @@
 #include "tpcc/keys.h"
 #include "txn/all_nodes.h"
 #include "txn/durable/catalog.h"
-#include "txn/durable/recovery.h"
+#include "txn/offline.h"
 
 namespace gannet::cli {
 namespace {
@@ -105,7 +105,7 @@ Status TpccCluster::RecoverWithoutLog(const std::string& directory) {
   }
   for (txn::Database* database : databases_) {
     log::LogEnd end;
-    GANNET_RETURN_IF_ERROR(txn::Recover(*database, *files, directory, &end, &recoveries_.emplace_back()));
+    GANNET_RETURN_IF_ERROR(txn::RecoverInto(*database, *files, directory, &end, &recoveries_.emplace_back()));
   }
   return absl::OkStatus();
 }

@@ -13,7 +13,7 @@
 #include "cli/report_files.h"
 #include "index/registry.h"
 #include "txn/database.h"
-#include "txn/read_path.h"
+#include "txn/store/read_path.h"
 
 namespace gannet::cli {
 

@@ -11,8 +11,8 @@
 #include "cluster/call_meter.h"
 #include "rdma/node_load.h"
 #include "rdma/slab.h"
-#include "txn/access_paths.h"
-#include "txn/transaction_statistics.h"
+#include "txn/store/access_paths.h"
+#include "txn/store/transaction_statistics.h"
 
 namespace gannet::cluster {
 

@@ -74,9 +74,9 @@ set(GANNET_MUTATED_SOURCES
     index/catfish/change.cc index/catfish/client/remote_search.cc index/catfish/draft.cc index/catfish/search.cc
     index/remote/leaf_blocks.cc index/remote/leaf_draft.cc index/remote/leaf_repair.cc rdma/versioned.cc
     txn/access/failure.cc txn/access/write_buffer.cc txn/commit/commit.cc txn/commit/commit_remote.cc
-    txn/commit/debt_collector.cc txn/commit/decision.cc txn/commit/insert_remote.cc txn/owner/owner_reads.cc
-    txn/owner/owner_scan.cc txn/owner/owner_service.cc txn/record/record.cc txn/repair/repair.cc txn/session.cc
-    txn/session/transaction_impl.cc txn/transaction.cc)
+    txn/peer/debt_collector.cc txn/commit/decision.cc txn/commit/insert_remote.cc txn/peer/owner_reads.cc
+    txn/peer/owner_scan.cc txn/peer/owner_service.cc txn/record/record.cc txn/peer/repair.cc txn/run/session.cc
+    txn/run/transaction_impl.cc txn/run/transaction.cc)
 list(TRANSFORM GANNET_MUTATED_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
 
 # Eight sources of a library are compiled as one: compilers then work a third less. So no two sources of a library may
@@ -128,8 +128,6 @@ function(gannet_library name)
   # For Install.cmake.
   if(NOT ARG_INTERNAL)
     set_property(GLOBAL APPEND PROPERTY GANNET_LIBRARIES ${name})
-    file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
-    set_property(GLOBAL APPEND PROPERTY GANNET_FOLDERS ${folder})
     set_property(GLOBAL APPEND PROPERTY GANNET_DEPENDENCIES ${ARG_DEPS})
   endif()
 endfunction()

@@ -28,7 +28,8 @@
 
 namespace gannet::log {
 
-// A table may have the entries of a secondary index of another table (txn/secondary_index.h, which gives the texts).
+// A table may have the entries of a secondary index of another table (txn/store/secondary_index.h, which gives the
+// texts).
 struct IndexFieldDescription {
   std::string source;
   std::string type;

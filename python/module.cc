@@ -26,12 +26,12 @@
 #include "index/rectangle.h"
 #include "index/registry.h"
 #include "index/tuple_key.h"
-#include "txn/access/key_status.h"
-#include "txn/blocking.h"
 #include "txn/database.h"
-#include "txn/manual_transaction.h"
 #include "txn/message_terms.h"
-#include "txn/secondary_index.h"
+#include "txn/run/blocking.h"
+#include "txn/run/manual_transaction.h"
+#include "txn/store/key_status.h"
+#include "txn/store/secondary_index.h"
 
 namespace gannet::python {
 namespace {

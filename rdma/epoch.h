@@ -66,7 +66,7 @@ class EpochManager {
   void RemoveChore(uint64_t id);
 
   // Announcements: one word per node. Every other node knows it after its own next round, because a round READs it
-  // together with the slots. For agreements that may take some milliseconds (txn/commit/precedence.h).
+  // together with the slots. For agreements that may take some milliseconds (txn/peer/precedence.h).
   //
   // Announce replaces this node's word, which is initially 0. Thread-safe.
   void Announce(uint64_t word);

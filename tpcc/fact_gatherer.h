@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "tpcc/facts.h"
 #include "tpcc/schema.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::tpcc {
 

@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "tpcc/random.h"
 #include "tpcc/schema.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::tpcc {
 

@@ -1,6 +1,6 @@
 // Runs transactions again while survivors repair. A transaction that meets a record locked by a dead client is
 // Unavailable, though its data is there: the owners of the records release them within milliseconds
-// (txn/repair/repair.h). Such a transaction did nothing, so it is run again for some time. It is not run again if a
+// (txn/peer/repair.h). Such a transaction did nothing, so it is run again for some time. It is not run again if a
 // server is dead, because that server's data does not come back.
 #pragma once
 
@@ -12,7 +12,7 @@
 #include "base/thread.h"
 #include "rdma/fabric.h"
 #include "txn/database.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::tpcc {
 

@@ -12,7 +12,7 @@
 #include "tpcc/keys.h"
 #include "tpcc/rows.h"
 #include "txn/database.h"
-#include "txn/table.h"
+#include "txn/store/table.h"
 
 namespace gannet::tpcc {
 

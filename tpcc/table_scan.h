@@ -7,7 +7,7 @@
 #include "base/coro/task.h"
 #include "base/status.h"
 #include "tpcc/repair_patience.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::tpcc {
 

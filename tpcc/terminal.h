@@ -16,7 +16,7 @@
 #include "tpcc/procedures/payment.h"
 #include "tpcc/procedures/stock_level.h"
 #include "tpcc/report.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::tpcc {
 

@@ -33,14 +33,14 @@
 #include "base/thread.h"
 #include "index/record_header.h"
 #include "index/service.h"
-#include "txn/access/key_status.h"
 #include "txn/database.h"
+#include "txn/database_state.h"
 #include "txn/durable/durability.h"
+#include "txn/node/record_walk.h"
 #include "txn/node_locks.h"
-#include "txn/owner/index_damage.h"
-#include "txn/owner/unused_records.h"
+#include "txn/peer/unused_records.h"
 #include "txn/record/record.h"
-#include "txn/session/session_internal.h"
+#include "txn/store/key_status.h"
 
 namespace gannet::txn {
 namespace {
@@ -159,18 +159,13 @@ class Arrangement {
 // Calls take(address, bytes of its block) for each record of a table that nobody uses, in the order of the keys.
 template <class Take>
 Status ForEachRow(const DatabaseState& state, const Table& table, const Take& take) {
-  index::WalkPosition position;
-  std::vector<rdma::GlobalAddress> addresses;
-  for (bool more = true; more;) {
+  RecordWalk walk(*state.local, table);
+  while (walk.has_more()) {
     GANNET_RETURN_IF_ERROR(CheckStop(state.options.stop, "a table was arranged"));
-    addresses.clear();
     const index::IndexService::Lease lease(state.indexes.get());
-    more = table.local_index().Walk(&position, &addresses);
-    for (const rdma::GlobalAddress address : addresses) {
-      if (table.index_traits().client_writes && !IsRecordOf(*state.local, table, address)) {
-        state.local->index_damage.NoteStray(table, address);
-        return IndexDamaged(table);
-      }
+    const auto records = walk.Next();
+    if (!records.ok()) return records.status();
+    for (const rdma::GlobalAddress address : *records) {
       const std::byte* const record = state.local->Direct(address);
       const StatusOr<uint64_t> word = AwaitUnlocked(table, record);
       if (!word.ok()) return word.status();

@@ -7,12 +7,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/stop.h"
-#include "txn/access/arena.h"
-#include "txn/access/key_status.h"
+#include "txn/database_state.h"
 #include "txn/durable/durability.h"
+#include "txn/node/row_checks.h"
 #include "txn/record/record.h"
-#include "txn/session.h"
-#include "txn/session/session_internal.h"
+#include "txn/run/session.h"
+#include "txn/session/session_state.h"
+#include "txn/store/arena.h"
+#include "txn/store/key_status.h"
 
 namespace gannet::txn {
 namespace {

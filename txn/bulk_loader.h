@@ -6,9 +6,9 @@
 
 #include "base/status.h"
 #include "index/key.h"
-#include "txn/payload.h"
-#include "txn/session.h"
-#include "txn/table.h"
+#include "txn/run/session.h"
+#include "txn/store/payload.h"
+#include "txn/store/table.h"
 
 namespace gannet::txn {
 

@@ -17,13 +17,13 @@
 #include "base/check.h"
 #include "index/service.h"
 #include "log/checkpoint.h"
-#include "txn/access/key_status.h"
 #include "txn/all_nodes.h"
 #include "txn/database.h"
+#include "txn/database_state.h"
 #include "txn/durable/catalog.h"
 #include "txn/durable/durability.h"
 #include "txn/node_locks.h"
-#include "txn/session/session_internal.h"
+#include "txn/store/key_status.h"
 
 namespace gannet::txn {
 namespace {

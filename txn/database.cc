@@ -16,16 +16,17 @@
 #include "index/registry.h"
 #include "log/utf8.h"
 #include "rdma/shm/shm_fabric.h"
-#include "txn/access/key_status.h"
+#include "txn/database_state.h"
 #include "txn/durable/catalog.h"
 #include "txn/durable/durability.h"
-#include "txn/owner/owner_service.h"
+#include "txn/peer/owner_service.h"
 #include "txn/record/record.h"
-#include "txn/session.h"
-#include "txn/session/manual_lease.h"
-#include "txn/session/run_sessions.h"
-#include "txn/session/session_internal.h"
-#include "txn/session/transaction_impl.h"
+#include "txn/run/manual_lease.h"
+#include "txn/run/run_sessions.h"
+#include "txn/run/session.h"
+#include "txn/run/transaction_impl.h"
+#include "txn/session/session_state.h"
+#include "txn/store/key_status.h"
 
 namespace gannet::txn {
 namespace {
@@ -209,8 +210,9 @@ Status CheckOptions(const TableOptions& options, int data_nodes) {
 }  // namespace
 
 Database::Database(std::unique_ptr<DatabaseState> state) : state_(std::move(state)) {
-  state_->run_sessions = std::make_unique<RunSessions>(this, static_cast<size_t>(state_->options.run_sessions),
-                                                       state_->options.durable_within);
+  state_->run_sessions =
+      std::make_unique<RunSessions>([this] { return OpenSession(); }, static_cast<size_t>(state_->options.run_sessions),
+                                    state_->options.durable_within);
 }
 
 Database::~Database() {

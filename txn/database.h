@@ -36,167 +36,20 @@
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "index/index.h"
-#include "log/file/file_system.h"
 #include "log/log_statistics.h"
 #include "rdma/fabric.h"
 #include "rdma/node_load.h"
-#include "txn/access_paths.h"
-#include "txn/blocking.h"
-#include "txn/checkpoint_statistics.h"
-#include "txn/precedence_statistics.h"
-#include "txn/read_path.h"
-#include "txn/secondary_index.h"
-#include "txn/table.h"
-#include "txn/transaction_statistics.h"
+#include "txn/run/blocking.h"
+#include "txn/store/access_paths.h"
+#include "txn/store/checkpoint_statistics.h"
+#include "txn/store/options.h"
+#include "txn/store/precedence_statistics.h"
+#include "txn/store/secondary_index.h"
+#include "txn/store/statistics.h"
+#include "txn/store/table.h"
+#include "txn/store/transaction_statistics.h"
 
 namespace gannet::txn {
-
-// When the commit of a transaction is acknowledged, in a database with a directory.
-enum class DurabilityMode : uint8_t {
-  kNone,   // nothing is logged: only what Close (or a Checkpoint while nothing runs) wrote survives
-  kAsync,  // at once; a crash loses at most the last group commit and the one being written (a few milliseconds), and
-           // nothing that is durable according to Database::durable_epoch
-  kSync,   // when it is durable
-};
-
-// How the log and the checkpoints are written.
-enum class LogMedium : uint8_t {
-  kFile,  // io_uring, without the page cache where the file system allows that
-  kPmem,  // mapped files by libpmem: persistent memory if the directory is on such
-};
-
-// What an event is (DatabaseOptions::on_event).
-enum class EventLevel : uint8_t {
-  kInfo,     // all is well
-  kWarning,  // something is lost or was at risk, and the database goes on by itself
-  kError,    // something does not work, and will not until its cause is gone
-};
-
-// A longer group commit would only delay every commit.
-inline constexpr absl::Duration kMaxGroupCommit = absl::Seconds(1);
-inline constexpr size_t kMaxLogLargeBuffer = size_t{1} << 30;
-// In bytes per second. A checkpoint that is written more slowly would hardly end, and none of the log is removed in
-// that time.
-inline constexpr uint64_t kLeastCheckpointRate = uint64_t{1} << 20;
-inline constexpr size_t kMinLogBuffer = size_t{4} << 10;
-inline constexpr size_t kMaxLogBuffer = size_t{1} << 30;
-
-struct DatabaseOptions {
-  // Nodes 0 to data_nodes - 1 own the tables' rows. The others are clients: they have only the rows of replicated
-  // tables, and may come and go. The same on every node; 0: all nodes own rows.
-  int data_nodes = 0;
-
-  ReadPathPolicy read_path = ReadPathPolicy::kAdaptive;  // how records of other nodes are read and scanned
-  int server_threads = 1;                                // they run RPC handlers when the workers do not
-  absl::Duration call_timeout = absl::Seconds(5);
-  size_t location_cache_bytes = 1 << 20;  // per session and remote hash index
-  // For places of this node's own rows in ordered tables (index/own_locations.h), all together: a row that was read by
-  // its key is found again without the index. At most 1/32 of the node's memory; used as far as needed. 0: none.
-  uint64_t own_location_bytes = UINT64_MAX;
-
-  // Calls of Database::Run that may run at the same time. Further ones wait.
-  int run_sessions = 64;
-
-  uint64_t seed = 0;  // of the back-off after conflicts
-
-  // A Run that loses against other transactions for too long goes first, and the commits of others wait for it
-  // (txn/commit/precedence.h): at most this long, and at most 65 s. 0: never; a long transaction among many writers may
-  // then never commit. The same on every node.
-  absl::Duration precedence_limit = absl::Seconds(10);
-  // It has lost for too long after 16 attempts and this time, or after 4 attempts and ten times this time.
-  absl::Duration precedence_after = absl::Milliseconds(100);
-
-  // Durability. Without a directory there is none, and the options below have no effect.
-  std::string directory = {};  // of the whole cluster, no zero byte; with several nodes each has a sub-directory
-  // Create the database if the directory holds none (txn/durable/data_directory.h says when it does). The same on every
-  // node. False: Open then returns NotFound, so that a mistyped or unmounted directory is not taken for an empty
-  // database. True: a directory that has files of others is refused.
-  bool create_if_missing = false;
-  DurabilityMode durability = DurabilityMode::kSync;
-  LogMedium medium = LogMedium::kFile;
-  // Longest wait of a write of the log for further commits, 1 us to kMaxGroupCommit (log/group_commit.h says when).
-  absl::Duration group_commit = absl::Microseconds(300);
-  // A commit that is not durable by then returns Unknown: it is in memory, and may or may not survive a crash.
-  absl::Duration durable_within = absl::Seconds(10);
-  // A checkpoint is taken when the log since the last one has this many times the bytes of the live rows in memory, and
-  // at least checkpoint_log_least_bytes. So a directory has at most about 2 + 3 * checkpoint_log_multiple times the
-  // bytes of the rows (two checkpoints and the log since the older one; docs/log_format.md, "Size"), or three times
-  // checkpoint_log_least_bytes if that is more, and recovery replays a bounded log. If one fails, for example on a full
-  // disk, the next attempt comes a second later, then two, four, up to a minute (checkpoint_statistics says why). 0:
-  // off.
-  double checkpoint_log_multiple = 2;
-  uint64_t checkpoint_log_least_bytes = uint64_t{32} << 20;
-  absl::Duration checkpoint_every = absl::ZeroDuration();      // also at this interval; 0: not
-  uint64_t checkpoint_bytes_per_second = uint64_t{256} << 20;  // at least kLeastCheckpointRate; 0: as fast as the disk
-  uint64_t log_segment_bytes = uint64_t{64} << 20;  // of the largest segments: the first have 64 KiB, later ones grow
-  // Start prepares this much of the log, and checkpoints reuse what they free: writing to new space takes twice the
-  // work. 0: a little, when it is needed.
-  uint64_t log_preallocate_bytes = 0;
-  // What was prepared and not used stays for the next start. False: Close removes it.
-  bool log_keep_preallocated = true;
-  // Per session, 4 KiB to kMaxLogBuffer. More than a few group commits only takes room in the processor's caches.
-  size_t log_buffer_bytes = size_t{256} << 10;
-  // For larger transactions: one may have changes of this size less 96 bytes, where each takes 18 bytes, its key and
-  // its payload. A row with secondary indexes takes as much more as the longest entries that it may lose and get, until
-  // they are known, at the latest at the commit. A write that exceeds it returns ResourceExhausted, and the transaction goes on without it. All large
-  // transactions of one node together take at most this much at a time, and as much again while they are written;
-  // others wait. The memory is used only while there are some. At most kMaxLogLargeBuffer.
-  size_t log_large_buffer_bytes = size_t{256} << 20;
-  int recovery_threads = 2;
-  bool salvage = false;                              // recover what can be had of damaged files, and list the rest
-  std::string application = {};                      // kept in the manifest for programs that read the directory
-  std::shared_ptr<log::FileSystem> files = nullptr;  // null: those of `medium`
-  // At most this much for indexes and records, in any division. Only where Open makes the memory itself:
-  // Open(directory, ...), OpenInMemory. It grows as needed. What is free goes back to the system when a table is
-  // dropped, and when half of what the records took has become free (at least 32 MiB).
-  uint64_t memory_bytes = uint64_t{8} << 30;
-
-  // Called with the rare events that a program may want in its own log, each one line of text: what recovery did and
-  // which damage it met, automatic checkpoints, a disk that is full or fails and that works again, the death of another
-  // node. Called by any thread, also by several at once, from Start on until Close returns. It must return soon, and
-  // must neither throw nor use the database. Null: nobody is told.
-  std::function<void(EventLevel level, const std::string& text)> on_event = nullptr;
-
-  // Set by another thread or a signal handler: Start, BulkLoader, Checkpoint and Backup return Cancelled soon, also
-  // those that begin later. Transactions, Close and automatic checkpoints continue. May be null; must outlive the
-  // database.
-  const std::atomic<bool>* stop = nullptr;
-};
-
-struct TableStatistics {
-  std::string table;
-  std::string index_kind;
-  uint64_t record_bytes = 0;        // blocks of this node's live records
-  uint64_t own_location_bytes = 0;  // DatabaseOptions::own_location_bytes
-  // Times that this node met damage when it changed or walked the index: what clients wrote into it against its rules
-  // (docs/security.md).
-  uint64_t index_damages = 0;
-  index::Statistics index = {};
-};
-
-// The results of Start's recovery from the data directory.
-struct RecoveryReport {
-  uint64_t recovered_epoch = 0;
-  uint64_t last_commit_wall_nanos = 0;  // when the last batch of the log was written; since 1970
-  uint64_t log_segments = 0;
-  uint64_t log_bytes = 0;
-  uint64_t transactions = 0;         // in the log
-  uint64_t changes = 0;              // in the log
-  uint64_t undone_transactions = 0;  // in the log, but of an epoch that was not complete
-  uint64_t undecided_parts = 0;      // of transactions of several nodes that never committed
-  uint64_t checkpoint_id = 0;        // the newest; 0: none
-  uint64_t checkpoint_bytes = 0;
-  // If files of the newest checkpoint were damaged, the previous checkpoint and the log gave the same tables: nothing
-  // is lost. 0: that was not needed. The next checkpoint replaces the damaged one.
-  uint64_t older_checkpoint_id = 0;
-  std::vector<std::string> replaced;  // the damage, one for each of these tables
-  uint64_t records = 0;               // in memory now
-  double log_seconds = 0;
-  double load_seconds = 0;
-  uint64_t peak_memory_bytes = 0;  // of the process
-  bool torn_tail = false;
-  std::vector<std::string> damages;  // what was left out; only with DatabaseOptions::salvage
-};
 
 class ManualTransaction;
 class Session;
@@ -273,10 +126,10 @@ class Database {
   // The entries of a secondary index are a table, too, which only the engine writes.
   const Table* FindTable(std::string_view name) const;
 
-  // Makes a secondary index of a table (txn/secondary_index.h), or returns the one of this name that the directory has,
-  // for which a function is to be given each time. InvalidArgument names the wrong option, or the one that differs from
-  // the index in the directory. NotFound: there is no such table. AlreadyExists: this object has created the index
-  // before; or two rows have one key of a unique index, both of which it names. Thread-safe.
+  // Makes a secondary index of a table (txn/store/secondary_index.h), or returns the one of this name that the
+  // directory has, for which a function is to be given each time. InvalidArgument names the wrong option, or the one
+  // that differs from the index in the directory. NotFound: there is no such table. AlreadyExists: this object has
+  // created the index before; or two rows have one key of a unique index, both of which it names. Thread-safe.
   //
   // A new index may be made while transactions run, by a database of one node (several: Unimplemented after Start;
   // CreateIndexOnAllNodes of all_nodes.h does it), over the rows that there are. From its beginning transactions keep
@@ -307,13 +160,13 @@ class Database {
   // (rdma::Node::OpenChannel); idle sessions of Run make room. FailedPrecondition before Start and after Close.
   StatusOr<std::unique_ptr<Session>> OpenSession();
 
-  // For programs without coroutines (txn/blocking.h): runs `body` on the calling thread until it commits. Results and
-  // exceptions are those of Session::Run. Thread-safe. It borrows one of DatabaseOptions::run_sessions sessions, which
-  // all threads share. If all are borrowed, it waits for one for at most durable_within, then returns
+  // For programs without coroutines (txn/run/blocking.h): runs `body` on the calling thread until it commits. Results
+  // and exceptions are those of Session::Run. Thread-safe. It borrows one of DatabaseOptions::run_sessions sessions,
+  // which all threads share. If all are borrowed, it waits for one for at most durable_within, then returns
   // ResourceExhausted.
   Status Run(const std::function<Status(BlockingTransaction&)>& body);
-  // Begins a transaction that the caller commits (txn/manual_transaction.h), with a session as Run's: errors as Run's.
-  // Thread-safe. Prefer Run, which repeats a transaction that met a conflict by itself.
+  // Begins a transaction that the caller commits (txn/run/manual_transaction.h), with a session as Run's: errors as
+  // Run's. Thread-safe. Prefer Run, which repeats a transaction that met a conflict by itself.
   StatusOr<ManualTransaction> Begin();
 
   // Makes all commits, and all loads of BulkLoader, durable by a checkpoint of this node. Transactions may run at the
@@ -358,7 +211,7 @@ class Database {
   std::string log_description() const;
 
   // Counts of starving transactions of this node, and of its commits that waited for starving ones
-  // (txn/commit/precedence.h).
+  // (txn/peer/precedence.h).
   PrecedenceStatistics precedence_statistics() const;
 
   // How the transactions of this node's sessions ended, and what they read and wrote. Thread-safe.
@@ -473,7 +326,7 @@ class Database {
   static Status StopKeepingOn(Nodes nodes, Tables entries);
   // After an error: the index may be built, or dropped, again.
   static void AllowBuildOn(Nodes nodes, Tables entries);
-  // Waits until everything that sessions of these nodes owed to other nodes before this call is done (commit/debts.h).
+  // Waits until everything that sessions of these nodes owed to other nodes before this call is done (session/debts.h).
   static Status AwaitDebtsOn(Nodes nodes, absl::Duration wait, absl::string_view what);
   // The caller has NodeLocks. True: the table is dropped, even if *error says that this may not be durable.
   static bool NoteDropOn(Nodes nodes, Tables tables, Status* error);

@@ -5,7 +5,7 @@
 //      so those that could have found the table usable have ended, on every node, and so have loads
 //      (BulkLoader::Finish). A step that comes too late is refused: it loads Table::life inside the epoch, as a reader
 //      loads a link to a block that may be retired (rdma/epoch.h).
-//   3. Wait for the debts of these transactions (commit/debts.h): until then a node still writes into records of the
+//   3. Wait for the debts of these transactions (session/debts.h): until then a node still writes into records of the
 //      table, or has an owner remove some. From here on no node does. If step 2 or 3 takes too long, the table is
 //      usable again, and nothing has happened.
 //   4. The manifests: here the table is dropped durably. The number of a table is never used again, so to recovery the
@@ -37,15 +37,16 @@
 #include "index/record_header.h"
 #include "index/service.h"
 #include "log/checkpoint.h"
-#include "txn/access/key_status.h"
 #include "txn/all_nodes.h"
 #include "txn/database.h"
+#include "txn/database_state.h"
 #include "txn/durable/catalog.h"
 #include "txn/durable/durability.h"
+#include "txn/node/record_walk.h"
 #include "txn/node_locks.h"
-#include "txn/owner/index_damage.h"
 #include "txn/record/record.h"
-#include "txn/session/session_internal.h"
+#include "txn/session/session_state.h"
+#include "txn/store/key_status.h"
 
 namespace gannet::txn {
 namespace {
@@ -79,17 +80,11 @@ Status Database::AwaitOlderTransactions(absl::Duration wait, absl::string_view w
 }
 
 void Database::FreeRows(const Table& table, index::LocalIndex& index) {
-  index::WalkPosition position;
-  std::vector<rdma::GlobalAddress> addresses;
-  for (bool more = true; more;) {
-    addresses.clear();
+  RecordWalk walk(*state_->local, table, index, RecordWalk::Strays::kAreLeftOut);
+  while (walk.has_more()) {
     index::IndexService::Lease lease(&*state_->indexes);
-    more = index.Walk(&position, &addresses);
-    for (const rdma::GlobalAddress address : addresses) {
-      if (table.index_traits().client_writes && !IsRecordOf(*state_->local, table, address)) {
-        state_->index_damage.NoteStray(table, address);
-        continue;
-      }
+    const auto records = walk.Next();
+    for (const rdma::GlobalAddress address : *records) {
       state_->lent_records->Drop(address);
       std::byte* const record = state_->local->Direct(address);
       const index::RecordMeta meta = index::LoadMeta(record);

@@ -1,7 +1,7 @@
 #include "txn/method_names.h"
 
 #include "index/method_names.h"
-#include "txn/owner/wire.h"
+#include "txn/peer/wire.h"
 
 namespace gannet::txn {
 

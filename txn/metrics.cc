@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "txn/session/session_internal.h"
+#include "txn/database_state.h"
 
 namespace gannet::txn {
 namespace {

@@ -6,8 +6,8 @@
 #include "base/metrics.h"
 #include "rdma/node_load.h"
 #include "rdma/slab.h"
-#include "txn/access_paths.h"
 #include "txn/database.h"
+#include "txn/store/access_paths.h"
 
 namespace gannet::txn {
 

@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "txn/database.h"
-#include "txn/session/session_internal.h"
+#include "txn/database_state.h"
 
 namespace gannet::txn {
 

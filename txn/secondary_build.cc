@@ -1,5 +1,5 @@
-// How a database makes secondary indexes (txn/secondary_index.h), also of tables with rows, while transactions run; one
-// alone, or those of all nodes of a fabric together:
+// How a database makes secondary indexes (txn/store/secondary_index.h), also of tables with rows, while transactions
+// run; one alone, or those of all nodes of a fabric together:
 //
 //   note      the table of the entries enters the catalog, as that of an index that is not complete
 //   keep      the index is published: every commit that begins to look for indexes after this keeps it
@@ -7,7 +7,7 @@
 //   add       each node's rows are scanned, and what is missing is added, by transactions of some rows each
 //   complete  when all of that is durable, the catalog says so, and reads may use the index
 //
-// A record that a node still owes the end of a transaction (commit/debts.h) is locked and in its table's index: the
+// A record that a node still owes the end of a transaction (session/debts.h) is locked and in its table's index: the
 // scan finds it, and the transaction that looks at it repeats until the debt is settled. A node that dies in the middle
 // of a build ends it, because a transaction of that node may be completed by others later: no change of the catalog is
 // made while a node is dead (NodeLocks).
@@ -31,16 +31,16 @@
 #include "base/stop.h"
 #include "index/service.h"
 #include "log/checkpoint.h"
-#include "txn/access/key_status.h"
 #include "txn/all_nodes.h"
 #include "txn/database.h"
+#include "txn/database_state.h"
 #include "txn/durable/catalog.h"
 #include "txn/durable/durability.h"
+#include "txn/node/record_walk.h"
 #include "txn/node_locks.h"
-#include "txn/owner/index_damage.h"
-#include "txn/session.h"
-#include "txn/session/session_internal.h"
-#include "txn/session/transaction_impl.h"
+#include "txn/run/session.h"
+#include "txn/run/transaction_impl.h"
+#include "txn/store/key_status.h"
 
 namespace gannet::txn {
 namespace {
@@ -54,23 +54,18 @@ constexpr absl::string_view kInsteadOfIndex =
 // Calls `use` with the keys of all rows of this node's part of a table, some at a time.
 Status ForAllKeys(const LocalNode& local, const Table& table,
                   const std::function<Status(std::span<const index::OwnedKey>)>& use) {
-  index::WalkPosition position;
-  std::vector<rdma::GlobalAddress> records;
+  RecordWalk walk(local, table);
   std::vector<index::OwnedKey> keys;
-  for (bool more = true; more;) {
-    records.clear();
+  while (walk.has_more()) {
     {
       index::IndexService::Lease lease(&local.indexes);
-      more = table.local_index().Walk(&position, &records);
-      for (const rdma::GlobalAddress record : records) {
-        if (table.index_traits().client_writes && !IsRecordOf(local, table, record)) {
-          local.index_damage.NoteStray(table, record);
-          return IndexDamaged(table);
-        }
+      const auto records = walk.Next();
+      if (!records.ok()) return records.status();
+      for (const rdma::GlobalAddress record : *records) {
         keys.push_back(index::LoadKey(local.Direct(record), table.options().key_kind));
       }
     }
-    if (keys.size() < kRowsAtOnce && more) continue;
+    if (keys.size() < kRowsAtOnce && walk.has_more()) continue;
     for (std::span<const index::OwnedKey> rest(keys); !rest.empty();) {
       GANNET_RETURN_IF_ERROR(CheckStop(local.options.stop, "a secondary index was built"));
       const auto some = rest.first(std::min(kRowsAtOnce, rest.size()));

@@ -43,16 +43,17 @@
 #include "index/record_header.h"
 #include "index/service.h"
 #include "log/checkpoint.h"
-#include "txn/access/key_status.h"
 #include "txn/all_nodes.h"
 #include "txn/database.h"
+#include "txn/database_state.h"
 #include "txn/durable/catalog.h"
 #include "txn/durable/durability.h"
+#include "txn/node/record_walk.h"
 #include "txn/node_locks.h"
-#include "txn/owner/index_damage.h"
-#include "txn/owner/unused_records.h"
+#include "txn/peer/unused_records.h"
 #include "txn/record/record.h"
-#include "txn/session/session_internal.h"
+#include "txn/session/session_state.h"
+#include "txn/store/key_status.h"
 
 namespace gannet::txn {
 namespace {
@@ -123,17 +124,12 @@ Status Database::CheckRoomToWiden(const Table& table, size_t payload_bytes) cons
 
 Status Database::WidenRows(Table* table) {
   std::vector<std::byte> scratch(table->payload_bytes());
-  index::WalkPosition position;
-  std::vector<rdma::GlobalAddress> addresses;
-  for (bool more = true; more;) {
-    addresses.clear();
+  RecordWalk walk(*state_->local, *table);
+  while (walk.has_more()) {
     index::IndexService::Lease lease(state_->indexes.get());
-    more = table->local_index().Walk(&position, &addresses);
-    for (const rdma::GlobalAddress address : addresses) {
-      if (table->index_traits().client_writes && !IsRecordOf(*state_->local, *table, address)) {
-        state_->index_damage.NoteStray(*table, address);
-        return IndexDamaged(*table);
-      }
+    const auto records = walk.Next();
+    if (!records.ok()) return records.status();
+    for (const rdma::GlobalAddress address : *records) {
       GANNET_RETURN_IF_ERROR(WidenRecord(*state_->local, *table, lease.context(), address, &scratch));
     }
   }

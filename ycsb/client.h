@@ -29,14 +29,14 @@
 #include "base/status.h"
 #include "index/index.h"
 #include "rdma/fabric.h"
-#include "txn/access/arena.h"
 #include "txn/access/neighbour_reads.h"
-#include "txn/access/offload_chooser.h"
+#include "txn/path/offload_chooser.h"
+#include "txn/store/arena.h"
 #include "ycsb/connection.h"
 
 namespace gannet::ycsb {
 
-// kAdaptive: for each access the one that is estimated to be cheaper (txn/access/offload_chooser.h).
+// kAdaptive: for each access the one that is estimated to be cheaper (txn/path/offload_chooser.h).
 enum class Path : uint8_t { kOneSided, kCall, kAdaptive };
 inline constexpr std::string_view kPathNames[] = {"one-sided", "rpc", "adaptive"};
 inline constexpr std::string_view kUpdatePathNames[] = {"one-sided", "rpc"};

@@ -14,8 +14,8 @@
 #include "index/index.h"
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
-#include "txn/access/measured_access.h"
-#include "txn/access/offload_chooser.h"
+#include "txn/path/measured_access.h"
+#include "txn/path/offload_chooser.h"
 #include "ycsb/cluster.h"
 #include "ycsb/location_cache.h"
 

@@ -7,7 +7,7 @@
 
 #include "bench/harness/report.h"
 #include "index/index.h"
-#include "txn/access_paths.h"
+#include "txn/store/access_paths.h"
 #include "ycsb/workload.h"
 
 namespace gannet::ycsb {

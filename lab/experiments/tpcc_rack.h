@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "tpcc/schema.h"
-#include "txn/read_path.h"
+#include "txn/store/read_path.h"
 
 namespace gannet::experiments {
 

@@ -209,7 +209,7 @@ Status Run::StartAgain() {
   return absl::OkStatus();
 }
 
-// Kills one node at a time: if two die together, the survivors may lack what they need (txn/repair/repair.h).
+// Kills one node at a time: if two die together, the survivors may lack what they need (txn/peer/repair.h).
 Status Run::KillOne() {
   GANNET_RETURN_IF_ERROR(cluster_->AwaitRepair());
   int victim = drawn_.nodes - 1;

@@ -15,7 +15,7 @@
 #include "rdma/sim/sim_fabric.h"
 #include "rdma/sim/simulation.h"
 #include "txn/database.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::scenario {
 
@@ -42,7 +42,7 @@ class Cluster {
   Status Restart(int node);
   // Waits until all living nodes have repaired what dead nodes left. DeadlineExceeded if that takes too long.
   Status AwaitRepair();
-  // Waits until no living node owes the others anything (txn/commit/debts.h). Without faults that takes little time,
+  // Waits until no living node owes the others anything (txn/session/debts.h). Without faults that takes little time,
   // whatever the clients do.
   Status AwaitDebts();
   // Ends all faults and mends all links.

@@ -15,7 +15,7 @@
 #include "lab/scenario/workload/workload.h"
 #include "rdma/sim/nic_profile.h"
 #include "rdma/sim/simulation.h"
-#include "txn/table.h"
+#include "txn/store/table.h"
 
 namespace gannet::scenario {
 namespace {

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "rdma/shm/shm_fabric.h"
 #include "txn/database.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::cluster {
 namespace {

@@ -1,4 +1,4 @@
-// Caller: one transaction, used by coroutines (txn/transaction.h) or by blocking programs (txn/blocking.h).
+// Caller: one transaction, used by coroutines (txn/run/transaction.h) or by blocking programs (txn/run/blocking.h).
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 #include "base/coro/async.h"
 #include "base/coro/worker.h"
 #include "base/status.h"
-#include "txn/blocking.h"
-#include "txn/cursor.h"
-#include "txn/index_cursor.h"
-#include "txn/session.h"
-#include "txn/transaction.h"
+#include "txn/run/blocking.h"
+#include "txn/run/cursor.h"
+#include "txn/run/index_cursor.h"
+#include "txn/run/session.h"
+#include "txn/run/transaction.h"
 
 namespace gannet::model {
 

@@ -11,7 +11,7 @@
 #include "tests/model/fabrics.h"
 #include "tests/model/generator.h"
 #include "txn/database.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::model {
 

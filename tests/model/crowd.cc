@@ -17,6 +17,7 @@
 #include "tests/model/caller.h"
 #include "tests/model/cluster.h"
 #include "tests/model/model.h"
+#include "txn/node/row_checks.h"
 
 namespace gannet::model {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "txn/bulk_loader.h"
-#include "txn/manual_transaction.h"
+#include "txn/run/manual_transaction.h"
 
 namespace gannet::model {
 namespace {

@@ -25,7 +25,7 @@
 #include "tests/model/cluster.h"
 #include "tests/model/generator.h"
 #include "tests/model/model.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::model {
 

@@ -13,8 +13,8 @@
 #include "base/random.h"
 #include "tests/model/fabrics.h"
 #include "txn/database.h"
-#include "txn/secondary_index.h"
-#include "txn/table.h"
+#include "txn/store/secondary_index.h"
+#include "txn/store/table.h"
 
 namespace gannet::model {
 

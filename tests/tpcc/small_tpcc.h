@@ -12,7 +12,7 @@
 #include "tpcc/loader.h"
 #include "tpcc/schema.h"
 #include "txn/database.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::tpcc {
 

@@ -8,7 +8,7 @@
 #include "rdma/rpc.h"
 #include "rdma/sim/sim_fabric.h"
 #include "tests/txn/cluster.h"
-#include "txn/owner/wire.h"
+#include "txn/peer/wire.h"
 
 namespace gannet::txn {
 namespace {

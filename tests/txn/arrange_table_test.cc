@@ -20,9 +20,9 @@
 #include "rdma/slab.h"
 #include "tests/txn/catalog_helpers.h"
 #include "tests/txn/table_kinds.h"
-#include "txn/manual_transaction.h"
+#include "txn/database_state.h"
 #include "txn/record/record.h"
-#include "txn/session/session_internal.h"
+#include "txn/run/manual_transaction.h"
 
 namespace gannet::txn {
 namespace {

@@ -11,8 +11,8 @@
 #include "rdma/shm/shm_fabric.h"
 #include "rdma/slab.h"
 #include "txn/database.h"
-#include "txn/session.h"
-#include "txn/session/session_internal.h"
+#include "txn/database_state.h"
+#include "txn/run/session.h"
 
 namespace gannet::txn {
 namespace {

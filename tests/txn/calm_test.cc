@@ -1,6 +1,6 @@
-// Calm (txn/access/calm.h): a transaction that reads many records need not validate each of them if no session changed
+// Calm (txn/session/calm.h): a transaction that reads many records need not validate each of them if no session changed
 // a record meanwhile, and still notices every change.
-#include "txn/access/calm.h"
+#include "txn/session/calm.h"
 
 #include <atomic>
 #include <chrono>
@@ -18,8 +18,8 @@
 #include "index/lock_word.h"
 #include "index/record_header.h"
 #include "txn/database.h"
-#include "txn/manual_transaction.h"
-#include "txn/session/session_internal.h"
+#include "txn/database_state.h"
+#include "txn/run/manual_transaction.h"
 
 namespace gannet::txn {
 namespace {

@@ -15,7 +15,7 @@
 #include "tests/txn/disk_image.h"
 #include "tests/txn/durable_cluster.h"
 #include "txn/bulk_loader.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::txn {
 namespace {
@@ -239,7 +239,7 @@ TEST(CatalogChangeTest, ACrashLeavesTheOldCatalogOrTheNewOne) {
         break;
       }
       disk->Heal();
-      for (uint64_t seed = 1; seed <= 3; ++seed) {
+      for (uint64_t seed = 1; seed <= 8; ++seed) {
         auto cluster = Open(power_cut ? disk->CrashedCopy(at * 10 + seed) : disk);
         ASSERT_TRUE(cluster.ok()) << cluster.status();
         Database& database = (*cluster)->database();

@@ -24,9 +24,9 @@
 #include "tests/txn/nodes_helpers.h"
 #include "tests/txn/table_kinds.h"
 #include "txn/all_nodes.h"
+#include "txn/database_state.h"
 #include "txn/durable/data_directory.h"
-#include "txn/session.h"
-#include "txn/session/session_internal.h"
+#include "txn/run/session.h"
 
 namespace gannet::txn {
 namespace {

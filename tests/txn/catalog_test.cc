@@ -31,7 +31,7 @@
 #include "txn/bulk_loader.h"
 #include "txn/durable/data_directory.h"
 #include "txn/durable/verify.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::txn {
 namespace {

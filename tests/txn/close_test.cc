@@ -19,7 +19,7 @@
 #include "tests/relay_fabric.h"
 #include "tests/txn/durable_cluster.h"
 #include "txn/database.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::txn {
 namespace {

@@ -15,7 +15,7 @@
 #include "tests/rdma/forked.h"
 #include "tests/rdma/test_fabric.h"
 #include "txn/database.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::txn {
 

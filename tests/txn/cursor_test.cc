@@ -1,5 +1,5 @@
 // Cursors and ranges of keys as a program uses them. tests/model has the random programs.
-#include "txn/cursor.h"
+#include "txn/run/cursor.h"
 
 #include <cstdint>
 #include <memory>

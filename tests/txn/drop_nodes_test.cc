@@ -29,11 +29,12 @@
 #include "tests/txn/nodes_helpers.h"
 #include "tests/txn/table_kinds.h"
 #include "txn/all_nodes.h"
+#include "txn/database_state.h"
 #include "txn/durable/data_directory.h"
-#include "txn/manual_transaction.h"
-#include "txn/owner/wire.h"
-#include "txn/session.h"
-#include "txn/session/session_internal.h"
+#include "txn/peer/wire.h"
+#include "txn/run/manual_transaction.h"
+#include "txn/run/session.h"
+#include "txn/session/session_state.h"
 
 namespace gannet::txn {
 namespace {

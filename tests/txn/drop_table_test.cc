@@ -21,10 +21,10 @@
 #include "tests/txn/disk_image.h"
 #include "tests/txn/table_kinds.h"
 #include "txn/bulk_loader.h"
+#include "txn/database_state.h"
 #include "txn/durable/catalog.h"
-#include "txn/manual_transaction.h"
-#include "txn/session.h"
-#include "txn/session/session_internal.h"
+#include "txn/run/manual_transaction.h"
+#include "txn/run/session.h"
 
 namespace gannet::txn {
 namespace {

@@ -13,7 +13,7 @@
 #include "log/checkpoint.h"
 #include "tests/txn/durable_cluster.h"
 #include "tests/txn/worker_history.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::txn {
 namespace {

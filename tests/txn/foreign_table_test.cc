@@ -11,8 +11,8 @@
 #include "tests/txn/cluster.h"
 #include "txn/bulk_loader.h"
 #include "txn/database.h"
-#include "txn/manual_transaction.h"
-#include "txn/secondary_index.h"
+#include "txn/run/manual_transaction.h"
+#include "txn/store/secondary_index.h"
 
 namespace gannet::txn {
 namespace {

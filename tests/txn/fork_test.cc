@@ -20,8 +20,8 @@
 #include "gtest/gtest.h"
 #include "txn/bulk_loader.h"
 #include "txn/database.h"
-#include "txn/manual_transaction.h"
-#include "txn/session.h"
+#include "txn/run/manual_transaction.h"
+#include "txn/run/session.h"
 
 namespace gannet::txn {
 namespace {

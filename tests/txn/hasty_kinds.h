@@ -5,7 +5,7 @@
 #include "index/blink/blink.h"
 #include "index/registry.h"
 #include "index/rolex/rolex.h"
-#include "txn/table.h"
+#include "txn/store/table.h"
 
 namespace gannet::txn {
 

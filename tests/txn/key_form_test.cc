@@ -1,5 +1,5 @@
 // TableOptions::key_form: the directory keeps what the keys of a table mean.
-#include "txn/key_form.h"
+#include "txn/store/key_form.h"
 
 #include <functional>
 #include <memory>
@@ -17,7 +17,7 @@
 #include "tests/txn/disk_image.h"
 #include "tests/txn/durable_cluster.h"
 #include "txn/durable/backup.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::txn {
 namespace {

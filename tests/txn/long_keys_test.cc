@@ -19,7 +19,7 @@
 #include "tests/txn/cluster.h"
 #include "tests/txn/durable_cluster.h"
 #include "txn/bulk_loader.h"
-#include "txn/owner/wire.h"
+#include "txn/peer/wire.h"
 #include "txn/record/record.h"
 
 namespace gannet::txn {

@@ -1,5 +1,5 @@
 // Transactions that a blocking program begins and commits itself: Database::Begin.
-#include "txn/manual_transaction.h"
+#include "txn/run/manual_transaction.h"
 
 #include <cstdint>
 #include <memory>

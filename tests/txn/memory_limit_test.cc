@@ -16,7 +16,7 @@
 #include "base/thread.h"
 #include "gtest/gtest.h"
 #include "txn/database.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::txn {
 namespace {

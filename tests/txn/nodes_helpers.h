@@ -19,7 +19,7 @@
 #include "tests/txn/durable_cluster.h"
 #include "txn/all_nodes.h"
 #include "txn/durable/data_directory.h"
-#include "txn/manual_transaction.h"
+#include "txn/run/manual_transaction.h"
 
 namespace gannet::txn {
 

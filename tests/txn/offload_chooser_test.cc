@@ -1,4 +1,4 @@
-#include "txn/access/offload_chooser.h"
+#include "txn/path/offload_chooser.h"
 
 #include <algorithm>
 #include <array>

@@ -11,8 +11,8 @@
 #include "log/file/faulty_file_system.h"
 #include "rdma/sim/sim_fabric.h"
 #include "tests/txn/cluster.h"
-#include "txn/owner/wire.h"
-#include "txn/session/session_internal.h"
+#include "txn/database_state.h"
+#include "txn/peer/wire.h"
 
 namespace gannet::txn {
 namespace {

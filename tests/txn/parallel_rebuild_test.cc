@@ -12,7 +12,7 @@
 #include "tests/txn/disk_image.h"
 #include "tests/txn/durable_cluster.h"
 #include "txn/bulk_loader.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::txn {
 namespace {

@@ -1,6 +1,6 @@
-// Payloads as programs pass them (txn/payload.h): which types are rows, whole rows and parts of them, and numbers that
-// are added to. tests/txn/payload_mistakes has what does not compile.
-#include "txn/payload.h"
+// Payloads as programs pass them (txn/store/payload.h): which types are rows, whole rows and parts of them, and numbers
+// that are added to. tests/txn/payload_mistakes has what does not compile.
+#include "txn/store/payload.h"
 
 #include <array>
 #include <chrono>
@@ -20,7 +20,7 @@
 #include "gtest/gtest.h"
 #include "txn/bulk_loader.h"
 #include "txn/database.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::txn {
 namespace {
@@ -278,6 +278,10 @@ TEST_F(PayloadTest, PartsAreNamedByFieldOrOffset) {
     EXPECT_TRUE(t.Get(*items_, 1, &Item::weight, &weight).ok());
     EXPECT_EQ(weight, 0.5f);
     EXPECT_TRUE(t.Get(*items_, 1, &sold, offsetof(Item, sold)).ok());
+    // No offset means all of the row.
+    Item whole{};
+    EXPECT_TRUE(absl::IsOutOfRange(t.Get(*items_, 1, &whole, UINT32_MAX)));
+    ExpectRefused(t.Update(*items_, 1, whole, UINT32_MAX), "do not fit a payload of 16 bytes of table 'items'");
     EXPECT_EQ(sold, 3u);
     EXPECT_TRUE(absl::IsOutOfRange(t.Get(*items_, 1, &sold, 13)));
     EXPECT_TRUE(t.Update(*items_, 1, &Item::sold, 4).ok());

@@ -1,4 +1,4 @@
-#include "txn/repair/peers.h"
+#include "txn/peer/peers.h"
 
 #include <atomic>
 

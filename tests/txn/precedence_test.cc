@@ -1,6 +1,6 @@
-// Starvation has a bound (txn/commit/precedence.h): tests of the bakery alone, in virtual time; of long transactions
+// Starvation has a bound (txn/peer/precedence.h): tests of the bakery alone, in virtual time; of long transactions
 // and many writers on simulated nodes; and one on real threads.
-#include "txn/commit/precedence.h"
+#include "txn/peer/precedence.h"
 
 #include <algorithm>
 #include <array>
@@ -19,7 +19,7 @@
 #include "rdma/shm/shm_fabric.h"
 #include "rdma/sim/sim_fabric.h"
 #include "tests/txn/simulated_cluster.h"
-#include "txn/session/session_internal.h"
+#include "txn/database_state.h"
 
 namespace gannet::txn {
 namespace {

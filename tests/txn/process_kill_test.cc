@@ -5,7 +5,7 @@
 // are inserted with an amount, and removed again. Two groups of accounts trade only among themselves, so that their
 // sums hold also after server 1 has died: the local accounts of server 0, and a ring of servers 0 and 2, whose
 // transactions also count something at server 1. Server 1 is their decider, and dies together with a client
-// (txn/repair/repair.h). This process only forks and kills, so it needs no thread.
+// (txn/peer/repair.h). This process only forks and kills, so it needs no thread.
 //
 // Every second cluster has the adversarial fabric. It yields within the stores of lines, so many processes die there.
 //

@@ -1,4 +1,4 @@
-#include "txn/owner/request_ledger.h"
+#include "txn/peer/request_ledger.h"
 
 #include "gtest/gtest.h"
 #include "txn/record/record.h"

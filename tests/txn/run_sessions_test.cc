@@ -1,5 +1,5 @@
 // Database::Run by many threads: the sessions that they share, and their limit.
-#include "txn/session/run_sessions.h"
+#include "txn/run/run_sessions.h"
 
 #include <array>
 #include <atomic>
@@ -15,7 +15,7 @@
 #include "gtest/gtest.h"
 #include "rdma/shm/shm_fabric.h"
 #include "rdma/sim/sim_fabric.h"
-#include "txn/session/session_internal.h"
+#include "txn/database_state.h"
 
 namespace gannet::txn {
 namespace {

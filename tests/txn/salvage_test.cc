@@ -17,6 +17,7 @@
 #include "txn/durable/data_directory.h"
 #include "txn/durable/recovery.h"
 #include "txn/durable/verify.h"
+#include "txn/offline.h"
 
 namespace gannet::txn {
 namespace {
@@ -55,16 +56,16 @@ StatusOr<Verification> Salvage(const Disk& disk, std::vector<std::string>* damag
   if (!nodes.ok()) return nodes.status();
   auto fabric = *rdma::ShmFabric::InProcess(
       {.num_nodes = static_cast<int>(nodes->size()), .bytes_per_node = uint64_t{256} << 20});
-  const auto recover = [&](const std::function<Status(Database&)>& visit) -> Status {
+  const auto recover = [&](const std::function<Status(const LocalNode&)>& visit) -> Status {
     for (const NodeData& node : *nodes) {
       auto database = Database::Open(fabric.get(), node.manifest.node, {.salvage = true});
       if (!database.ok()) return database.status();
       GANNET_RETURN_IF_ERROR(AdoptTables(**database, *disk, "/data"));
       log::LogEnd end;
       RecoveryReport report;
-      GANNET_RETURN_IF_ERROR(Recover(**database, *disk, "/data", &end, &report));
+      GANNET_RETURN_IF_ERROR(RecoverInto(**database, *disk, "/data", &end, &report));
       damages->insert(damages->end(), report.damages.begin(), report.damages.end());
-      GANNET_RETURN_IF_ERROR(visit(**database));
+      GANNET_RETURN_IF_ERROR(visit(LocalNodeOf(**database)));
     }
     return absl::OkStatus();
   };

@@ -17,7 +17,7 @@
 #include "tests/txn/disk_image.h"
 #include "tests/txn/secondary_changes.h"
 #include "tests/txn/secondary_helpers.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::txn {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "txn/database.h"
-#include "txn/index_cursor.h"
+#include "txn/run/index_cursor.h"
 
 namespace gannet::txn {
 

@@ -1,5 +1,5 @@
 // Secondary indexes: what they hold, how transactions keep them and read by them, and how they are made.
-#include "txn/secondary_index.h"
+#include "txn/store/secondary_index.h"
 
 #include <atomic>
 #include <cstdint>
@@ -20,8 +20,8 @@
 #include "tests/txn/catalog_helpers.h"
 #include "tests/txn/secondary_helpers.h"
 #include "txn/bulk_loader.h"
-#include "txn/manual_transaction.h"
-#include "txn/session.h"
+#include "txn/run/manual_transaction.h"
+#include "txn/run/session.h"
 
 namespace gannet::txn {
 namespace {

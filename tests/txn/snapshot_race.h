@@ -1,5 +1,5 @@
 // A race in the simulation: one session swaps amounts between two rows of an owner, while another reads both by one
-// call in transactions that only read. Such an answer is a snapshot or must be validated (txn/owner/seen_words.h).
+// call in transactions that only read. Such an answer is a snapshot or must be validated (txn/peer/seen_words.h).
 #pragma once
 
 #include <array>

@@ -12,8 +12,8 @@
 #include "index/record_header.h"
 #include "rdma/versioned.h"
 #include "tests/txn/cluster.h"
+#include "txn/database_state.h"
 #include "txn/record/record.h"
-#include "txn/session/session_internal.h"
 
 namespace gannet::txn {
 namespace {
@@ -37,8 +37,9 @@ class StaleLocationTest : public testing::Test {
 
   std::string Read() {
     std::string payload(before.size(), ' ');
-    const Status status = RunBlockingBody(
-        reader, [&](BlockingTransaction& t) { return t.Get(table, kKey, std::as_writable_bytes(std::span(payload)), 0); });
+    const Status status = RunBlockingBody(reader, [&](BlockingTransaction& t) {
+      return t.Get(table, kKey, std::as_writable_bytes(std::span(payload)), 0);
+    });
     return status.ok() ? payload : status.ToString();
   }
   std::byte* Record() {

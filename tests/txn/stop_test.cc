@@ -10,7 +10,7 @@
 #include "tests/txn/worker_history.h"
 #include "txn/bulk_loader.h"
 #include "txn/database.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::txn {
 namespace {

@@ -10,7 +10,7 @@
 #include "index/key.h"
 #include "index/rectangle.h"
 #include "index/registry.h"
-#include "txn/table.h"
+#include "txn/store/table.h"
 
 namespace gannet::txn {
 

@@ -12,7 +12,7 @@
 #include "index/registry.h"
 #include "rdma/rpc.h"
 #include "tests/txn/cluster.h"
-#include "txn/owner/wire.h"
+#include "txn/peer/wire.h"
 
 namespace gannet::txn {
 namespace {

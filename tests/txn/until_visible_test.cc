@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "tests/txn/durable_cluster.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::txn {
 namespace {

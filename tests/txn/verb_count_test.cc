@@ -109,7 +109,7 @@ Counted CountVerbs(rdma::Fabric* fabric) {
     return absl::OkStatus();
   });
   EXPECT_TRUE(loaded.ok()) << loaded;
-  // Counts from here on: the moment at which the nodes came to know each other (txn/repair/peers.h) is not
+  // Counts from here on: the moment at which the nodes came to know each other (txn/peer/peers.h) is not
   // deterministic.
   const rdma::VerbCounters before = session.channel().counters();
   Counted counted;

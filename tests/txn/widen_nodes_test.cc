@@ -28,8 +28,8 @@
 #include "tests/txn/table_kinds.h"
 #include "txn/all_nodes.h"
 #include "txn/durable/data_directory.h"
-#include "txn/manual_transaction.h"
-#include "txn/session.h"
+#include "txn/run/manual_transaction.h"
+#include "txn/run/session.h"
 
 namespace gannet::txn {
 namespace {

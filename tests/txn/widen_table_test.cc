@@ -18,8 +18,8 @@
 #include "tests/txn/catalog_helpers.h"
 #include "tests/txn/disk_image.h"
 #include "tests/txn/table_kinds.h"
-#include "txn/manual_transaction.h"
-#include "txn/session.h"
+#include "txn/run/manual_transaction.h"
+#include "txn/run/session.h"
 
 namespace gannet::txn {
 namespace {

@@ -1,11 +1,11 @@
-#include "txn/access/write_set.h"
+#include "txn/session/write_set.h"
 
 #include <cstring>
 #include <new>
 
 #include "gtest/gtest.h"
-#include "txn/access/arena.h"
-#include "txn/row_bytes.h"
+#include "txn/store/arena.h"
+#include "txn/store/row_bytes.h"
 
 namespace gannet::txn {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/coro/task.h"
 #include "base/status.h"
 #include "tpcc/schema.h"
-#include "txn/transaction.h"
+#include "txn/run/transaction.h"
 
 namespace gannet::tpcc {
 

@@ -10,7 +10,7 @@
 #include "tpcc/random.h"
 #include "tpcc/rows.h"
 #include "tpcc/schema.h"
-#include "txn/transaction.h"
+#include "txn/run/transaction.h"
 
 namespace gannet::tpcc {
 

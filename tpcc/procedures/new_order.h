@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "tpcc/procedures/input.h"
 #include "tpcc/schema.h"
-#include "txn/transaction.h"
+#include "txn/run/transaction.h"
 
 namespace gannet::tpcc {
 

@@ -36,12 +36,12 @@
 #include "rdma/message_buffer.h"
 #include "rdma/rpc.h"
 #include "txn/access/failure.h"
-#include "txn/access/offload_chooser.h"
 #include "txn/access/read_set.h"
 #include "txn/access/write_buffer.h"
-#include "txn/owner/wire.h"
-#include "txn/session/session_internal.h"
-#include "txn/transaction.h"
+#include "txn/path/offload_chooser.h"
+#include "txn/peer/wire.h"
+#include "txn/session/session_state.h"
+#include "txn/store/requests.h"
 
 namespace gannet::txn {
 
@@ -58,7 +58,7 @@ class Access {
   coro::Async<Status> GetMany(std::span<GetRequest> requests);
   coro::Async<StatusOr<RecordHandle>> GetForUpdate(const Table& table, Key key, std::span<std::byte> out,
                                                    uint32_t offset);
-  coro::Async<Status> Update(const Table& table, Key key, std::span<const std::byte> data, uint32_t offset);
+  coro::Async<Status> Update(const Table& table, Key key, std::span<const std::byte> data, PayloadPart part);
   coro::Async<Status> Remove(const Table& table, Key key);
   coro::Async<StatusOr<std::span<const std::byte>>> GetView(const Table& table, Key key);
   coro::Async<StatusOr<bool>> Exists(const Table& table, Key key);
@@ -278,7 +278,7 @@ class Access {
   // Takes a record, present or not, that an owner's answer has next. False: it is malformed.
   bool TakeAnswer(rdma::WireReader& reader, ReadOutcome outcome, GetRequest* request);
   void Remember(const GetRequest& request, rdma::GlobalAddress record);
-  coro::Task<Status> UpdateByKey(const Table& table, Key key, std::span<const std::byte> data, uint32_t offset);
+  coro::Task<Status> UpdateByKey(const Table& table, Key key, std::span<const std::byte> data, PayloadPart part);
   coro::Task<Status> RemoveByKey(const Table& table, Key key);
 
   // remote_groups.cc

@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "rdma/global_address.h"
-#include "txn/access/conflict.h"
-#include "txn/access/key_status.h"
-#include "txn/transaction.h"
+#include "txn/store/conflict.h"
+#include "txn/store/key_status.h"
+#include "txn/store/requests.h"
 
 namespace gannet::txn {
 
@@ -21,10 +21,6 @@ inline constexpr int kLookAgain = 64;
 inline constexpr int kReadAgain = 16;
 // Bytes of the buffer for the first read of a row of variable length. Most rows are not longer.
 inline constexpr size_t kFirstViewBytes = 512;
-// Attempts of an owner to read a locked record for a request: about as long as a CPU takes to install one. It must not
-// wait for the lock of a transaction that may wait for a call to the same owner, because all its threads might then
-// wait.
-inline constexpr int kOwnersSpins = 16;
 
 // The first byte of the payload that the request is about.
 inline uint32_t OffsetOf(const GetRequest& request) {

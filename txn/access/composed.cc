@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "txn/access/access.h"
 #include "txn/access/access_internal.h"
-#include "txn/access/key_status.h"
-#include "txn/session/session_internal.h"
+#include "txn/session/session_state.h"
+#include "txn/store/key_status.h"
 
 namespace gannet::txn {
 
@@ -76,7 +76,7 @@ coro::Task<StatusOr<bool>> Access::ExistsRemote(const Table& table, Key key) {
 Status Access::PutRow(Status found, const GetRequest& request, std::span<const std::byte> payload) {
   if (absl::IsNotFound(found)) return writes_.Insert(*request.table, request.key, payload);
   GANNET_RETURN_IF_ERROR(found);
-  return writes_.Update(request.handle, payload, GetRequest::kWhole);
+  return writes_.Update(request.handle, payload, PayloadPart::Whole());
 }
 
 coro::Async<Status> Access::Upsert(const Table& table, Key key, std::span<const std::byte> payload) {
@@ -98,7 +98,7 @@ StatusOr<bool> Access::PutRowIf(Status found, const GetRequest& request, std::sp
   GANNET_RETURN_IF_ERROR(CheckFits(*request.table, expected.size()));
   GANNET_RETURN_IF_ERROR(CheckFits(*request.table, payload.size()));
   if (request.payload_bytes != expected.size() || !std::ranges::equal(request.out, expected)) return false;
-  GANNET_RETURN_IF_ERROR(writes_.Update(request.handle, payload, GetRequest::kWhole));
+  GANNET_RETURN_IF_ERROR(writes_.Update(request.handle, payload, PayloadPart::Whole()));
   return true;
 }
 

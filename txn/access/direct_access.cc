@@ -15,13 +15,15 @@
 #include "absl/strings/str_cat.h"
 #include "base/cache_line.h"
 #include "base/sometimes.h"
+#include "index/own_locations.h"
 #include "rdma/versioned.h"
 #include "txn/access/access.h"
 #include "txn/access/access_internal.h"
-#include "txn/access/key_status.h"
-#include "txn/owner/index_damage.h"
+#include "txn/node/index_damage.h"
+#include "txn/node/row_checks.h"
 #include "txn/record/record.h"
-#include "txn/session/session_internal.h"
+#include "txn/session/session_state.h"
+#include "txn/store/key_status.h"
 
 namespace gannet::txn {
 
@@ -380,12 +382,12 @@ coro::Task<Status> Access::GetManyApart(std::span<GetRequest> requests) {
   co_return status;
 }
 
-coro::Async<Status> Access::Update(const Table& table, Key key, std::span<const std::byte> data, uint32_t offset) {
+coro::Async<Status> Access::Update(const Table& table, Key key, std::span<const std::byte> data, PayloadPart part) {
   rdma::NodeId owner;
-  if (!session_->OwnedHere(table, key, &owner)) return UpdateByKey(table, key, data, offset);
+  if (!session_->OwnedHere(table, key, &owner)) return UpdateByKey(table, key, data, part);
   GetRequest request = RequestForHandle(table, key);
   if (Status status = LoadDirect(&request); !status.ok()) return status;
-  return writes_.Update(request.handle, data, offset);
+  return writes_.Update(request.handle, data, part);
 }
 
 coro::Async<Status> Access::Remove(const Table& table, Key key) {

@@ -10,11 +10,12 @@
 #include "rdma/versioned.h"
 #include "txn/access/access.h"
 #include "txn/access/access_internal.h"
-#include "txn/access/key_status.h"
 #include "txn/access/row_shape.h"
-#include "txn/owner/index_damage.h"
+#include "txn/node/index_damage.h"
+#include "txn/node/row_checks.h"
 #include "txn/record/record.h"
-#include "txn/session/session_internal.h"
+#include "txn/session/session_state.h"
+#include "txn/store/key_status.h"
 
 namespace gannet::txn {
 

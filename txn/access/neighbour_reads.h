@@ -15,7 +15,7 @@
 
 #include "rdma/fabric.h"
 #include "rdma/slab.h"
-#include "txn/access/arena.h"
+#include "txn/store/arena.h"
 
 namespace gannet::txn {
 

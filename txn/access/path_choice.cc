@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "txn/access/access.h"
-#include "txn/session/session_internal.h"
+#include "txn/session/session_state.h"
 
 namespace gannet::txn {
 namespace {

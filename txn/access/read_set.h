@@ -13,7 +13,7 @@
 #include "base/plain_vector.h"
 #include "index/index.h"
 #include "rdma/global_address.h"
-#include "txn/access/calm.h"
+#include "txn/session/calm.h"
 
 namespace gannet::txn {
 

@@ -14,10 +14,11 @@
 #include "rdma/versioned.h"
 #include "txn/access/access.h"
 #include "txn/access/access_internal.h"
-#include "txn/access/key_status.h"
-#include "txn/owner/wire.h"
+#include "txn/node/row_checks.h"
+#include "txn/peer/wire.h"
 #include "txn/record/record.h"
-#include "txn/session/session_internal.h"
+#include "txn/session/session_state.h"
+#include "txn/store/key_status.h"
 
 namespace gannet::txn {
 
@@ -237,11 +238,11 @@ coro::Task<StatusOr<RecordHandle>> Access::GetOneForUpdate(GetRequest request) {
   co_return request.handle;
 }
 
-coro::Task<Status> Access::UpdateByKey(const Table& table, Key key, std::span<const std::byte> data, uint32_t offset) {
+coro::Task<Status> Access::UpdateByKey(const Table& table, Key key, std::span<const std::byte> data, PayloadPart part) {
   GetRequest request = RequestForHandle(table, key);
   Status status = co_await LoadRemote(&request);
   if (!status.ok()) co_return status;
-  co_return writes_.Update(request.handle, data, offset);
+  co_return writes_.Update(request.handle, data, part);
 }
 
 coro::Task<Status> Access::RemoveByKey(const Table& table, Key key) {

@@ -10,9 +10,10 @@
 #include "rdma/rpc.h"
 #include "txn/access/access.h"
 #include "txn/access/access_internal.h"
-#include "txn/access/key_status.h"
-#include "txn/owner/wire.h"
-#include "txn/session/session_internal.h"
+#include "txn/node/row_checks.h"
+#include "txn/peer/wire.h"
+#include "txn/session/session_state.h"
+#include "txn/store/key_status.h"
 
 namespace gannet::txn {
 

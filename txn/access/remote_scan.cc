@@ -7,10 +7,10 @@
 #include "rdma/versioned.h"
 #include "txn/access/access.h"
 #include "txn/access/access_internal.h"
-#include "txn/access/key_status.h"
 #include "txn/access/neighbour_reads.h"
-#include "txn/owner/wire.h"
-#include "txn/session/session_internal.h"
+#include "txn/peer/wire.h"
+#include "txn/session/session_state.h"
+#include "txn/store/key_status.h"
 
 namespace gannet::txn {
 

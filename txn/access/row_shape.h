@@ -9,9 +9,9 @@
 #include "base/cache_line.h"
 #include "index/record_header.h"
 #include "rdma/versioned.h"
-#include "txn/row_bytes.h"
-#include "txn/table.h"
-#include "txn/transaction.h"
+#include "txn/store/requests.h"
+#include "txn/store/row_bytes.h"
+#include "txn/store/table.h"
 
 namespace gannet::txn {
 

@@ -9,8 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "txn/access/access.h"
-#include "txn/access/key_status.h"
-#include "txn/session/session_internal.h"
+#include "txn/node/row_checks.h"
+#include "txn/session/session_state.h"
+#include "txn/store/key_status.h"
 
 namespace gannet::txn {
 namespace {

@@ -1,4 +1,4 @@
-// Secondary indexes (txn/secondary_index.h): how a transaction keeps them, and reads rows by them.
+// Secondary indexes (txn/store/secondary_index.h): how a transaction keeps them, and reads rows by them.
 //
 // KeepIndexes compares, for each row of the write set, the entry that the row had with the one that it has now. What it
 // had is computed from the row as it was read: that is still in the record of this node, or in the image of a record of
@@ -24,9 +24,9 @@
 #include "rdma/versioned.h"
 #include "txn/access/access.h"
 #include "txn/access/access_internal.h"
-#include "txn/access/key_status.h"
-#include "txn/secondary_index.h"
-#include "txn/session/session_internal.h"
+#include "txn/session/session_state.h"
+#include "txn/store/key_status.h"
+#include "txn/store/secondary_index.h"
 
 namespace gannet::txn {
 namespace {

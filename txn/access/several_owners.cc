@@ -21,7 +21,7 @@
 
 #include "txn/access/access.h"
 #include "txn/access/failure.h"
-#include "txn/session/session_internal.h"
+#include "txn/session/session_state.h"
 
 namespace gannet::txn {
 namespace {

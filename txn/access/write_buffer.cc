@@ -10,9 +10,10 @@
 #include "log/transaction_format.h"
 #include "rdma/versioned.h"
 #include "txn/access/access_internal.h"
-#include "txn/access/key_status.h"
+#include "txn/node/row_checks.h"
 #include "txn/record/record.h"
-#include "txn/session/session_internal.h"
+#include "txn/session/session_state.h"
+#include "txn/store/key_status.h"
 
 namespace gannet::txn {
 
@@ -213,8 +214,8 @@ Status WriteBuffer::Update(RecordHandle handle, std::span<const std::byte> data,
   GANNET_RETURN_IF_ERROR(CheckWrite(entry, data.size(), part));
   const bool whole = IsWhole(part);
   const size_t index_bytes = checks_writes ? IndexChangeBytes(*entry.table) : 0;
-  GANNET_RETURN_IF_ERROR(
-      CountChange(entry, log::MaxChangeBytes(entry.key.size(), whole ? data.size() : entry.payload_bytes), index_bytes));
+  GANNET_RETURN_IF_ERROR(CountChange(
+      entry, log::MaxChangeBytes(entry.key.size(), whole ? data.size() : entry.payload_bytes), index_bytes));
   if (whole) {
     ReplacePayload(entry, data);
   } else {
@@ -302,8 +303,7 @@ Status WriteBuffer::Remove(RecordHandle handle) {
   const bool inserted = entry.kind == WriteKind::kInsert;
   // An own insert's entries, if it has some yet, are own inserts, too.
   const size_t index_bytes = checks_writes && !inserted ? IndexChangeBytes(*entry.table) : 0;
-  GANNET_RETURN_IF_ERROR(
-      CountChange(entry, inserted ? 0 : log::MaxChangeBytes(entry.key.size(), 0), index_bytes));
+  GANNET_RETURN_IF_ERROR(CountChange(entry, inserted ? 0 : log::MaxChangeBytes(entry.key.size(), 0), index_bytes));
   ++removals_;
   if (inserted) {
     entry.removed = true;

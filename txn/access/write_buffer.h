@@ -19,12 +19,14 @@
 #include "base/status.h"
 #include "index/index.h"
 #include "rdma/global_address.h"
-#include "txn/access/arena.h"
-#include "txn/access/write_set.h"
-#include "txn/table.h"
-#include "txn/transaction.h"
+#include "txn/session/write_set.h"
+#include "txn/store/arena.h"
+#include "txn/store/requests.h"
+#include "txn/store/table.h"
 
 namespace gannet::txn {
+
+struct SessionState;
 
 class WriteBuffer {
  public:
@@ -108,8 +110,8 @@ class WriteBuffer {
   }
 
  private:
-  // `share` of change_bytes_ becomes `bytes`. ResourceExhausted: the log does not take this much of one transaction, and
-  // `more_index_bytes` of secondary indexes.
+  // `share` of change_bytes_ becomes `bytes`. ResourceExhausted: the log does not take this much of one transaction,
+  // and `more_index_bytes` of secondary indexes.
   Status CountChange(uint32_t* share, size_t bytes, size_t more_index_bytes) {
     const size_t total = change_bytes_ - *share + bytes;
     if (total + index_change_bytes_ + more_index_bytes > most_change_bytes_) [[unlikely]]

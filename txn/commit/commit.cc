@@ -37,10 +37,10 @@
 #include "rdma/versioned.h"
 #include "txn/commit/commit_internal.h"
 #include "txn/commit/redo_scope.h"
-#include "txn/owner/index_damage.h"
-#include "txn/owner/wire.h"
+#include "txn/node/index_damage.h"
+#include "txn/peer/wire.h"
 #include "txn/record/record.h"
-#include "txn/session/session_internal.h"
+#include "txn/session/session_state.h"
 
 namespace gannet::txn {
 

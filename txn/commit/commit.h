@@ -30,14 +30,14 @@
 #include "rdma/rpc.h"
 #include "txn/access/access.h"
 #include "txn/access/access_internal.h"
-#include "txn/access/key_status.h"
 #include "txn/access/neighbour_reads.h"
-#include "txn/commit/debts.h"
-#include "txn/commit/owner_calls.h"
 #include "txn/durable/commit_log.h"
-#include "txn/owner/wire.h"
-#include "txn/precedence_claim.h"
-#include "txn/session/session_internal.h"
+#include "txn/peer/owner_calls.h"
+#include "txn/peer/precedence_claim.h"
+#include "txn/peer/wire.h"
+#include "txn/session/debts.h"
+#include "txn/session/session_state.h"
+#include "txn/store/key_status.h"
 
 namespace gannet::txn {
 

@@ -8,8 +8,8 @@
 #include "index/record_header.h"
 #include "rdma/versioned.h"
 #include "txn/access/access_internal.h"
-#include "txn/access/write_set.h"
 #include "txn/record/record.h"
+#include "txn/session/write_set.h"
 
 namespace gannet::txn {
 

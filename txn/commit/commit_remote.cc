@@ -28,11 +28,11 @@
 #include "rdma/versioned.h"
 #include "txn/commit/commit.h"
 #include "txn/commit/commit_internal.h"
-#include "txn/commit/owner_calls.h"
 #include "txn/commit/redo_scope.h"
-#include "txn/owner/wire.h"
+#include "txn/peer/owner_calls.h"
+#include "txn/peer/wire.h"
 #include "txn/record/record.h"
-#include "txn/session/session_internal.h"
+#include "txn/session/session_state.h"
 
 namespace gannet::txn {
 namespace {

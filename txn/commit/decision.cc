@@ -15,9 +15,9 @@
 #include "base/sometimes.h"
 #include "txn/commit/commit.h"
 #include "txn/commit/commit_internal.h"
-#include "txn/owner/wire.h"
+#include "txn/peer/wire.h"
 #include "txn/record/record.h"
-#include "txn/session/session_internal.h"
+#include "txn/session/session_state.h"
 
 namespace gannet::txn {
 namespace {

@@ -1,7 +1,7 @@
 // Inserts at other nodes by verbs, into tables whose indexes clients may change (Table::index_traits). It takes the
 // place of the kTxnPrepare call, and needs no CPU of the owner:
 //
-//   before the lock   Each insert gets a block that the owner has lent (session/record_stock.h).
+//   before the lock   Each insert gets a block that the owner has lent (node/record_stock.h).
 //   lock              The posting of the locks also READs the leaves where the client's caches expect the keys to
 //                     belong. Where others have split them, one more posting READs all leaves to their right; where the
 //                     caches know nothing, the indexes are searched, all at once.
@@ -57,10 +57,10 @@
 #include "txn/commit/commit.h"
 #include "txn/commit/commit_internal.h"
 #include "txn/commit/redo_scope.h"
-#include "txn/owner/wire.h"
+#include "txn/node/record_stock.h"
+#include "txn/peer/wire.h"
 #include "txn/record/record.h"
-#include "txn/session/record_stock.h"
-#include "txn/session/session_internal.h"
+#include "txn/session/session_state.h"
 
 namespace gannet::txn {
 namespace {

@@ -23,12 +23,12 @@
 #include "rdma/versioned.h"
 #include "txn/access/access_internal.h"
 #include "txn/commit/commit.h"
-#include "txn/commit/owner_calls.h"
 #include "txn/commit/redo_scope.h"
 #include "txn/durable/commit_log.h"
 #include "txn/durable/redo_key.h"
+#include "txn/peer/owner_calls.h"
 #include "txn/record/record.h"
-#include "txn/session/session_internal.h"
+#include "txn/session/session_state.h"
 
 namespace gannet::txn {
 

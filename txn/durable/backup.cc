@@ -19,7 +19,7 @@
 #include "txn/durable/checkpointer.h"
 #include "txn/durable/data_directory.h"
 #include "txn/durable/file_copy.h"
-#include "txn/session/session_internal.h"
+#include "txn/node/local_node.h"
 
 namespace gannet::txn {
 namespace {
@@ -159,9 +159,8 @@ StatusOr<Verification> TryToBackUp(log::FileSystem& files, const std::string& fr
 }
 
 // The part of one node in a copy of what salvage got. *manifest is written when all parts are there.
-Status WriteSalvaged(log::FileSystem& files, Database& database, const std::string& target,
+Status WriteSalvaged(log::FileSystem& files, const LocalNode& local, const std::string& target,
                      const std::atomic<bool>* stop, log::Manifest* manifest) {
-  const LocalNode& local = *database.state().local;
   manifest->version = log::kManifestVersion;
   manifest->started = false;  // no log yet: everything is in the checkpoint, which ends before the first epoch
   manifest->run.clear();
@@ -185,16 +184,16 @@ Status WriteSalvaged(log::FileSystem& files, Database& database, const std::stri
 }
 
 StatusOr<Verification> TryToSalvage(log::FileSystem& files, std::vector<NodeData> nodes, const std::string& to,
-                                    absl::FunctionRef<Status(const std::function<Status(Database&)>&)> recover,
+                                    absl::FunctionRef<Status(const std::function<Status(const LocalNode&)>&)> recover,
                                     const std::atomic<bool>* stop) {
   const int num_nodes = static_cast<int>(nodes.size());
   const std::string identity = log::Identity::Random().ToText();
   GANNET_RETURN_IF_ERROR(files.MakeDirectory(to));
-  GANNET_RETURN_IF_ERROR(recover([&](Database& database) {
-    NodeData& node = nodes[database.node().id()];
+  GANNET_RETURN_IF_ERROR(recover([&](const LocalNode& local) {
+    NodeData& node = nodes[local.id()];
     node.path = NodeDirectory(to, node.manifest.node, num_nodes);
     node.manifest.database = identity;
-    return WriteSalvaged(files, database, node.path, stop, &node.manifest);
+    return WriteSalvaged(files, local, node.path, stop, &node.manifest);
   }));
   for (const NodeData& node : nodes) GANNET_RETURN_IF_ERROR(log::WriteManifest(files, node.path, node.manifest));
   GANNET_RETURN_IF_ERROR(files.SyncDirectory(to));
@@ -274,7 +273,7 @@ StatusOr<Verification> BackUp(log::FileSystem& files, const std::string& from, c
 }
 
 StatusOr<Verification> BackUpSalvaged(log::FileSystem& files, const std::string& from, const std::string& to,
-                                      absl::FunctionRef<Status(const std::function<Status(Database&)>&)> recover,
+                                      absl::FunctionRef<Status(const std::function<Status(const LocalNode&)>&)> recover,
                                       const std::atomic<bool>* stop) {
   StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(files, from);
   if (!nodes.ok()) return nodes.status();

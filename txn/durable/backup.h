@@ -14,10 +14,13 @@
 #include "absl/functional/function_ref.h"
 #include "base/status.h"
 #include "log/file/file_system.h"
-#include "txn/database.h"
 #include "txn/durable/verify.h"
+#include "txn/store/options.h"
+#include "txn/store/statistics.h"
 
 namespace gannet::txn {
+
+struct LocalNode;
 
 // `to` must be absent, in a directory that is there, or empty, and lie outside of `from` (else InvalidArgument).
 // Verifies the copy at the end. After an error `to` is as it was. Copies
@@ -36,7 +39,7 @@ StatusOr<Verification> Restore(log::FileSystem& files, const std::string& backup
 // `from` in memory with DatabaseOptions::salvage (Recover), in their order, and calls its argument for each. Secondary
 // indexes are not complete then: rows may be there without their entries, and entries without their rows.
 StatusOr<Verification> BackUpSalvaged(log::FileSystem& files, const std::string& from, const std::string& to,
-                                      absl::FunctionRef<Status(const std::function<Status(Database&)>&)> recover,
+                                      absl::FunctionRef<Status(const std::function<Status(const LocalNode&)>&)> recover,
                                       const std::atomic<bool>* stop = nullptr);
 
 }  // namespace gannet::txn

@@ -11,8 +11,8 @@
 #include "absl/strings/str_join.h"
 #include "index/registry.h"
 #include "log/checkpoint.h"
-#include "txn/key_form.h"
-#include "txn/session/local_node.h"
+#include "txn/node/local_node.h"
+#include "txn/store/key_form.h"
 
 namespace gannet::txn {
 namespace {
@@ -225,14 +225,6 @@ void LeaveOutDropped(const LocalNode& local, log::Manifest* manifest) {
   for (log::CheckpointDescription& checkpoint : manifest->checkpoints) {
     std::erase_if(checkpoint.files, [&](const log::CheckpointFile& file) { return is_gone(file.table); });
   }
-}
-
-Status AdoptTables(Database& database, log::FileSystem& files, const std::string& directory) {
-  const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(files, directory);
-  if (!nodes.ok()) return nodes.status();
-  const StatusOr<Catalog> catalog = CatalogOf(*nodes);
-  if (!catalog.ok()) return catalog.status();
-  return database.AdoptTables(*catalog);
 }
 
 }  // namespace gannet::txn

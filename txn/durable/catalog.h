@@ -22,9 +22,9 @@
 #include "base/status.h"
 #include "log/checkpoint.h"
 #include "log/file/file_system.h"
-#include "txn/database.h"
 #include "txn/durable/data_directory.h"
-#include "txn/table.h"
+#include "txn/store/options.h"
+#include "txn/store/table.h"
 
 namespace gannet::txn {
 
@@ -66,9 +66,5 @@ void LeaveOutUnknown(log::Manifest* manifest);
 // node does not have stay: CreateTable notes a table before it adds it. The files themselves are removed with the next
 // checkpoint (log::RemoveStrayCheckpoints): a backup may be reading them.
 void LeaveOutDropped(const LocalNode& local, log::Manifest* manifest);
-
-// Gives a database without a directory, which was not started, the tables of a directory: for tools, which then call
-// Recover. The catalog of DatabaseOptions::directory comes with Database::Open.
-Status AdoptTables(Database& database, log::FileSystem& files, const std::string& directory);
 
 }  // namespace gannet::txn

@@ -13,16 +13,17 @@
 #include "base/thread.h"
 #include "log/format.h"
 #include "log/kill_point.h"
-#include "txn/access/key_status.h"
 #include "txn/durable/catalog.h"
 #include "txn/durable/epoch_words.h"
-#include "txn/durable/event.h"
+#include "txn/durable/manifest_file.h"
 #include "txn/durable/redo_key.h"
 #include "txn/durable/table_rebuilder.h"
 #include "txn/durable/unsaved_loads.h"
-#include "txn/owner/index_damage.h"
+#include "txn/node/local_node.h"
+#include "txn/node/record_walk.h"
 #include "txn/record/record.h"
-#include "txn/session/local_node.h"
+#include "txn/store/event.h"
+#include "txn/store/key_status.h"
 
 namespace gannet::txn {
 namespace {
@@ -93,23 +94,22 @@ void RemoveCheckpoint(uint64_t id, log::Manifest* manifest) {
 }  // namespace
 
 Checkpointer::Checkpointer(const LocalNode* local, log::FileSystem* files, log::Log* log, EpochWords* words,
-                           UnsavedLoads* loads, Mutex* manifest_mutex, std::optional<Catalog>* owed,
-                           const std::string& directory, const log::Identity& run, uint64_t damaged)
+                           UnsavedLoads* loads, ManifestFile* manifest, const std::string& directory,
+                           const log::Identity& run, uint64_t damaged)
     : local_(local),
       files_(files),
       log_(log),
       words_(words),
       loads_(loads),
-      manifest_mutex_(manifest_mutex),
-      owed_(owed),
+      manifest_(manifest),
       directory_(directory),
       run_(run),
       damaged_(damaged) {
-  StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
-  if (!manifest.ok()) return;
-  RemoveCheckpoint(damaged_, &*manifest);
-  NoteKept(*manifest);
-  old_log_bytes_ = BytesOfOldLog(*manifest);
+  StatusOr<log::Manifest> now = manifest_->Read();
+  if (!now.ok()) return;
+  RemoveCheckpoint(damaged_, &*now);
+  NoteKept(*now);
+  old_log_bytes_ = BytesOfOldLog(*now);
 }
 
 Checkpointer::~Checkpointer() {
@@ -283,43 +283,46 @@ Status Checkpointer::TakeWithRoom() {
 
 // First reads back the one that stays, because nothing else could replace it.
 StatusOr<bool> Checkpointer::DropOlder() {
-  const std::lock_guard changes(*manifest_mutex_);
-  StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
-  if (!manifest.ok()) return manifest.status();
-  GANNET_RETURN_IF_ERROR(log::RemoveStrayCheckpoints(*files_, directory_, *manifest));
-  if (manifest->checkpoints.size() < 2) return false;
-  if (damaged_ != 0 && manifest->checkpoints.front().id == damaged_) {
-    RemoveCheckpoint(damaged_, &*manifest);  // recovery did without
+  GANNET_RETURN_IF_ERROR(manifest_->RemoveStrays());
+  StatusOr<log::Manifest> kept = manifest_->Read();
+  if (!kept.ok()) return kept.status();
+  if (kept->checkpoints.size() < 2) return false;
+  if (damaged_ != 0 && kept->checkpoints.front().id == damaged_) {
+    RemoveCheckpoint(damaged_, &*kept);  // recovery did without
   } else {
-    const log::CheckpointDescription& newest = manifest->checkpoints.front();
+    const log::CheckpointDescription& newest = kept->checkpoints.front();
     for (const log::CheckpointFile& file : newest.files) {
       GANNET_RETURN_IF_ERROR(log::ReadCheckpointFile(*files_, directory_, newest.id, file, nullptr, nullptr));
     }
-    manifest->checkpoints.resize(1);
+    kept->checkpoints.resize(1);
   }
-  Status written = log::WriteManifest(*files_, directory_, *manifest);
+  const auto keep = [&](log::Manifest* manifest) {
+    // A table may have been dropped meanwhile, and its files with it.
+    std::erase_if(manifest->checkpoints, [&](const log::CheckpointDescription& one) {
+      return std::ranges::find(kept->checkpoints, one.id, &log::CheckpointDescription::id) == kept->checkpoints.end();
+    });
+    return absl::OkStatus();
+  };
+  Status written = manifest_->Change(keep);
   if (absl::IsResourceExhausted(written)) {
     // There is no room for the manifest either. The files may be removed before the manifest is changed: they are not
     // used while the other checkpoint is good.
-    GANNET_RETURN_IF_ERROR(log::RemoveStrayCheckpoints(*files_, directory_, *manifest));
-    written = log::WriteManifest(*files_, directory_, *manifest);
+    GANNET_RETURN_IF_ERROR(manifest_->RemoveStrays(*kept));
+    written = manifest_->Change(keep);
   }
   GANNET_RETURN_IF_ERROR(written);
-  GANNET_RETURN_IF_ERROR(log::RemoveStrayCheckpoints(*files_, directory_, *manifest));
-  NoteKept(*manifest);
+  GANNET_RETURN_IF_ERROR(manifest_->RemoveStrays());
+  NoteKept(*kept);
   GANNET_RETURN_IF_ERROR(RemoveUnneededSegments());
   return true;
 }
 
 Status Checkpointer::TakeLocked() {
   log::CheckpointDescription description;
-  {
-    const std::lock_guard changes(*manifest_mutex_);  // a manifest that is being written is no stray file
-    StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
-    if (!manifest.ok()) return manifest.status();
-    GANNET_RETURN_IF_ERROR(log::RemoveStrayCheckpoints(*files_, directory_, *manifest));
-    description.id = manifest->checkpoints.empty() ? 1 : manifest->checkpoints.front().id + 1;
-  }
+  GANNET_RETURN_IF_ERROR(manifest_->RemoveStrays());
+  const StatusOr<log::Manifest> last = manifest_->Read();
+  if (!last.ok()) return last.status();
+  description.id = last->checkpoints.empty() ? 1 : last->checkpoints.front().id + 1;
   const StatusOr<uint64_t> segment = log_->BeginSegment(give_back_, BytesOfRows());
   if (!segment.ok()) return segment.status();
   description.first_segment = *segment;
@@ -356,24 +359,18 @@ Status Checkpointer::WriteFiles(log::CheckpointDescription* description) {
 }
 
 Status Checkpointer::Publish(const log::CheckpointDescription& description) {
-  const std::lock_guard changes(*manifest_mutex_);
-  StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
-  if (!manifest.ok()) return manifest.status();
-  RemoveCheckpoint(damaged_, &*manifest);
-  manifest->checkpoints.insert(manifest->checkpoints.begin(), description);
-  manifest->run = run_.ToText();  // before the segments of earlier runs are removed
-  if (manifest->checkpoints.size() > 2) manifest->checkpoints.resize(2);
-  // A table may have been dropped meanwhile. The manifest may also still have one that was dropped: then it could not
-  // be written, and this checkpoint has no rows of that table.
-  LeaveOutDropped(*local_, &*manifest);
-  // With several nodes, the generation says that this manifest is newer than those of the others.
-  if (owed_->has_value()) {
-    manifest->tables = (*owed_)->tables;
-    manifest->next_table = (*owed_)->next_table;
-    manifest->catalog_generation = (*owed_)->generation;
-  }
-  GANNET_RETURN_IF_ERROR(log::WriteManifest(*files_, directory_, *manifest));
-  owed_->reset();
+  log::Manifest published;
+  GANNET_RETURN_IF_ERROR(manifest_->Change([&](log::Manifest* manifest) {
+    RemoveCheckpoint(damaged_, manifest);
+    manifest->checkpoints.insert(manifest->checkpoints.begin(), description);
+    manifest->run = run_.ToText();  // before the segments of earlier runs are removed
+    if (manifest->checkpoints.size() > 2) manifest->checkpoints.resize(2);
+    // A table may have been dropped meanwhile. The manifest may also still have one that was dropped: then it could not
+    // be written, and this checkpoint has no rows of that table.
+    LeaveOutDropped(*local_, manifest);
+    published = *manifest;
+    return absl::OkStatus();
+  }));
   log::MayDieHere(log::KillPoint::kCheckpointPublished);
   {
     std::lock_guard lock(mutex_);
@@ -381,8 +378,8 @@ Status Checkpointer::Publish(const log::CheckpointDescription& description) {
     old_log_bytes_ = 0;
     log_from_bytes_ = began_at_bytes_;
   }
-  GANNET_RETURN_IF_ERROR(log::RemoveStrayCheckpoints(*files_, directory_, *manifest));
-  NoteKept(*manifest);
+  GANNET_RETURN_IF_ERROR(manifest_->RemoveStrays());
+  NoteKept(published);
   return RemoveUnneededSegments();
 }
 
@@ -435,23 +432,18 @@ Status Checkpointer::WriteTables(log::CheckpointWriter* writer) {
 // A step of the walk and its records are inside the epoch; writing them to disk is not, because that may take long.
 Status WriteTable(const LocalNode& local, const Table& table, log::CheckpointWriter* writer,
                   absl::FunctionRef<Status()> go_on) {
-  index::WalkPosition position;
-  std::vector<rdma::GlobalAddress> addresses;
+  RecordWalk walk(local, table);
   std::vector<RecordCopy> copies;
-  for (bool more = true; more;) {
-    addresses.clear();
+  while (walk.has_more()) {
     size_t n = 0;
     {
       if (table.life() == Table::Life::kDropped) return absl::OkStatus();  // DropTable waits for this walk
       index::IndexService::Lease lease(&local.indexes);
-      more = table.local_index().Walk(&position, &addresses);
-      if (copies.size() < addresses.size()) copies.resize(addresses.size());
-      for (const rdma::GlobalAddress address : addresses) {
-        // A checkpoint without rows that the log has, and that the index does not find, would lose them for good.
-        if (table.index_traits().client_writes && !IsRecordOf(local, table, address)) {
-          local.index_damage.NoteStray(table, address);
-          return IndexDamaged(table);
-        }
+      // A checkpoint without rows that the log has, and that a damaged index does not find, would lose them for good.
+      const auto records = walk.Next();
+      if (!records.ok()) return records.status();
+      if (copies.size() < records->size()) copies.resize(records->size());
+      for (const rdma::GlobalAddress address : *records) {
         const StatusOr<bool> copied = CopyRecord(local.Direct(address), table, &copies[n]);
         if (!copied.ok()) return copied.status();
         n += *copied ? 1 : 0;

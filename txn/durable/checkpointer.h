@@ -13,7 +13,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,7 +25,8 @@
 #include "log/file/file_system.h"
 #include "log/identity.h"
 #include "log/log.h"
-#include "txn/checkpoint_statistics.h"
+#include "txn/durable/manifest_file.h"
+#include "txn/store/checkpoint_statistics.h"
 
 namespace gannet::txn {
 
@@ -34,7 +34,6 @@ struct LocalNode;
 class EpochWords;
 class Table;
 class UnsavedLoads;
-struct Catalog;
 
 // When checkpoints are taken that no program asked for; see DatabaseOptions.
 struct CheckpointTimes {
@@ -51,13 +50,10 @@ Status WriteTable(const LocalNode& local, const Table& table, log::CheckpointWri
 
 class Checkpointer {
  public:
-  // All must outlive this. `run`: of the log. `manifest_mutex`: held while the manifest is changed, and guards `owed`:
-  // tables that the manifest could not get yet, and gets with the next checkpoint. `damaged`: a checkpoint of the
-  // manifest that recovery found damaged and did not need, 0 if none. It is removed when the next one is complete; the
-  // one before it stays.
+  // All must outlive this. `run`: of the log. `damaged`: a checkpoint of the manifest that recovery found
+  // damaged and did not need, 0 if none. It is removed when the next one is complete; the one before it stays.
   Checkpointer(const LocalNode* local, log::FileSystem* files, log::Log* log, EpochWords* words, UnsavedLoads* loads,
-               Mutex* manifest_mutex, std::optional<Catalog>* owed, const std::string& directory,
-               const log::Identity& run, uint64_t damaged);
+               ManifestFile* manifest, const std::string& directory, const log::Identity& run, uint64_t damaged);
   ~Checkpointer();
 
   // Takes checkpoints at these times, in its own thread.
@@ -102,8 +98,7 @@ class Checkpointer {
   log::Log* log_;
   EpochWords* words_;
   UnsavedLoads* loads_;
-  Mutex* manifest_mutex_;
-  std::optional<Catalog>* owed_;
+  ManifestFile* manifest_;
   std::string directory_;
   const log::Identity run_;
   const uint64_t damaged_;

@@ -20,7 +20,7 @@
 #include "txn/durable/epoch_words.h"
 #include "txn/durable/removal_versions.h"
 #include "txn/durable/unsaved_loads.h"
-#include "txn/table.h"
+#include "txn/store/table.h"
 
 namespace gannet::txn {
 

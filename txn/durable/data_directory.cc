@@ -357,25 +357,24 @@ StatusOr<HeldDirectory> TakeDataDirectory(log::FileSystem& files, const std::str
   return held;
 }
 
-// Two nodes may want to give the first identity at the same time.
-Status WriteIdentified(log::FileSystem& files, const std::string& directory, log::Manifest manifest) {
-  const std::string path = NodeDirectory(directory, manifest.node, manifest.num_nodes);
-  std::shared_ptr<void> lock;
-  if (manifest.database.empty() && manifest.num_nodes > 1) {
+Status GiveIdentity(log::FileSystem& files, const std::string& directory, log::Manifest* manifest,
+                    std::shared_ptr<void>* lock) {
+  if (manifest->database.empty() && manifest->num_nodes > 1) {
     StatusOr<std::shared_ptr<void>> all = LockPatiently(files, directory);
     if (!all.ok()) return all.status();
-    lock = *std::move(all);
-    const StatusOr<Verdict> verdict = JudgeDirectory(files, directory, manifest.num_nodes);
+    *lock = *std::move(all);
+    const StatusOr<Verdict> verdict = JudgeDirectory(files, directory, manifest->num_nodes);
     if (!verdict.ok()) return verdict.status();
-    manifest.database = IdentityOf(verdict->parts);
+    manifest->database = IdentityOf(verdict->parts);
     for (const Part& part : verdict->parts) {
-      if (manifest.database.empty()) manifest.database = IdentityOfLog(files, part.path);
+      if (manifest->database.empty()) manifest->database = IdentityOfLog(files, part.path);
     }
   }
-  if (manifest.database.empty()) manifest.database = IdentityOfLog(files, path);
-  if (manifest.database.empty()) manifest.database = log::Identity::Random().ToText();
-  manifest.version = log::kManifestVersion;
-  return log::WriteManifest(files, path, manifest);
+  const std::string path = NodeDirectory(directory, manifest->node, manifest->num_nodes);
+  if (manifest->database.empty()) manifest->database = IdentityOfLog(files, path);
+  if (manifest->database.empty()) manifest->database = log::Identity::Random().ToText();
+  manifest->version = log::kManifestVersion;
+  return absl::OkStatus();
 }
 
 }  // namespace gannet::txn

@@ -65,13 +65,13 @@ struct HeldDirectory {
 
 // Takes the part of `node` for this process; first creates the database if there is none and `create` is true.
 // InvalidArgument: the database has another number of nodes, or there is none, and the directory has other files.
-// FailedPrecondition: another process has the part. Other
-// errors as from ReadDataDirectory.
+// FailedPrecondition: another process has the part. Other errors as from ReadDataDirectory.
 StatusOr<HeldDirectory> TakeDataDirectory(log::FileSystem& files, const std::string& directory, int node, int num_nodes,
                                           bool create, const std::string& application);
 
-// Writes the manifest of a node; gives it the database's identity if it has none. The caller holds the node's
-// directory.
-Status WriteIdentified(log::FileSystem& files, const std::string& directory, log::Manifest manifest);
+// Gives the manifest of a node, whose directory the caller holds, the database's identity if it has none. Two nodes may
+// do so at the same time: write it before *lock is destroyed.
+Status GiveIdentity(log::FileSystem& files, const std::string& directory, log::Manifest* manifest,
+                    std::shared_ptr<void>* lock);
 
 }  // namespace gannet::txn

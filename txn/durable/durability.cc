@@ -12,10 +12,11 @@
 #include "log/identity.h"
 #include "txn/durable/backup.h"
 #include "txn/durable/data_directory.h"
-#include "txn/durable/event.h"
+#include "txn/durable/manifest_file.h"
 #include "txn/durable/recovery.h"
 #include "txn/durable/start_together.h"
-#include "txn/session/local_node.h"
+#include "txn/node/local_node.h"
+#include "txn/store/event.h"
 
 namespace gannet::txn {
 
@@ -60,6 +61,7 @@ Status Durability::TakeDirectory() {
   if (!held.ok()) return held.status();
   directory_ = std::move(held->path);
   lock_ = std::move(held->lock);
+  manifest_ = std::make_unique<ManifestFile>(local_, files_.get(), directory_);
   return absl::OkStatus();
 }
 
@@ -79,28 +81,23 @@ void Durability::TellOfHealth(const Status& health) const {
   }
 }
 
-// Removes what a program that died was making. If that fails, it only takes room.
-void Durability::RemoveUnfinished() {
-  const StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
-  if (manifest.ok()) log::RemoveStrayCheckpoints(*files_, directory_, *manifest).IgnoreError();
-}
-
 // A full disk has no room for a manifest. Unless there is a new table, the manifest is not needed; nor is that of a
 // node whose generation is behind: another node's manifest has the tables, and gets the new ones.
 Status Durability::NoteTables(uint32_t next_table, uint64_t generation) {
-  const StatusOr<log::Manifest> before = log::ReadManifest(*files_, directory_);
-  if (!before.ok()) return before.status();
-  log::Manifest manifest = *before;
-  if (!local_->options.application.empty()) manifest.application = local_->options.application;
-  manifest.tables.clear();
-  for (Table* table : local_->tables) manifest.tables.push_back(DescribeTable(*table));
-  manifest.next_table = next_table;
-  manifest.catalog_generation = generation;
-  const bool is_behind = before->catalog_generation < generation;
-  if (generation > 0) LeaveOutUnknown(&manifest);
-  const bool more_tables = !is_behind && manifest.tables.size() != before->tables.size();
-  if (manifest == *before && !manifest.database.empty()) return absl::OkStatus();
-  Status written = WriteIdentified(*files_, local_->options.directory, std::move(manifest));
+  bool more_tables = false;
+  std::shared_ptr<void> lock;  // until the manifest is written
+  const Status written = manifest_->Change([&](log::Manifest* manifest) -> Status {
+    const size_t tables_before = manifest->tables.size();
+    const bool is_behind = manifest->catalog_generation < generation;
+    if (!local_->options.application.empty()) manifest->application = local_->options.application;
+    manifest->tables.clear();
+    for (Table* table : local_->tables) manifest->tables.push_back(DescribeTable(*table));
+    manifest->next_table = next_table;
+    manifest->catalog_generation = generation;
+    if (generation > 0) LeaveOutUnknown(manifest);
+    more_tables = !is_behind && manifest->tables.size() != tables_before;
+    return GiveIdentity(*files_, local_->options.directory, manifest, &lock);
+  });
   if (!absl::IsResourceExhausted(written)) return written;
   if (!more_tables) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(directory_, ": no room to note the new tables: ", written.message(),
@@ -108,49 +105,30 @@ Status Durability::NoteTables(uint32_t next_table, uint64_t generation) {
 }
 
 Status Durability::NoteCatalog(const Catalog& catalog) {
-  if (!has_directory()) return absl::OkStatus();
-  const std::lock_guard lock(manifest_mutex_);
-  return WriteCatalog(catalog);
+  return has_directory() ? manifest_->Note(catalog) : absl::OkStatus();
 }
 
 Status Durability::NoteCatalogNowOrLater(const Catalog& catalog) {
-  if (!has_directory()) return absl::OkStatus();
-  const std::lock_guard lock(manifest_mutex_);
-  Status written = WriteCatalog(catalog);
-  if (!written.ok()) owed_ = catalog;
-  return written;
-}
-
-// The files of a table that `catalog` lacks stay until the table is dropped for good: the change may be taken back.
-Status Durability::WriteCatalog(const Catalog& catalog) {
-  StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
-  if (!manifest.ok()) return manifest.status();
-  LeaveOutDropped(*local_, &*manifest);
-  manifest->tables = catalog.tables;
-  manifest->next_table = catalog.next_table;
-  manifest->catalog_generation = catalog.generation;
-  GANNET_RETURN_IF_ERROR(log::WriteManifest(*files_, directory_, *manifest));
-  owed_.reset();
-  return absl::OkStatus();
+  return has_directory() ? manifest_->NoteNowOrLater(catalog) : absl::OkStatus();
 }
 
 // The log has its first segment, and no epoch has become durable yet (data_directory.h). From now on the log must have
 // its LOG-END, and this run. On a full disk a database that has started before continues without writing this; a later
 // start does.
 Status Durability::NoteStarted(const log::Identity& run) {
-  StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
-  if (!manifest.ok()) return manifest.status();
-  const bool had_started = manifest->started;
-  const StatusOr<log::EndNote> note = log::ReadEndNote(*files_, directory_);
-  if (!note.ok() || note->segment == 0) {
-    if (had_started) return absl::OkStatus();
-    return absl::ResourceExhaustedError(
-        absl::StrCat(directory_, ": no room for the first segment of a new database's log; free some space there"));
-  }
-  manifest->started = true;
-  manifest->log_end = true;
-  if (note->run_identity == run) manifest->run = run.ToText();  // else it begins when the disk has room
-  const Status written = log::WriteManifest(*files_, directory_, *manifest);
+  bool had_started = false;
+  const Status written = manifest_->Change([&](log::Manifest* manifest) -> Status {
+    had_started = manifest->started;
+    const StatusOr<log::EndNote> note = log::ReadEndNote(*files_, directory_);
+    if (!note.ok() || note->segment == 0) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(directory_, ": no room for the first segment of a new database's log; free some space there"));
+    }
+    manifest->started = true;
+    manifest->log_end = true;
+    if (note->run_identity == run) manifest->run = run.ToText();  // else it begins when the disk has room
+    return absl::OkStatus();
+  });
   return absl::IsResourceExhausted(written) && had_started ? absl::OkStatus() : written;
 }
 
@@ -188,7 +166,7 @@ Status Durability::Start(absl::Duration wait_for_others, absl::FunctionRef<Statu
   log::Identity run;
   GANNET_RETURN_IF_ERROR(
       StartTogether(local_->fabric, local_->node, *words_, recovered, wait_for_others, local_->options.stop, &run));
-  RemoveUnfinished();
+  manifest_->RemoveStrays().IgnoreError();  // what a program that died was making only takes room
   GANNET_RETURN_IF_ERROR(NoteTables(next_table, generation));
   return StartLog(end, run);
 }
@@ -214,7 +192,7 @@ void Durability::TellOfRecovery() const {
 Status Durability::StartLog(const log::LogEnd& end, const log::Identity& run) {
   const DatabaseOptions& options = local_->options;
   // A full disk may have had no room for the identity of a database of version 1. Then the log has none, either.
-  const StatusOr<log::Manifest> manifest = log::ReadManifest(*files_, directory_);
+  const StatusOr<log::Manifest> manifest = manifest_->Read();
   if (!manifest.ok()) return manifest.status();
   StatusOr<std::unique_ptr<log::Log>> log =
       log::Log::Create(files_.get(), directory_, end,
@@ -237,7 +215,7 @@ Status Durability::StartLog(const log::LogEnd& end, const log::Identity& run) {
   GANNET_RETURN_IF_ERROR(words_->Start(log_->current_epoch()));
   GANNET_RETURN_IF_ERROR(log_->Start(alone ? nullptr : words_.get()));
   checkpointer_ = std::make_unique<Checkpointer>(
-      local_, files_.get(), log_.get(), words_.get(), &loads_, &manifest_mutex_, &owed_, directory_, run,
+      local_, files_.get(), log_.get(), words_.get(), &loads_, manifest_.get(), directory_, run,
       recovery_.older_checkpoint_id == 0 ? uint64_t{0} : recovery_.checkpoint_id);
   const CheckpointTimes times{.every = options.checkpoint_every,
                               .log_multiple = options.checkpoint_log_multiple,

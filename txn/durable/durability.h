@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,13 +19,15 @@
 #include "log/checkpoint.h"
 #include "log/file/file_system.h"
 #include "log/log.h"
-#include "txn/database.h"
 #include "txn/durable/catalog.h"
 #include "txn/durable/checkpointer.h"
 #include "txn/durable/commit_log.h"
 #include "txn/durable/epoch_words.h"
+#include "txn/durable/manifest_file.h"
 #include "txn/durable/removal_versions.h"
 #include "txn/durable/unsaved_loads.h"
+#include "txn/store/options.h"
+#include "txn/store/statistics.h"
 
 namespace gannet::txn {
 
@@ -99,11 +100,9 @@ class Durability {
   Status TakeDirectory();
   Status StartLog(const log::LogEnd& end, const log::Identity& run);
   Status Stop();
-  void RemoveUnfinished();
   Status NoteTables(uint32_t next_table, uint64_t generation);
   Status CheckGeneration(uint64_t generation) const;
   Status NoteStarted(const log::Identity& run);
-  Status WriteCatalog(const Catalog& catalog);  // the caller holds manifest_mutex_
 
   const LocalNode* local_;
   std::unique_ptr<EpochWords> words_;
@@ -112,9 +111,8 @@ class Durability {
   std::shared_ptr<log::FileSystem> files_;  // null: there is no directory
   std::string directory_;                   // of this node
   std::shared_ptr<void> lock_;
-  Mutex manifest_mutex_;           // held by each that reads the manifest, changes it and writes it, after Start
-  std::optional<Catalog> owed_;    // what NoteCatalogNowOrLater could not note; guarded by manifest_mutex_
-  std::unique_ptr<log::Log> log_;  // null without a directory, and before Start
+  std::unique_ptr<ManifestFile> manifest_;      // null: there is no directory
+  std::unique_ptr<log::Log> log_;               // null without a directory, and before Start
   std::unique_ptr<Checkpointer> checkpointer_;  // null unless the log runs
   RecoveryReport recovery_;
   std::atomic<uint64_t> transaction_ids_{0};

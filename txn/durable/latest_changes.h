@@ -25,8 +25,8 @@
 #include "log/transaction_format.h"
 #include "txn/durable/change_map.h"
 #include "txn/durable/record_maker.h"
-#include "txn/session/local_node.h"
-#include "txn/table.h"
+#include "txn/node/local_node.h"
+#include "txn/store/table.h"
 
 namespace gannet::txn {
 

@@ -19,9 +19,10 @@
 #include "log/file/file_system.h"
 #include "log/log.h"
 #include "log/log_reader.h"
-#include "txn/database.h"
 #include "txn/durable/data_directory.h"
 #include "txn/durable/latest_changes.h"
+#include "txn/store/options.h"
+#include "txn/store/statistics.h"
 
 namespace gannet::txn {
 

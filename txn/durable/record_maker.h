@@ -13,8 +13,8 @@
 #include "base/status.h"
 #include "index/key.h"
 #include "index/service.h"
-#include "txn/session/local_node.h"
-#include "txn/table.h"
+#include "txn/node/local_node.h"
+#include "txn/store/table.h"
 
 namespace gannet::txn {
 

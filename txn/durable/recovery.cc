@@ -18,7 +18,7 @@
 #include "txn/durable/latest_changes.h"
 #include "txn/durable/logs_reader.h"
 #include "txn/durable/table_rebuilder.h"
-#include "txn/session/session_internal.h"
+#include "txn/node/local_node.h"
 
 namespace gannet::txn {
 namespace {
@@ -194,12 +194,6 @@ Status Recover(const LocalNode& local, log::FileSystem& files, const std::string
   GANNET_RETURN_IF_ERROR(CheckTables(local, *nodes, directory));
   if (!(*nodes)[local.id()].manifest.checkpoints.empty()) Sometimes<"recovery: a checkpoint is there">();
   return Recovery(&local, &files, directory, *nodes).Run(end, report);
-}
-
-Status Recover(Database& database, log::FileSystem& files, const std::string& directory, log::LogEnd* end,
-               RecoveryReport* report) {
-  GANNET_RETURN_IF_ERROR(database.MakeIndexes());
-  return Recover(*database.state().local, files, directory, end, report);
 }
 
 }  // namespace gannet::txn

@@ -24,8 +24,9 @@
 #include "log/file/file_system.h"
 #include "log/log.h"
 #include "log/log_reader.h"
-#include "txn/database.h"
 #include "txn/durable/data_directory.h"
+#include "txn/store/options.h"
+#include "txn/store/statistics.h"
 
 namespace gannet::txn {
 
@@ -35,11 +36,6 @@ struct LocalNode;
 // where this node's log continues. The tables must be empty and not in use. DataLoss if something that a manifest of
 // any node lists is not there. Cancelled soon after its DatabaseOptions::stop has become true.
 Status Recover(const LocalNode& local, log::FileSystem& files, const std::string& directory, log::LogEnd* end,
-               RecoveryReport* report);
-
-// The same for a database without a directory, which was not started, and which has the directory's tables
-// (txn/durable/catalog.h: AdoptTables).
-Status Recover(Database& database, log::FileSystem& files, const std::string& directory, log::LogEnd* end,
                RecoveryReport* report);
 
 }  // namespace gannet::txn

@@ -15,10 +15,10 @@
 #include "base/helper_threads.h"
 #include "base/stop.h"
 #include "index/parted_load.h"
-#include "txn/access/arena.h"
 #include "txn/durable/redo_key.h"
+#include "txn/node/local_node.h"
 #include "txn/record/record.h"
-#include "txn/session/session_internal.h"
+#include "txn/store/arena.h"
 
 namespace gannet::txn {
 namespace {

@@ -23,10 +23,11 @@
 #include "index/index.h"
 #include "log/checkpoint.h"
 #include "log/file/file_system.h"
-#include "txn/database.h"
 #include "txn/durable/latest_changes.h"
 #include "txn/durable/record_maker.h"
-#include "txn/session/local_node.h"
+#include "txn/node/local_node.h"
+#include "txn/store/options.h"
+#include "txn/store/statistics.h"
 
 namespace gannet::txn {
 

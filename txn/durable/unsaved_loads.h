@@ -28,7 +28,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "rdma/fabric.h"
-#include "txn/table.h"
+#include "txn/store/table.h"
 
 namespace gannet::txn {
 

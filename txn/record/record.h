@@ -10,7 +10,7 @@
 #include "index/lock_word.h"
 #include "index/record_header.h"
 #include "rdma/slab.h"
-#include "txn/table.h"
+#include "txn/store/table.h"
 
 namespace gannet::txn {
 

@@ -12,10 +12,10 @@
 #include "base/home_process.h"
 #include "base/status.h"
 #include "base/thread.h"
-#include "txn/access/offload_chooser.h"
-#include "txn/commit/debts.h"
+#include "txn/path/offload_chooser.h"
+#include "txn/session/debts.h"
 #include "txn/session/transaction_meter.h"
-#include "txn/transaction_statistics.h"
+#include "txn/store/transaction_statistics.h"
 
 namespace gannet::txn {
 

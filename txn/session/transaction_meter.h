@@ -8,8 +8,8 @@
 #include <span>
 
 #include "base/duration_histogram.h"
-#include "txn/access/write_set.h"
-#include "txn/transaction_statistics.h"
+#include "txn/session/write_set.h"
+#include "txn/store/transaction_statistics.h"
 
 namespace gannet::txn {
 

@@ -12,7 +12,7 @@
 #include "lab/experiments/read_path_names.h"
 #include "lab/experiments/spatial/worker.h"
 #include "nlohmann/json.hpp"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::experiments {
 namespace {

@@ -15,7 +15,7 @@
 #include "lab/experiments/spatial/data_set.h"
 #include "lab/experiments/spatial/rack.h"
 #include "txn/database.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::experiments {
 

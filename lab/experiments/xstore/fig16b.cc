@@ -87,7 +87,7 @@ Experiment Fig16b(const Options& options) {
       "are validated by READs, and updates are WRITEs; inserts are calls. Rows that lie side by side come with one "
       "READ.",
       "Not in the paper: adaptive, which chooses between the two for every access, hash tables included "
-      "(txn/access/offload_chooser.h). Its clients have measured both paths after some 60 ms. By then there are "
+      "(txn/path/offload_chooser.h). Its clients have measured both paths after some 60 ms. By then there are "
       "several times as many orders, so that it must be compared with the others at that time.",
       "With 24 cores the modelled servers' CPUs have room, and their NICs are closer to their limits: then calls, the "
       "path with fewer READs, are faster. The paper's servers were bound by their CPUs at a small part of our rate: "

@@ -19,7 +19,7 @@
 #include "rdma/shm/shm_fabric.h"
 #include "txn/all_nodes.h"
 #include "txn/database.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::scenario::crash {
 namespace {

@@ -8,7 +8,7 @@
 #include "lab/scenario/crash/message.h"
 #include "lab/scenario/crash/options.h"
 #include "txn/database.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::scenario::crash {
 

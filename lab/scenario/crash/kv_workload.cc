@@ -20,7 +20,7 @@
 #include "lab/scenario/crash/operation.h"
 #include "lab/scenario/crash/workload.h"
 #include "txn/all_nodes.h"
-#include "txn/index_cursor.h"
+#include "txn/run/index_cursor.h"
 
 namespace gannet::scenario::crash {
 namespace {

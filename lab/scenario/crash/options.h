@@ -7,7 +7,7 @@
 
 #include "absl/time/time.h"
 #include "txn/database.h"
-#include "txn/table.h"
+#include "txn/store/table.h"
 
 namespace gannet::scenario::crash {
 

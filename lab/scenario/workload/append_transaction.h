@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "lab/scenario/check/list_append.h"
 #include "txn/database.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::scenario {
 

@@ -4,8 +4,9 @@
 #include "base/sometimes.h"
 #include "base/thread.h"
 #include "lab/scenario/workload/judged_transaction.h"
-#include "txn/session/session_internal.h"
-#include "txn/session/transaction_impl.h"
+#include "txn/database_state.h"
+#include "txn/run/transaction_impl.h"
+#include "txn/session/session_state.h"
 
 namespace gannet::scenario {
 

@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "lab/scenario/check/history.h"
 #include "rdma/sim/simulation.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::scenario {
 

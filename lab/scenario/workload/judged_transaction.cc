@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "txn/database.h"
 
 namespace gannet::scenario {
 namespace {

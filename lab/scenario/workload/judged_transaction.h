@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "lab/scenario/check/history.h"
 #include "lab/scenario/workload/client.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::scenario {
 

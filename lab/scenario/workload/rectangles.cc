@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "lab/scenario/check/serializability.h"
 #include "lab/scenario/workload/judged_transaction.h"
+#include "txn/database.h"
 
 namespace gannet::scenario {
 namespace {

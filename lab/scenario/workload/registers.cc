@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "lab/scenario/check/serializability.h"
 #include "lab/scenario/workload/judged_transaction.h"
+#include "txn/database.h"
 
 namespace gannet::scenario {
 namespace {

@@ -12,7 +12,7 @@
 #include "lab/scenario/check/anomaly.h"
 #include "lab/scenario/scenario.h"
 #include "lab/scenario/workload/client.h"
-#include "txn/session.h"
+#include "txn/run/session.h"
 
 namespace gannet::scenario {
 

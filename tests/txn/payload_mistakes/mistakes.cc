@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "txn/payload.h"
+#include "txn/store/payload.h"
 
 namespace gannet::txn {
 

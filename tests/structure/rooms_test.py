@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""The rooms of the engine: a folder is a room, and no two rooms include each other.
+
+usage: rooms_test.py ROOT
+"""
+
+import collections
+import pathlib
+import re
+import sys
+
+INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
+
+# Of txn, from below to above: a room includes only those before it.
+TXN = ["txn/" + room for room in ("store", "record", "node", "durable", "path", "peer", "session", "access", "commit",
+                                  "run")] + ["txn"]
+
+# Pairs that still include each other. The list only becomes shorter.
+OPEN = {
+    ("cluster", "cluster/join"), ("index", "index/blink"), ("index", "index/catfish/rpc"), ("index", "index/hash"),
+    ("index", "index/remote"), ("index", "index/rolex"), ("index", "index/xstore/rpc"),
+    ("index/xstore", "index/xstore/client"), ("index/xstore", "index/xstore/model"),
+    ("index/xstore", "index/xstore/rpc"), ("lab/experiments", "lab/experiments/spatial"),
+    ("lab/scenario", "lab/scenario/workload"), ("log", "log/file"), ("tpcc", "tpcc/procedures"),
+}
+
+# From below to above, by their top folders.
+LAYERS = ["base", "rdma", "index", "log", "txn", "tpcc", "cluster", "capi", "python", "cli", "lab"]
+
+
+def includes(root):
+    """(room, included room) -> one file and what it includes."""
+    found = {}
+    for layer in LAYERS:
+        for path in sorted((root / layer).rglob("*.h")) + sorted((root / layer).rglob("*.cc")):
+            room = path.parent.relative_to(root).as_posix()
+            for name in INCLUDE.findall(path.read_text()):
+                if (root / name).exists():
+                    found.setdefault((room, pathlib.PurePath(name).parent.as_posix()),
+                                     f"{path.relative_to(root)} includes {name}")
+    return found
+
+
+def main(root):
+    edges = {pair: where for pair, where in includes(root).items() if pair[0] != pair[1]}
+    assert len(edges) > 50, f"only {len(edges)} includes between rooms were found in {root}"
+    wrong = []
+    mutual = {tuple(sorted(pair)) for pair in edges if pair[::-1] in edges}
+    for pair in sorted(mutual - OPEN):
+        wrong.append(f"{pair[0]} and {pair[1]} include each other: {edges[pair]}; {edges[pair[::-1]]}")
+    for pair in sorted(OPEN - mutual):
+        wrong.append(f"{pair[0]} and {pair[1]} do not include each other any more: take them from OPEN")
+    rank = {room: number for number, room in enumerate(TXN)}
+    layer = {name: number for number, name in enumerate(LAYERS)}
+    for (room, other), where in sorted(edges.items()):
+        if room in rank and rank[room] < rank.get(other, -1):
+            wrong.append(f"{room} is below {other}: {where}")
+        top, other_top = room.split("/")[0], other.split("/")[0]
+        if layer[top] < layer.get(other_top, -1) and {top, other_top} != {"index", "log"}:
+            wrong.append(f"{top} is below {other_top}: {where}")
+    for line in wrong:
+        print(line)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1])))

@@ -1,0 +1,55 @@
+// ClientCaches: the caches that all sessions of a database share: one for each owner and each table whose kind of index
+// has such caches (index::SharedCache).
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "base/thread.h"
+#include "index/index.h"
+#include "index/registry.h"
+#include "rdma/fabric.h"
+#include "txn/store/table.h"
+
+namespace gannet::txn {
+
+// Thread-safe.
+class ClientCaches {
+ public:
+  // The cache of the table's part at `owner`, made at the first call. Null if clients of its index share none.
+  std::shared_ptr<index::SharedCache> Of(const Table& table, rdma::NodeId owner) {
+    const index::IndexKindEntry& kind = index::EntryOf(table.options().index);
+    if (kind.make_cache == nullptr) return nullptr;
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<index::SharedCache>& cache = caches_[{table.id(), owner}];
+    if (cache == nullptr) cache = kind.make_cache(0);
+    return cache;
+  }
+
+  // The table has been dropped. A session that has one of its caches keeps that until it drops it.
+  void Forget(TableId table) {
+    const std::lock_guard lock(mutex_);
+    caches_.erase(caches_.lower_bound({table, 0}),
+                  caches_.upper_bound({table, std::numeric_limits<rdma::NodeId>::max()}));
+  }
+
+  // Sum over all owners.
+  uint64_t BytesOf(TableId table) const {
+    const std::lock_guard lock(mutex_);
+    uint64_t sum = 0;
+    for (auto at = caches_.lower_bound({table, 0}); at != caches_.end() && at->first.first == table; ++at) {
+      sum += at->second->bytes();
+    }
+    return sum;
+  }
+
+ private:
+  mutable Mutex mutex_;  // guards the member below
+  std::map<std::pair<TableId, rdma::NodeId>, std::shared_ptr<index::SharedCache>> caches_;
+};
+
+}  // namespace gannet::txn

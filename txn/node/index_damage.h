@@ -1,0 +1,77 @@
+// What this node's CPU believes of its own indexes, and what it does about one that is damaged.
+//
+// An index that only its owner's CPU changes is right. One that clients change (IndexTraits::client_writes) may have
+// been damaged by a client that does not keep the rules (docs/security.md): then it has lost keys, or leads from a key
+// to any address. So an address from such an index is checked before it is used. An index that reads its keys from the
+// records (IndexTraits::most_own_key_bytes) may have lost keys, but leads to records of the table in any case. A
+// damaged index gives errors (DataLoss); it never stops the process. A restart makes the index of a logged table again.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+#include "absl/strings/string_view.h"
+#include "base/status.h"
+#include "base/thread.h"
+#include "index/key.h"
+#include "rdma/global_address.h"
+#include "txn/node/local_node.h"
+#include "txn/store/table.h"
+
+namespace gannet::txn {
+
+using index::Key;
+
+// True if a client that breaks the rules can have damaged the table's index.
+bool CanBeDamaged(const Table& table);
+// True if there is a whole record of the table at this address of this node. For walks, which do not tell the key.
+bool IsRecordOf(const LocalNode& local, const Table& table, rdma::GlobalAddress record);
+
+[[gnu::cold]] bool LeadsToKeyUnlessDamaged(const LocalNode& local, const Table& table, const Key& key,
+                                           rdma::GlobalAddress record);
+// True if `record`, to which the table's index leads, is the key's. A record has its key as long as an index leads to
+// it, and then for a grace period. So the answer does not depend on whether it is locked, absent, or being written.
+inline bool LeadsToKey(const LocalNode& local, const Table& table, const Key& key, rdma::GlobalAddress record) {
+  if (!table.index_traits().client_writes) [[likely]]
+    return true;
+  return LeadsToKeyUnlessDamaged(local, table, key, record);
+}
+
+// For a record that was absent and not locked when the caller looked, after the index had led to it. True if the index
+// leads to it still, and so is damaged: a record leaves its index before it is marked absent, and its block is not used
+// again as long as the caller stays in the epoch.
+bool StillLeadsTo(const Table& table, const Key& key, rdma::GlobalAddress record);
+
+// Ok, or the error of an index that leads from `key` to a record that is not the key's, or that is gone.
+Status CheckLead(const LocalNode& local, const Table& table, const Key& key, rdma::GlobalAddress record);
+
+// The damages that this node's CPU met when it changed or walked its indexes. Thread-safe.
+class IndexDamage {
+ public:
+  // `change` is the result of taking a record out of the table's index that the caller has locked, or of replacing it
+  // there. True if the index does not lead to it any more. If it did not lead to it before either, or cannot be changed
+  // (false), the damage is noted; but a wrong index that only the owner changes stops the process.
+  bool HasLeft(const Table& table, const Key& key, rdma::GlobalAddress record, const Status& change) {
+    if (change.ok()) [[likely]]
+      return true;
+    return NoteNotLeft(table, key, record, change);
+  }
+  // A walk met an address where there is no record of the table, or the null address (LocalIndex::Walk).
+  void NoteStray(const Table& table, rdma::GlobalAddress record);
+
+  uint64_t Of(TableId table) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = counts_.find(table);
+    return found == counts_.end() ? 0 : found->second;
+  }
+
+ private:
+  [[gnu::cold]] bool NoteNotLeft(const Table& table, const Key& key, rdma::GlobalAddress record, const Status& change);
+  void Count(const Table& table, absl::string_view what);
+
+  mutable Mutex mutex_;                 // guards the member below
+  std::map<TableId, uint64_t> counts_;  // of tables with damage
+};
+
+}  // namespace gannet::txn

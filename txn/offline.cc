@@ -1,0 +1,30 @@
+#include "txn/offline.h"
+
+#include <vector>
+
+#include "txn/database_state.h"
+#include "txn/durable/catalog.h"
+#include "txn/durable/data_directory.h"
+#include "txn/durable/recovery.h"
+
+namespace gannet::txn {
+
+Status AdoptTables(Database& database, log::FileSystem& files, const std::string& directory) {
+  const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(files, directory);
+  if (!nodes.ok()) return nodes.status();
+  const StatusOr<Catalog> catalog = CatalogOf(*nodes);
+  if (!catalog.ok()) return catalog.status();
+  return database.AdoptTables(*catalog);
+}
+
+Status RecoverInto(Database& database, log::FileSystem& files, const std::string& directory, log::LogEnd* end,
+                   RecoveryReport* report) {
+  GANNET_RETURN_IF_ERROR(database.MakeIndexes());
+  return Recover(LocalNodeOf(database), files, directory, end, report);
+}
+
+const LocalNode& LocalNodeOf(Database& database) {
+  return *database.state().local;
+}
+
+}  // namespace gannet::txn

@@ -1,0 +1,69 @@
+// A debt: an operation at another node that a transaction still has to complete (txn/session/debts.h says why and
+// when).
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "rdma/fabric.h"
+#include "rdma/global_address.h"
+#include "txn/node/local_node.h"
+
+namespace gannet::txn {
+
+// The debts that one transaction waits for.
+struct DebtTicket {
+  size_t open = 0;
+  bool lost = false;                 // a node died, or refused: not everything was done
+  std::vector<uint16_t> slots = {};  // to be returned when none of the debts is open
+};
+
+struct Debt {
+  enum class Kind : uint8_t { kUnlock, kInstall, kCall };
+  // Settled: by success. Lost: the node died, or gave an answer that no repetition will change.
+  enum class Outcome : uint8_t { kOpen, kSettled, kLost };
+
+  // These do not change.
+  Kind kind = Kind::kUnlock;
+  rdma::NodeId node = 0;
+  uint64_t connection = 0;  // over which the node knows this debtor (peers.h); 0: this node itself
+  uint64_t owner_bits = 0;  // of the session
+  uint64_t since = 0;       // NowNanos
+
+  // kUnlock, kInstall: the record's word while we hold the lock, and after that.
+  rdma::GlobalAddress record{};
+  uint64_t held = 0;
+  uint64_t next = 0;
+  std::vector<std::byte> image = {};  // kInstall: the lines to write; empty: the word alone
+
+  // kCall
+  rdma::MethodId method = 0;
+  uint16_t slot = 0;
+  std::vector<std::byte> message = {};
+  std::vector<rdma::GlobalAddress> records = {};  // the records of the message
+
+  // For the session alone.
+  std::shared_ptr<DebtTicket> ticket = nullptr;
+  bool returns_slot = true;  // when it is settled. False: its transaction or ticket returns it
+  bool held_back = false;    // an unlock that waits for a transaction of the session
+
+  // Written once, by the collector, after everything else that it does for this debt.
+  std::atomic<Outcome> outcome{Outcome::kOpen};
+
+  bool IsOf(rdma::GlobalAddress which) const {
+    return record == which || std::ranges::find(records, which) != records.end();
+  }
+};
+
+// False if the debt's node is dead, or has lost the connection over which it knows the debtor.
+bool NodeLives(const Debt& debt, const LocalNode& local);
+
+// True for errors after which a verb or call may or may not have taken effect. All other errors are answers.
+bool IsUnknownOutcome(const Status& status);
+
+}  // namespace gannet::txn

@@ -1,0 +1,213 @@
+#include "txn/peer/repair.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <utility>
+
+#include "base/mutant.h"
+#include "base/sometimes.h"
+#include "rdma/rpc.h"
+#include "txn/node/local_node.h"
+#include "txn/peer/debt.h"
+#include "txn/peer/incarnation.h"
+#include "txn/peer/owner_service.h"
+#include "txn/peer/peers.h"
+#include "txn/peer/wire.h"
+#include "txn/store/event.h"
+
+namespace gannet::txn {
+namespace {
+
+constexpr absl::Duration kLookEvery = absl::Milliseconds(10);
+constexpr absl::Duration kTryAgainAfter = absl::Milliseconds(1);
+// Calls can be repeated, so they have a shorter timeout than others.
+constexpr absl::Duration kCallTimeout = absl::Milliseconds(100);
+constexpr size_t kHeaderBytes = 32;  // of a kTxnFinishFor
+
+}  // namespace
+
+Repairer::Repairer(const LocalNode* local, Peers* peers, OwnerService* owner, const Incarnation* incarnation)
+    : local_(local), peers_(peers), owner_(owner), incarnation_(incarnation) {}
+
+void Repairer::Start() {
+  thread_ = Thread("repair", [this] { Loop(); });
+}
+
+void Repairer::Stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Repairer::Wake() {
+  {
+    std::lock_guard lock(mutex_);
+    woken_ = true;
+  }
+  wake_.notify_all();
+}
+
+bool Repairer::Stopped() const {
+  std::lock_guard lock(mutex_);
+  return stop_ || !local_->fabric.Alive(local_->id());
+}
+
+void Repairer::Loop() {
+  bool more = true;
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait_for(lock, more ? kTryAgainAfter : kLookEvery, [this] { return stop_ || woken_; });
+      woken_ = false;
+      if (stop_) break;
+    }
+    more = Round();
+  }
+  worker_.reset();
+  channel_.reset();
+}
+
+void Repairer::NoteDeath(rdma::NodeId node) {
+  const bool was_dying = peers_->phase(node) == Peers::Phase::kDying;
+  peers_->NoteDeath(node);
+  if (was_dying || peers_->phase(node) != Peers::Phase::kDying) return;
+  Tell(local_->options, EventLevel::kWarning, "node ", local_->id(), ": node ", node,
+       " has died; what it held here is released");
+}
+
+bool Repairer::Round() {
+  bool more = false;
+  const int nodes = local_->fabric.num_nodes();
+  for (int i = 0; i < nodes && !Stopped(); ++i) {
+    const auto node = static_cast<rdma::NodeId>(i);
+    if (node == local_->id() || GANNET_MUTANT(kSkipRepair)) continue;
+    if (!local_->fabric.Alive(node) || peers_->IsLost(node, local_->node.ConnectionTo(node))) {
+      NoteDeath(node);
+    }
+    if (peers_->phase(node) == Peers::Phase::kAccused)
+      SometimesInTests<"repair: a node is accused of being dead by another">();
+    if (peers_->phase(node) == Peers::Phase::kAccused && local_->node.CutOff(node, peers_->connection(node))) {
+      NoteDeath(node);
+    }
+    if (peers_->phase(node) == Peers::Phase::kDying) {
+      ReleaseIndexes(node);
+      if (Forward(node)) peers_->SetForwarded(node);
+    }
+    if (peers_->phase(node) == Peers::Phase::kForwarded && OthersHaveForwarded(node) &&
+        owner_->ReleaseAllOf(node, [this] { return Stopped(); })) {
+      Sometimes<"repair: what a dead node held is released">();
+      indexes_released_[node] = false;
+      peers_->SetReleased(node);
+    }
+    const Peers::Phase phase = peers_->phase(node);
+    more = more || (phase != Peers::Phase::kStranger && phase != Peers::Phase::kJoined);
+  }
+  if (!AnnounceAll()) more = true;
+  if (!more) {
+    worker_.reset();
+    channel_.reset();
+  }
+  return more;
+}
+
+void Repairer::ReleaseIndexes(rdma::NodeId dead) {
+  indexes_released_.resize(static_cast<size_t>(local_->fabric.num_nodes()));
+  if (indexes_released_[dead]) return;
+  owner_->ReleaseIndexesOf(dead);
+  indexes_released_[dead] = true;
+}
+
+bool Repairer::AnnounceAll() {
+  bool all = true;
+  const int nodes = local_->fabric.num_nodes();
+  announced_.resize(static_cast<size_t>(nodes));
+  for (int i = 0; i < nodes && !Stopped(); ++i) {
+    const auto node = static_cast<rdma::NodeId>(i);
+    if (node == local_->id()) continue;
+    const uint64_t connection = local_->node.ConnectionTo(node);
+    if (connection == 0 || announced_[node] == connection) continue;
+    std::array<std::byte, 16> request;
+    rdma::WireWriter writer(request);
+    writer.PutU64(incarnation_->number());
+    writer.PutU64(0);  // it asks for no locks yet
+    const bool told = Call(node, kTxnJoin, writer.written(), {}, connection).ok();
+    if (told) announced_[node] = connection;
+    all = all && told;
+  }
+  return all;
+}
+
+bool Repairer::Forward(rdma::NodeId dead) {
+  peers_->AwaitQuiet(dead);
+  if (GANNET_MUTANT(kRepairUndecided)) return true;
+  for (const DecidedWork& work : owner_->DecidedBy(dead)) {
+    if (work.node == dead) continue;
+    if (work.node == local_->id()) {
+      Sometimes<"repair: a decided transaction of a dead node is carried out here">();
+      static_cast<void>(owner_->FinishWork(work.message));  // an error: no repetition will change it
+      continue;
+    }
+    std::vector<std::byte> request(work.message.size() + kHeaderBytes);
+    rdma::WireWriter writer(request);
+    writer.PutU16(dead);
+    writer.PutU64(peers_->incarnation(dead));
+    writer.PutBytes(work.message);
+    Sometimes<"repair: a decided transaction of a dead node is sent to an owner">();
+    if (Send(work.node, writer.written())) continue;
+    Sometimes<"repair: an owner cannot be told of what a dead node decided">();
+    return false;
+  }
+  return true;
+}
+
+bool Repairer::Send(rdma::NodeId to, std::span<const std::byte> request) {
+  if (!local_->fabric.Alive(to)) return true;
+  const Status status = Call(to, kTxnFinishFor, request, {}).status();
+  return !IsUnknownOutcome(status) || !local_->fabric.Alive(to);
+}
+
+bool Repairer::OthersHaveForwarded(rdma::NodeId dead) {
+  if (GANNET_MUTANT(kRepairUndecided)) return true;
+  for (int i = 0; i < local_->data_nodes; ++i) {  // decisions are noted at owners of rows
+    const auto node = static_cast<rdma::NodeId>(i);
+    if (node == local_->id() || node == dead || !local_->fabric.Alive(node)) continue;
+    std::array<std::byte, 16> request;
+    rdma::WireWriter writer(request);
+    writer.PutU16(dead);
+    writer.PutU64(peers_->incarnation(dead));
+    std::array<std::byte, 8> answer{};
+    const StatusOr<size_t> size = Call(node, kTxnForwarded, writer.written(), answer);
+    if (size.ok() ? answer[0] != std::byte{0} : !local_->fabric.Alive(node)) continue;
+    Sometimes<"repair: another owner has not forwarded all yet">();
+    return false;
+  }
+  return true;
+}
+
+StatusOr<size_t> Repairer::Call(rdma::NodeId to, rdma::MethodId method, std::span<const std::byte> request,
+                                std::span<std::byte> response, uint64_t connection) {
+  if (channel_ == nullptr) {
+    StatusOr<std::unique_ptr<rdma::Channel>> channel = local_->node.OpenChannel();
+    if (!channel.ok()) return absl::UnavailableError(channel.status().message());
+    channel_ = *std::move(channel);
+    worker_ = std::make_unique<coro::Worker>();
+    worker_->AddPoller([c = channel_.get()] { return c->Poll(); });
+  }
+  const rdma::CallRequest call{.node = to,
+                               .method = method,
+                               .request = request,
+                               .response = response,
+                               .timeout = std::min(kCallTimeout, local_->options.call_timeout),
+                               .connection = connection};
+  const auto ask = [](rdma::Channel* channel, const rdma::CallRequest& what) -> coro::Task<StatusOr<size_t>> {
+    co_return co_await channel->Call(what.node, what.method, what.request, what.response, what.timeout,
+                                     what.connection);
+  };
+  return worker_->BlockOn(ask(channel_.get(), call));
+}
+
+}  // namespace gannet::txn

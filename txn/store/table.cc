@@ -1,0 +1,58 @@
+#include "txn/store/table.h"
+
+#include <utility>
+
+#include "index/own_locations.h"
+
+namespace gannet::txn {
+
+Table::Table(TableId id, TableOptions options, int data_nodes, rdma::NodeId self)
+    : id_(id),
+      options_(std::move(options)),
+      placement_name_(options_.placement.name()),
+      data_nodes_(data_nodes),
+      self_(self) {
+  Derive();
+  SetName(options_.name);
+}
+
+Table::~Table() = default;
+
+void Table::SetName(std::string name) {
+  names_.push_back(std::make_unique<const std::string>(std::move(name)));
+  name_.store(names_.back().get(), std::memory_order_release);
+}
+
+void Table::Derive() {
+  key_form_.store(options_.key_form, std::memory_order_relaxed);
+  payload_bytes_.store(options_.payload_bytes, std::memory_order_release);
+  accepted_payload_bytes_.store(options_.payload_bytes, std::memory_order_release);
+  least_payload_bytes_.store(options_.payload_bytes, std::memory_order_release);
+  index_traits_ = index::TraitsOf(index::EntryOf(options_.index), *options_.index_rights);
+  all_here_ = options_.placement.replicated || (data_nodes_ == 1 && self_ == 0);
+  SetLife(life());
+  DeriveWrites();
+}
+
+// Accesses look at checks_more() alone, which leads them to life(): so life() changes first when it gets worse, and
+// last when it gets better again.
+void Table::SetLife(Life life) {
+  const bool more = index_traits_.spatial || !knows_owners();
+  if (life == Life::kUsed) checks_more_.store(more, std::memory_order_seq_cst);
+  life_.store(life, std::memory_order_seq_cst);
+  if (life != Life::kUsed) checks_more_.store(true, std::memory_order_seq_cst);
+}
+
+void Table::DeriveWrites() {
+  checks_writes_.store(options_.placement.replicated || secondary_ != nullptr || secondary_indexes() != nullptr,
+                       std::memory_order_relaxed);
+}
+
+void Table::SetSecondaryIndexes(SecondaryIndexes indexes) {
+  index_sets_.push_back(std::make_unique<const SecondaryIndexes>(std::move(indexes)));
+  const SecondaryIndexes* const set = index_sets_.back().get();
+  secondary_indexes_.store(set->empty() ? nullptr : set, std::memory_order_release);
+  DeriveWrites();
+}
+
+}  // namespace gannet::txn
