@@ -345,17 +345,24 @@ coro::Async<Status> Commit::RunNow() {
 }
 
 coro::Async<Status> Commit::RunReserved() {
-  if (UsesVerbs()) return CommitMixed();
-  return CommitDirect();
+  if (!UsesVerbs()) return CommitDirect();
+  if (Writes()) return CommitMixed();
+  // It locks, logs and installs nothing, so a round trip for the words that were read is all.
+  TakeReadForUpdate();
+  return ValidateMixed(/*in_the_past=*/writes_.entries().empty());
 }
 
 coro::Async<Status> Commit::Validate() {
-  // What was read for update was read, too.
+  TakeReadForUpdate();
+  if (UsesVerbs()) return ValidateMixed(/*in_the_past=*/false);
+  return ValidateDirect();
+}
+
+// What was read for update was read, too.
+void Commit::TakeReadForUpdate() {
   for (const WriteEntry& entry : writes_.entries()) {
     if (entry.kind != WriteKind::kInsert) reads_.AddRecord(entry.record, entry.seen);
   }
-  if (UsesVerbs()) return ValidateMixed(/*in_the_past=*/false);
-  return ValidateDirect();
 }
 
 }  // namespace gannet::txn

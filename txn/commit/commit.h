@@ -121,6 +121,7 @@ class Commit {
   bool Writes() const;
   coro::Task<Status> RunInTurn();
   coro::Async<Status> RunNow();
+  void TakeReadForUpdate();
   // True if a word is read, or a record written, by verbs or calls: the commit is then a coroutine.
   bool UsesVerbs() const { return reads_.uses_verbs() || writes_.uses_verbs(); }
   Status LockedTooLong(uint64_t state) const { return txn::LockedTooLong(session_->local->fabric, state); }

@@ -499,7 +499,7 @@ coro::Task<Status> Commit::CommitMixed() {
   GiveBackPlaceholders();
   if (status.ok() && !validated && exists_ == kNone) status = co_await PrepareRemote();
   redo.Enter();
-  if (status.ok() && !validated) status = co_await ValidateMixed(/*in_the_past=*/writes_.entries().empty());
+  if (status.ok() && !validated) status = co_await ValidateMixed(/*in_the_past=*/false);
   if (status.ok() && exists_ != kNone) status = Exists();
   if (status.ok() && redo_bytes_ > 0) status = co_await LogMixed();
   if (!status.ok()) {
