@@ -70,6 +70,7 @@ void AddFactsOf(const Json& json, const std::string& prefix, HtmlPage::Facts* fa
 Json SeriesJson(const PlotSeries& series) {
   Json json = {{"name", series.name}, {"x", series.x}, {"y", series.y}};
   if (series.color >= 0) json["color"] = series.color;
+  if (series.marks) json["marks"] = true;
   return json;
 }
 
@@ -116,6 +117,10 @@ void HtmlPage::AddTile(std::string_view value, std::string_view what, Mood mood)
 
 void HtmlPage::AddWarning(std::string_view text) {
   absl::StrAppend(&warnings_, "<p class=\"warning\">", EscapeHtml(text), "</p>\n");
+}
+
+void HtmlPage::AddHeading(std::string_view title, std::string_view id) {
+  absl::StrAppend(&sections_, "<h2 class=\"part\" id=\"", EscapeHtml(id), "\">", EscapeHtml(title), "</h2>\n");
 }
 
 void HtmlPage::AddPlot(Plot plot) {

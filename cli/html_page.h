@@ -17,32 +17,33 @@ namespace gannet::cli {
 
 // A line of a plot. `x` ascends.
 struct PlotSeries {
-  std::string name;
-  std::vector<double> x;
-  std::vector<double> y;
-  int color = -1;  // of the page's eight; -1: by the place in the view
+  std::string name = {};
+  std::vector<double> x = {};
+  std::vector<double> y = {};
+  int color = -1;      // of the page's eight; -1: by the place in the view
+  bool marks = false;  // crosses without a line: values to compare with
 };
 
 // One of the pictures between which the reader of a plot chooses.
 struct PlotView {
-  std::string name;
-  std::vector<PlotSeries> series;
+  std::string name = {};
+  std::vector<PlotSeries> series = {};
 };
 
 // The units that the page knows: "us", "s", "%"; any other value is a plain number.
 struct Plot {
-  std::string title;
-  std::string note;  // one sentence or two; may be empty
-  std::string x_label;
-  std::string x_name;  // in the legend
-  std::string x_unit;
-  std::string y_label;
-  std::string y_unit;
+  std::string title = {};
+  std::string note = {};  // one sentence or two; may be empty
+  std::string x_label = {};
+  std::string x_name = {};  // in the legend
+  std::string x_unit = {};
+  std::string y_label = {};
+  std::string y_unit = {};
   bool log_x = false;
   bool log_y = false;  // where the values differ much
   bool steps = false;
   bool points = false;  // without lines
-  std::vector<PlotView> views;
+  std::vector<PlotView> views = {};
 };
 
 // A bar of several parts, one after the other.
@@ -59,6 +60,8 @@ class HtmlPage {
   // A figure at the top of the page.
   void AddTile(std::string_view value, std::string_view what, Mood mood = Mood::kPlain);
   void AddWarning(std::string_view text);
+  // The title of what follows, up to the next one. `id`: for links to it.
+  void AddHeading(std::string_view title, std::string_view id);
   // Leaves out views without values, and a plot without views.
   void AddPlot(Plot plot);
   // Bars to one scale; `parts`: names of their parts. Bars without any length are left out.

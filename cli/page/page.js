@@ -72,13 +72,16 @@
 
   function options(plot, view, width) {
     const logarithmic = plot.log_y === true && spans(view.series) > 30;
+    const bare = (one) => plot.points || one.marks;
     const series = view.series.map((one, i) => ({
       label: one.name,
       stroke: color('--s' + (one.color === undefined ? i : one.color) % 8),
       width: 2,
       spanGaps: true,
-      paths: plot.steps ? uPlot.paths.stepped({ align: 1 }) : plot.points ? () => null : undefined,
-      points: plot.points ? { show: true, size: 7, fill: color('--page') } : { fill: color('--page') },
+      paths: plot.steps ? uPlot.paths.stepped({ align: 1 }) : bare(one) ? () => null : undefined,
+      points: bare(one)
+        ? { show: one.marks ? crosses : true, size: one.marks ? 12 : 7, fill: color('--page') }
+        : { fill: color('--page') },
       value: (u, value) => (value === null || value === undefined ? '-' : writer(plot.y_unit, false)(value)),
     }));
     return {
@@ -98,6 +101,29 @@
       ],
       cursor: { points: { size: 7 } },
     };
+  }
+
+  // Marks of values to compare with, so that they are not taken for a line's own points.
+  function crosses(u, i, first, last) {
+    const context = u.ctx;
+    const size = 6 * devicePixelRatio;
+    context.save();
+    context.strokeStyle = u.series[i].stroke(u, i);
+    context.lineWidth = 2 * devicePixelRatio;
+    context.beginPath();
+    for (let at = first; at <= last; ++at) {
+      const value = u.data[i][at];
+      if (value === null || value === undefined) continue;
+      const x = u.valToPos(u.data[0][at], 'x', true);
+      const y = u.valToPos(value, 'y', true);
+      context.moveTo(x - size, y);
+      context.lineTo(x + size, y);
+      context.moveTo(x, y - size);
+      context.lineTo(x, y + size);
+    }
+    context.stroke();
+    context.restore();
+    return false;
   }
 
   function tables(view) {

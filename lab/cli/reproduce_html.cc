@@ -3,11 +3,13 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
+#include "absl/strings/str_join.h"
+#include "cli/html_page.h"
 #include "lab/cli/reproduce_report.h"
-#include "lab/cli/svg.h"
 #include "rdma/sim/nic_profile.h"
 
 namespace gannet::cli {
@@ -21,198 +23,165 @@ using experiments::Measured;
 using experiments::Moment;
 using experiments::Point;
 
+constexpr char kThroughput[] = "million operations per second";
 // A larger difference from the paper needs a reason.
 constexpr double kNear = 0.15;
 
-constexpr char kHead[] = R"(<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8"/>
-<meta name="viewport" content="width=device-width, initial-scale=1"/>
-<title>Gannet: the experiments of $0</title>
-<style>
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
-  color: #222; background: #fff; }
-h1, h2 { line-height: 1.2; }
-div.wide { overflow-x: auto; }
-svg { display: block; width: 100%; min-width: 40rem; height: auto; font-size: 12px; }
-svg .grid { stroke: #ddd; }
-svg .paper { stroke: #000; stroke-width: 3; fill: none; }
-table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
-th, td { padding: 2px 10px 2px 0; text-align: right; border-bottom: 1px solid #eee; vertical-align: top; }
-th:first-child, td:first-child, td.text, th.text { text-align: left; }
-table.points td { white-space: nowrap; }
-table.points td:last-child { white-space: normal; min-width: 10rem; }
-table.claims td { min-width: 8rem; }
-table.claims td:nth-child(n+2):nth-child(-n+4) { min-width: 0; }
-table.claims td:last-child { min-width: 20rem; }
-td.far { font-weight: bold; }
-p.note { color: #555; font-size: 13px; margin: 0.3rem 0; }
-</style>
-</head>
-<body>
-)";
-
-std::vector<std::string> Distinct(const Experiment& experiment, std::string Point::*member) {
-  std::vector<std::string> values;
+std::vector<std::string> SeriesOf(const Experiment& experiment) {
+  std::vector<std::string> names;
   for (const Point& point : experiment.points) {
-    if (std::ranges::find(values, point.*member) == values.end()) values.push_back(point.*member);
+    if (std::ranges::find(names, point.series) == names.end()) names.push_back(point.series);
   }
-  return values;
+  return names;
 }
 
-std::string HintOf(const Point& point) {
-  const Measured& m = point.measured;
-  std::string hint = absl::StrFormat("%s, %s: ", point.series, point.label);
-  if (m.mops == 0) return hint + kNotMeasured;
-  absl::StrAppendFormat(&hint, "%.2f M/s, ", m.mops);
-  if (m.p50().has_value()) absl::StrAppendFormat(&hint, "median %.1f us, ", m.p50_us);
-  absl::StrAppendFormat(&hint, "bound by %s", BoundOf(m));
-  if (point.paper.has_value()) hint += absl::StrFormat("; the paper: %.3g", point.paper->value);
-  return hint;
-}
-
-std::string Bars(const Experiment& experiment) {
-  const std::vector<std::string> groups = Distinct(experiment, &Point::label);
-  std::vector<BarSeries> series;
-  for (const std::string& name : Distinct(experiment, &Point::series)) {
-    BarSeries bars{name, std::vector<std::optional<Bar>>(groups.size())};
-    for (const Point& point : experiment.points) {
-      if (point.series != name) continue;
-      Bar bar{point.measured.mops, std::nullopt, HintOf(point)};
-      if (point.paper.has_value()) bar.paper = point.paper->value;
-      bars.bars[static_cast<size_t>(std::ranges::find(groups, point.label) - groups.begin())] = std::move(bar);
-    }
-    series.push_back(std::move(bars));
+// Points of a line in the order of x, as plots need them.
+PlotSeries Sorted(std::string name, int color, bool marks, std::vector<std::pair<double, double>> points) {
+  std::ranges::sort(points);
+  PlotSeries series{.name = std::move(name), .color = color, .marks = marks};
+  for (const auto& [x, y] : points) {
+    series.x.push_back(x);
+    series.y.push_back(y);
   }
-  return PlotBars({experiment.x_axis, "million operations per second"}, groups, series);
+  return series;
 }
 
-std::string Timeline(const Experiment& experiment) {
-  std::vector<Line> rates;
-  std::vector<Line> calls;
+// One bar for each point, and one below it for the value of the paper.
+void AddBars(const Experiment& experiment, HtmlPage* page) {
+  const auto rate = [](double mops) { return static_cast<uint64_t>(std::llround(mops * 1e6)); };
+  std::vector<PageBar> bars;
   for (const Point& point : experiment.points) {
-    Line rate{point.series, {}, {}};
-    Line share{point.series, {}, {}};
+    const std::string name = absl::StrCat(point.label, ", ", point.series);
+    bars.push_back({name, {rate(point.measured.mops), 0}});
+    if (point.paper.has_value()) bars.push_back({name, {0, rate(point.paper->value)}});
+  }
+  page->AddBars("Operations per second", "", {"ours", "the paper's"}, bars);
+}
+
+void AddTimeline(const Experiment& experiment, HtmlPage* page) {
+  PlotView rates{.name = "throughput"};
+  PlotView calls{.name = "calls"};
+  for (const Point& point : experiment.points) {
+    PlotSeries rate{.name = point.series};
+    PlotSeries share{.name = point.series};
     for (const Moment& moment : point.measured.timeline) {
-      rate.places.push_back({moment.milliseconds, moment.mops,
-                             absl::StrFormat("%s: %.2f ms, %.2f M/s", point.series, moment.milliseconds, moment.mops)});
+      rate.x.push_back(moment.milliseconds);
+      rate.y.push_back(moment.mops);
       if (!moment.calls.has_value()) continue;
-      const double percent = 100 * *moment.calls;
-      share.places.push_back({moment.milliseconds, percent,
-                              absl::StrFormat("%s: %.2f ms, %.1f%%", point.series, moment.milliseconds, percent)});
+      share.x.push_back(moment.milliseconds);
+      share.y.push_back(100 * *moment.calls);
     }
-    rates.push_back(std::move(rate));
-    if (!share.places.empty()) calls.push_back(std::move(share));
+    rates.series.push_back(std::move(rate));
+    calls.series.push_back(std::move(share));
   }
-  std::string plots = PlotLines({experiment.x_axis, "million operations per second"}, rates);
-  if (!calls.empty()) plots += PlotLines({experiment.x_axis, "% of accesses by calls"}, calls);
-  return plots;
+  page->AddPlot({.title = "Throughput over time",
+                 .x_label = experiment.x_axis,
+                 .x_name = "ms",
+                 .y_label = kThroughput,
+                 .views = {std::move(rates)}});
+  page->AddPlot({.title = "Accesses by calls over time",
+                 .x_label = experiment.x_axis,
+                 .x_name = "ms",
+                 .y_label = "of accesses",
+                 .y_unit = "%",
+                 .views = {std::move(calls)}});
 }
 
-std::string Lines(const Experiment& experiment) {
+// Latencies are points without lines: more load may bring less throughput, and then a line would go back.
+void AddLines(const Experiment& experiment, HtmlPage* page) {
   const bool latency = experiment.chart == Chart::kThroughputLatency;
-  std::vector<Line> lines;
-  for (const std::string& name : Distinct(experiment, &Point::series)) {
-    Line line{name, {}, {}};
+  PlotView view;
+  const std::vector<std::string> names = SeriesOf(experiment);
+  for (size_t i = 0; i < names.size(); ++i) {
+    std::vector<std::pair<double, double>> ours;
+    std::vector<std::pair<double, double>> paper;
     for (const Point& point : experiment.points) {
-      if (point.series != name) continue;
+      if (point.series != names[i]) continue;
       const Measured& m = point.measured;
-      line.places.push_back({latency ? m.mops : point.x, latency ? m.p50_us : m.mops, HintOf(point)});
+      ours.emplace_back(latency ? m.mops : point.x, latency ? m.p50_us : m.mops);
       // The paper's text has too few latencies for a plot.
-      if (point.paper.has_value() && !latency) line.paper.push_back({point.x, point.paper->value, HintOf(point)});
+      if (point.paper.has_value() && !latency) paper.emplace_back(point.x, point.paper->value);
     }
-    lines.push_back(std::move(line));
+    const int color = static_cast<int>(i);
+    view.series.push_back(Sorted(names[i], color, /*marks=*/false, std::move(ours)));
+    view.series.push_back(Sorted(names[i] + ", the paper's", color, /*marks=*/true, std::move(paper)));
   }
-  if (!latency) return PlotLines({experiment.x_axis, "million operations per second"}, lines);
-  return PlotLines({"million operations per second", "median latency, us"}, lines);
+  page->AddPlot({.title = latency ? "Latency by throughput" : "Throughput",
+                 .x_label = latency ? kThroughput : experiment.x_axis,
+                 .x_name = latency ? "M/s" : experiment.x_axis,
+                 .y_label = latency ? "median latency" : kThroughput,
+                 .y_unit = latency ? "us" : "",
+                 .points = latency,
+                 .views = {std::move(view)}});
 }
 
-std::string PlotOf(const Experiment& experiment) {
-  if (experiment.chart == Chart::kBars) return Bars(experiment);
-  return experiment.chart == Chart::kTimeline ? Timeline(experiment) : Lines(experiment);
+std::string Percent(double share) {
+  return absl::StrFormat("%.0f%%", 100 * share);
 }
 
-// "ours / paper", marked if they differ much.
-std::string RatioCell(std::optional<double> ratio) {
-  if (!ratio.has_value()) return "<td></td>";
-  return absl::StrFormat("<td%s>%.2f</td>", std::abs(*ratio - 1) > kNear ? " class=\"far\"" : "", *ratio);
-}
-
-// The cells of latencies, READs and bytes.
-std::string OperationCells(const Measured& m) {
-  std::string cells =
-      m.p50().has_value() ? absl::StrFormat("<td>%.1f</td><td>%.1f</td>", m.p50_us, m.p99_us) : "<td></td><td></td>";
-  if (m.mops == 0) return cells + "<td></td><td></td>";
-  absl::StrAppendFormat(&cells, "<td>%.2f</td><td>%.0f</td>", m.reads_per_operation, m.bytes_per_operation);
-  return cells;
-}
-
-std::string TableOf(const Experiment& experiment) {
-  std::string html =
-      "<div class=\"wide\"><table class=\"points\">\n<tr><th>series</th><th "
-      "class=\"text\">point</th><th>M/s</th><th>paper</th><th>ratio</th><th>p50 us</th>"
-      "<th>p99 us</th><th>READs</th><th>bytes</th><th>CPU</th><th>NIC</th><th>link</th><th class=\"text\">bound by</th>"
-      "<th class=\"text\">paper's source</th></tr>\n";
+void AddPoints(const Experiment& experiment, HtmlPage* page) {
+  std::vector<std::vector<std::string>> rows = {{"series", "point", "M/s", "paper", "ratio", "p50 us", "p99 us",
+                                                 "READs", "bytes", "CPU", "NIC", "link", "bound by", "paper's source"}};
   for (const Point& point : experiment.points) {
     const Measured& m = point.measured;
-    const std::string paper = point.paper.has_value() ? absl::StrFormat("<td>%.3g</td>", point.paper->value) +
-                                                            RatioCell(m.IfMeasured(m.mops / point.paper->value))
-                                                      : "<td></td><td></td>";
-    html += absl::StrFormat("<tr><td>%s</td><td class=\"text\">%s</td><td>%.2f</td>%s", EscapeXml(point.series),
-                            EscapeXml(point.label), m.mops, paper);
-    html += absl::StrFormat(
-        "%s<td>%.0f%%</td><td>%.0f%%</td><td>%.0f%%</td><td class=\"text\">%s</td><td class=\"text\">%s</td></tr>\n",
-        OperationCells(m), 100 * m.server_cpu, 100 * m.server_nic, 100 * m.server_link,
-        m.mops == 0 ? kNotMeasured : BoundOf(m), EscapeXml(point.paper.has_value() ? point.paper->source : ""));
+    const bool measured = m.mops != 0;
+    std::string paper;
+    std::string ratio;
+    if (point.paper.has_value()) {
+      paper = absl::StrFormat("%.3g", point.paper->value);
+      if (const std::optional<double> near = m.IfMeasured(m.mops / point.paper->value); near.has_value())
+        ratio = absl::StrFormat("%s%.2f", std::abs(*near - 1) > kNear ? "!" : "", *near);
+    }
+    rows.push_back({point.series, point.label, absl::StrFormat("%.2f", m.mops), paper, ratio,
+                    m.p50().has_value() ? absl::StrFormat("%.1f", m.p50_us) : "",
+                    m.p50().has_value() ? absl::StrFormat("%.1f", m.p99_us) : "",
+                    measured ? absl::StrFormat("%.2f", m.reads_per_operation) : "",
+                    measured ? absl::StrFormat("%.0f", m.bytes_per_operation) : "", Percent(m.server_cpu),
+                    Percent(m.server_nic), Percent(m.server_link), measured ? BoundOf(m) : kNotMeasured,
+                    point.paper.has_value() ? point.paper->source : ""});
   }
-  return html + "</table></div>\n";
+  page->AddTable("Points", absl::StrJoin(experiment.notes, " "), rows, {0, 1, 12, 13});
 }
 
-std::string ClaimsHtml(const std::vector<Claim>& claims, const std::string& reference) {
-  if (claims.empty()) return "";
-  std::string html = absl::StrFormat(
-      "<h2>Compared with the %s</h2>\n<div class=\"wide\"><table "
-      "class=\"claims\">\n<tr><th>claim</th><th>ours</th><th>%s</th><th>difference</th>"
-      "<th class=\"text\">source</th><th class=\"text\">why we differ</th></tr>\n",
-      reference, reference);
+void AddClaims(const std::vector<Claim>& claims, const std::string& reference, HtmlPage* page) {
+  if (claims.empty()) return;
+  std::vector<std::vector<std::string>> rows = {{"claim", "ours", reference, "difference", "source", "why we differ"}};
   for (const Claim& claim : claims) {
-    const std::string ours = claim.ours.has_value() ? absl::StrFormat("%.2f", *claim.ours) : kNotMeasured;
-    const std::string difference =
-        claim.ours.has_value() ? absl::StrFormat("%+.0f%%", *claim.difference_percent()) : "";
-    html += absl::StrFormat(
-        "<tr><td>%s</td><td>%s</td><td>%.2f</td><td>%s</td><td class=\"text\">%s</td><td "
-        "class=\"text\">%s</td></tr>\n",
-        EscapeXml(claim.what), ours, claim.paper.value, difference, EscapeXml(claim.paper.source),
-        EscapeXml(claim.note));
+    rows.push_back({claim.what, claim.ours.has_value() ? absl::StrFormat("%.2f", *claim.ours) : kNotMeasured,
+                    absl::StrFormat("%.2f", claim.paper.value),
+                    claim.ours.has_value() ? absl::StrFormat("%+.0f%%", *claim.difference_percent()) : "",
+                    claim.paper.source, claim.note});
   }
-  return html + "</table></div>\n";
+  page->AddTable(absl::StrCat("Compared with the ", reference), "", rows, {0, 4, 5});
 }
 
 }  // namespace
 
 std::string ToHtml(const experiments::Report& report) {
-  std::string html = absl::StrReplaceAll(kHead, {{"$0", EscapeXml(report.system)}});
-  html +=
-      "<h1>The experiments of " + EscapeXml(report.system) +
-      ", on a simulated rack</h1>\n<p>Gannet " GANNET_VERSION ". " + EscapeXml(report.setting) +
-      ". In the plots, marks without a dot are the paper's values, where its text gives one. READs and bytes are of "
-      "one operation; CPU, NIC and link are busy shares of the server. Ratios to the paper's value in bold differ by "
-      "more than 15%; the notes under the tables say why.</p>\n";
-  html += ClaimsHtml(report.claims, EscapeXml(report.reference));
+  HtmlPage page(
+      absl::StrCat("The experiments of ", report.system, ", on a simulated rack"),
+      absl::StrCat(
+          report.setting,
+          ". Crosses, and second bars, are the paper's values, where its text gives one. READs and bytes are "
+          "of one operation; CPU, NIC and link are busy shares of the server. Ratios to the paper's value that "
+          "differ by more than 15% are marked; the notes of the tables say why."));
+  AddClaims(report.claims, report.reference, &page);
   for (const Experiment& experiment : report.experiments) {
-    html += "<h2 id=\"" + experiment.id + "\">" + EscapeXml(experiment.title) + "</h2>\n";
-    html += "<div class=\"wide\">\n" + PlotOf(experiment) + "</div>\n";
-    html += TableOf(experiment);
-    for (const std::string& note : experiment.notes) html += "<p class=\"note\">" + EscapeXml(note) + "</p>\n";
+    page.AddHeading(experiment.title, experiment.id);
+    if (experiment.chart == Chart::kBars) {
+      AddBars(experiment, &page);
+    } else {
+      experiment.chart == Chart::kTimeline ? AddTimeline(experiment, &page) : AddLines(experiment, &page);
+    }
+    AddPoints(experiment, &page);
   }
-  html += "<h2>What the model is made of</h2>\n";
+  HtmlPage::Facts model;
   for (const std::string& name : report.nics) {
-    const std::string source(rdma::sim::FindNicProfile(name)->source);
-    html += absl::StrFormat("<p class=\"note\">NIC %s: %s</p>\n", name, EscapeXml(source));
+    model.emplace_back(absl::StrCat("NIC ", name), std::string(rdma::sim::FindNicProfile(name)->source));
   }
-  html += "<p class=\"note\">What the CPUs' work costs, and the source of each number: docs/simulation.md.</p>\n";
-  return html + "</body>\n</html>\n";
+  model.emplace_back("CPUs", "docs/simulation.md says what their work costs, and where each number is from");
+  page.AddFacts({{"What the model is made of", model}});
+  return page.ToString();
 }
 
 }  // namespace gannet::cli
