@@ -34,6 +34,8 @@ few_libraries() {
 echo "== what is installed"
 at_most 60 "$prefix"
 at_most 20 "$prefix/bin/gannet"
+headers=$(find "$prefix/include" -name '*.h' | wc -l)
+(( headers <= 85 )) || { echo "$headers headers are installed, more than 85: gannet/gannet.h includes too many"; exit 1; }
 "$(dirname "$0")/links_test.sh" "$(dirname "$(find "$prefix" -name README.md)")"
 echo "== find_package"
 cmake -S "$consumer" -B "$scratch/build" -G Ninja -DSOURCES="$scratch/sources" -DCMAKE_CXX_COMPILER="$compiler" \
@@ -101,6 +103,7 @@ said=$("$compiler" -O0 -Wall -Wextra "${cflags[@]}" "$scratch/sources/hello_tran
 [[ -z $said ]] || { echo "hello_transaction.cc does not compile quietly: $said"; exit 1; }
 "$scratch/hello"
 few_libraries "$scratch/hello"
+"$compiler" "${cflags[@]}" -fsyntax-only -include gannet/gannet.h -x c++ /dev/null
 read -ra libs <<<"$(pkg-config --define-variable=abseil="$(pkg-config --variable=shared_abseil gannet)" --libs gannet)"
 "$compiler" "${cflags[@]}" -shared -fPIC "$scratch/sources/hello_transaction.cc" "${libs[@]}" -o "$scratch/libplugin.so"
 
