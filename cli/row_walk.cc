@@ -8,7 +8,6 @@
 #include "index/index.h"
 #include "index/record_header.h"
 #include "rdma/versioned.h"
-#include "txn/database_state.h"
 #include "txn/node/record_walk.h"
 #include "txn/offline.h"
 #include "txn/record/record.h"

@@ -45,7 +45,6 @@
 #include "txn/node/record_walk.h"
 #include "txn/node_locks.h"
 #include "txn/record/record.h"
-#include "txn/session/session_state.h"
 #include "txn/store/key_status.h"
 
 namespace gannet::txn {

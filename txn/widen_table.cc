@@ -52,7 +52,6 @@
 #include "txn/node_locks.h"
 #include "txn/peer/unused_records.h"
 #include "txn/record/record.h"
-#include "txn/session/session_state.h"
 #include "txn/store/key_status.h"
 
 namespace gannet::txn {

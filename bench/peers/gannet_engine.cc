@@ -223,17 +223,18 @@ class GannetEngine : public Engine {
 };
 
 EngineKind Gannet(std::string name, txn::IndexKind kind, const std::string& index) {
-  return {.name = std::move(name),
-          .version = GANNET_VERSION,
-          .ordered = kind != txn::IndexKind::kHash,
-          .settings = {absl::StrCat(index, "; byte keys of up to ", kRoomForWordBytes, " bytes"),
-                       kind != txn::IndexKind::kHash ? "after the load Database::ArrangeTable" : "nothing after the load",
-                       "Database::Run, serializable; all rows in memory",
-                       "memory: OpenInMemory, no log; background: DurabilityMode::kAsync; durable: kSync; group commit "
-                       "300 us, the default"},
-          .open = [kind](const Data& data, const std::string& directory, Durability durability) {
-            return GannetEngine::Open(kind, data, directory, durability);
-          }};
+  return {
+      .name = std::move(name),
+      .version = GANNET_VERSION,
+      .ordered = kind != txn::IndexKind::kHash,
+      .settings = {absl::StrCat(index, "; byte keys of up to ", kRoomForWordBytes, " bytes"),
+                   kind != txn::IndexKind::kHash ? "after the load Database::ArrangeTable" : "nothing after the load",
+                   "Database::Run, serializable; all rows in memory",
+                   "memory: OpenInMemory, no log; background: DurabilityMode::kAsync; durable: kSync; group commit "
+                   "300 us, the default"},
+      .open = [kind](const Data& data, const std::string& directory, Durability durability) {
+        return GannetEngine::Open(kind, data, directory, durability);
+      }};
 }
 
 }  // namespace

@@ -17,7 +17,6 @@
 #include "tests/txn/durable_cluster.h"
 #include "tests/txn/hasty_kinds.h"
 #include "tests/txn/simulated_cluster.h"
-#include "txn/database_state.h"
 
 namespace gannet::txn {
 namespace {

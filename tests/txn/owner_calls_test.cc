@@ -11,7 +11,6 @@
 #include "log/file/faulty_file_system.h"
 #include "rdma/sim/sim_fabric.h"
 #include "tests/txn/cluster.h"
-#include "txn/database_state.h"
 #include "txn/peer/wire.h"
 
 namespace gannet::txn {

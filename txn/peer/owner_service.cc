@@ -12,7 +12,6 @@
 #include "txn/durable/durability.h"
 #include "txn/node/index_damage.h"
 #include "txn/record/record.h"
-#include "txn/store/conflict.h"
 #include "txn/store/key_status.h"
 
 namespace gannet::txn {
