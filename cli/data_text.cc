@@ -81,8 +81,7 @@ std::string ToText(const txn::Verification& verification) {
   if (verification.problems.empty()) return text + "all is well\n";
   return text +
          "gannet recover says whether the next start loses something. If it does, restore a backup, or save what is "
-         "left "
-         "in a new directory: gannet backup --salvage DIR NEW\n";
+         "left in a new directory: gannet backup --salvage DIR NEW\n";
 }
 
 Json ToJson(const std::vector<NodeRecovery>& nodes) {

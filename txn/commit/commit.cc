@@ -348,6 +348,7 @@ coro::Async<Status> Commit::RunReserved() {
   if (!UsesVerbs()) return CommitDirect();
   if (Writes()) return CommitMixed();
   // It locks, logs and installs nothing, so a round trip for the words that were read is all.
+  GANNET_CHECK(redo_bytes_ == 0, "%d bytes of redo are reserved for no write", redo_bytes_);
   TakeReadForUpdate();
   return ValidateMixed(/*in_the_past=*/writes_.entries().empty());
 }

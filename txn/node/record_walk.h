@@ -1,5 +1,5 @@
-// RecordWalk: all records of this node's part of a table, some at a time. Every walk over records goes this way,
-// because an index that clients change may lead to anything (index_damage.h).
+// RecordWalk: all records of this node's part of a table, some at a time. An index that clients change may lead
+// to anything (index_damage.h): the check is here. (Repair goes on where this one ends, so it walks by itself.)
 //
 //   RecordWalk walk(local, table);
 //   while (walk.has_more()) {
@@ -25,7 +25,7 @@ namespace gannet::txn {
 // One thread.
 class RecordWalk {
  public:
-  // What it does with an address where there is no record of the table. It notes the damage in both cases.
+  // At an address where there is no record of the table the walk ends, or goes on. It notes the damage in both cases.
   enum class Strays : uint8_t { kEndIt, kAreLeftOut };
 
   // All must outlive it. `index`: that of the table, or one that was the table's.

@@ -54,9 +54,8 @@ class Session {
   // Runs `body` (Task<Status>(Transaction&)) until it commits. Conflicts are retried after a randomised back-off.
   //
   // The outcome of an attempt is decided in this order:
-  //   - An operation failed (txn/run/transaction.h): the failure counts, whatever the body returned. Aborted: the body
-  //   runs
-  //     again; else Run returns it.
+  //   - An operation failed (txn/run/transaction.h): the failure counts, whatever the body returned. Aborted: the
+  //     body runs again; else Run returns it.
   //   - The body returned Aborted: it asks for another attempt, and gets one.
   //   - The body returned another error, of any code: its own. If the read set validates, Run returns the error
   //     unchanged; else the body runs again. Before it tells that memory is full, it tries up to three times more.

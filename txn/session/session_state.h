@@ -34,7 +34,7 @@ class Database;
 class Durability;
 class Session;
 
-// What a session asks of its transactions, those in use and the others.
+// A transaction as its session sees it, whether it is in use or idle.
 class OpenTransaction {
  public:
   virtual ~OpenTransaction() = default;

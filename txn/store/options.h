@@ -28,7 +28,7 @@ enum class LogMedium : uint8_t {
   kPmem,  // mapped files by libpmem: persistent memory if the directory is on such
 };
 
-// What an event is (DatabaseOptions::on_event).
+// The kinds of events (DatabaseOptions::on_event).
 enum class EventLevel : uint8_t {
   kInfo,     // all is well
   kWarning,  // something is lost or was at risk, and the database goes on by itself
@@ -95,7 +95,7 @@ struct DatabaseOptions {
   // Start prepares this much of the log, and checkpoints reuse what they free: writing to new space takes twice the
   // work. 0: a little, when it is needed.
   uint64_t log_preallocate_bytes = 0;
-  // What was prepared and not used stays for the next start. False: Close removes it.
+  // Segments that were prepared and not used stay for the next start. False: Close removes them.
   bool log_keep_preallocated = true;
   // Per session, 4 KiB to kMaxLogBuffer. More than a few group commits only takes room in the processor's caches.
   size_t log_buffer_bytes = size_t{256} << 10;

@@ -1,4 +1,4 @@
-// What the operations of a transaction take and return.
+// The requests and results of a transaction's operations.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ struct GetRequest {
   bool for_update = false;
   bool up_to_end = false;  // the payload may have any size: `out` receives what there is
 
-  // Results. GetMany sets all of them, whatever their values were.
+  // The results. GetMany sets all of them, whatever their values were.
   // Ok, NotFound; or, without up_to_end, InvalidArgument if the whole payload has another size, and OutOfRange if it
   // ends before offset + out.size().
   Status status = {};
@@ -112,7 +112,7 @@ struct RowBy {
   Key key;  // primary
   std::span<const std::byte> payload;
   RecordHandle handle = {};  // if it was read for update
-  // As ScanRows::As.
+  // Like ScanRows::As.
   template <class Row>
   Row As() const {
     return RowOf<Row>(payload);

@@ -1,4 +1,4 @@
-// What a database tells of its tables, and of the recovery when it started.
+// The reports of a database about its tables, and about the recovery when it started.
 #pragma once
 
 #include <cstdint>
