@@ -7,10 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/stop.h"
-#include "txn/database_state.h"
 #include "txn/durable/durability.h"
 #include "txn/node/row_checks.h"
 #include "txn/record/record.h"
+#include "txn/run/database_state.h"
 #include "txn/run/session.h"
 #include "txn/session/session_state.h"
 #include "txn/store/arena.h"

@@ -53,7 +53,6 @@ namespace gannet::txn {
 
 class ManualTransaction;
 class Session;
-struct Catalog;
 struct DatabaseState;
 
 class Database {
@@ -243,113 +242,15 @@ class Database {
   bool owns_rows() const { return node_id() < data_nodes(); }
   // For layers above that answer their own calls: Node::Handle, before Start.
   rdma::Node& node();
-  // For txn/ itself. AdoptTables makes tables that a directory has (txn/durable/catalog.h), MakeIndexes their indexes.
-  DatabaseState& state() { return *state_; }
-  Status AdoptTables(const Catalog& catalog);
-  Status MakeIndexes();
+  DatabaseState& state() { return *state_; }  // for txn/ itself
 
  private:
   explicit Database(std::unique_ptr<DatabaseState> state);
-  static Status CheckTable(const TableOptions& options, int data_nodes);
-  static Status CheckNewTable(const TableOptions& options, int data_nodes);
-  static Status CheckTableName(const std::string& name);
-  // The options of a new table, with all that has a default.
-  static StatusOr<TableOptions> Complete(TableOptions options);
-  // A table with the next number, and its index, which nobody knows yet. `prepare`, if not null, is called with the
-  // table before it gets its index.
-  StatusOr<std::unique_ptr<Table>> PrepareTable(TableOptions complete, const std::function<void(Table*)>& prepare);
-  StatusOr<Table*> MakeTable(TableOptions complete, const std::function<void(Table*)>& prepare = nullptr);
-  Table* AddTable(std::unique_ptr<Table> table);
-  Status TakeOver(Table* table, const TableOptions& asked, TableOptions complete);
-  Status MakeIndex(Table* table);
-  // secondary_build.cc. The caller holds create_mutex.
-  Status AdoptSecondary(const Catalog& catalog);
-  StatusOr<TableOptions> OptionsOfEntries(const SecondaryIndexOptions& options, const Table& table) const;
-  StatusOr<TableOptions> CompleteEntries(const SecondaryIndexOptions& options, const Table& table) const;
-  static void MakeSecondary(const SecondaryIndexOptions& options, Table* table, Table* entries);
-  Status TakeOverEntries(const SecondaryIndexOptions& options, Table* table, Table* found, TableOptions complete);
-  StatusOr<Table*> TableToIndex(const SecondaryIndexOptions& options) const;
-  void SetKept(Table* table, const SecondaryIndex* index, bool kept);
-  // These take it. IndexBuild makes an index on all nodes of a fabric, or on the only one.
-  class IndexBuild;
-  StatusOr<const SecondaryIndex*> CreateIndexHere(const SecondaryIndexOptions& options);
-  friend Status CreateIndexOnAllNodes(std::span<Database* const> databases, const SecondaryIndexOptions& options);
-  static StatusOr<const SecondaryIndex*> CreateIndexOn(std::span<Database* const> nodes,
-                                                       const SecondaryIndexOptions& options);
-  // Notes in the manifests of these nodes whether the index is complete. `entries`: its table on each node. `why`: "is
-  // made", for errors.
-  static Status NoteIndexOn(std::span<Database* const> nodes, std::span<Table* const> entries, bool complete,
-                            absl::string_view why);
-  Status MakeIndexDurable();
-  // Ok if tables may be created, renamed or dropped now, on so many nodes at once; `instead`: advice for when they may
-  // not.
-  Status CheckChangeable(absl::string_view instead, size_t nodes = 1) const;
-  // The table of this name, for a change after Start.
-  StatusOr<Table*> ChangeableTable(std::string_view name, absl::string_view what, absl::string_view instead,
-                                   size_t nodes = 1) const;
-  // The tables as they are now, for the manifest.
-  Catalog DescribeCatalog() const;
-  // catalog_change.cc. `nodes`: all of the fabric, by number; one, or the caller is a function of all_nodes.h.
-  using Nodes = std::span<Database* const>;
-  friend Status CreateTableOnAllNodes(Nodes databases, const TableOptions& options);
-  friend Status RenameTableOnAllNodes(Nodes databases, std::string_view from, const std::string& to);
-  friend Status DropTableOnAllNodes(Nodes databases, std::string_view name);
-  friend Status WidenTableOnAllNodes(Nodes databases, std::string_view name, size_t payload_bytes);
-  static StatusOr<std::vector<Database*>> InOrder(Nodes databases);
-  static Status CreateOn(Nodes nodes, const TableOptions& options);
-  // `prepare`, if not null, is called with the table of each node before it gets its index.
-  static StatusOr<std::vector<Table*>> MakeTableOn(Nodes nodes, const TableOptions& complete,
-                                                   const std::function<void(size_t node, Table*)>& prepare = nullptr);
-  // Gives back the memory of a table that PrepareTable made and nobody knows.
-  void ForgetNewTable(Table& table);
-  static Status RenameOn(Nodes nodes, std::string_view from, const std::string& to);
-  // Writes the manifests of all nodes, with what `edit` makes of the present tables. `what`: "a table is renamed".
-  // After an error, the present tables are written again, where that is possible; otherwise *may_be_noted (if not null)
-  // becomes true.
-  static Status NoteOn(Nodes nodes, absl::string_view what, const std::function<void(Catalog*)>& edit,
-                       bool* may_be_noted = nullptr);
-  // True if a manifest has the present tables as the newest.
-  static bool TakeBackOn(Nodes nodes);
-  // Tells the other nodes' sessions, which compare them, the present tables.
-  static void PublishOn(Nodes nodes);
-  // Waits until all transactions that had begun before this call have ended: a transaction is inside the epoch from its
-  // begin to its end. DeadlineExceeded begins with `what`. Cancelled by DatabaseOptions::stop.
-  Status AwaitOlderTransactions(absl::Duration wait, absl::string_view what);
-  // The name of an index of the table, complete or not; empty: there is none.
-  std::string NameOfAnIndexOf(const Table& table) const;
-  // drop_table.cc. `tables`: the one to drop, as each of the nodes has it.
-  using Tables = std::span<Table* const>;
-  static Status DropOn(Nodes nodes, std::string_view name);
-  StatusOr<Table*> TableToDrop(std::string_view name, size_t nodes) const;
-  // Ends the keeping of a secondary index for good; its table is then a table as others.
-  static Status EndIndexOn(Nodes nodes, Tables entries);
-  static Status StopKeepingOn(Nodes nodes, Tables entries);
-  // After an error: the index may be built, or dropped, again.
-  static void AllowBuildOn(Nodes nodes, Tables entries);
-  // Waits until everything that sessions of these nodes owed to other nodes before this call is done (session/debts.h).
-  static Status AwaitDebtsOn(Nodes nodes, absl::Duration wait, absl::string_view what);
-  // The caller has NodeLocks. True: the table is dropped, even if *error says that this may not be durable.
-  static bool NoteDropOn(Nodes nodes, Tables tables, Status* error);
-  // Gives back the memory of a dropped table.
-  void FreeDropped(Table* table);
-  // widen_table.cc.
-  static Status WidenOn(Nodes nodes, std::string_view name, size_t payload_bytes);
-  static StatusOr<bool> BeginToWiden(Nodes nodes, std::string_view name, size_t payload_bytes,
-                                     std::vector<Table*>* tables);
-  static Status WidenReadyOn(Nodes nodes, Tables tables, size_t payload_bytes, bool* half);
-  static Status NoteWidthOn(Nodes nodes, Tables tables, size_t payload_bytes);
-  Status CheckMayBeWidened(const Table& table) const;
-  Status CheckRoomToWiden(const Table& table, size_t payload_bytes) const;
-  Status WidenRows(Table* table);
-  // arrange_table.cc.
-  Status ArrangeRows(const Table& table);
-  void FreeRows(const Table& table, index::LocalIndex& index);
   Status StartNode(absl::Duration wait_for_others);
   static StatusOr<std::unique_ptr<Database>> OpenAlone(const DatabaseOptions& options);
   // `most_bytes`: of the node's heap (rdma/slab.h).
   static StatusOr<std::unique_ptr<Database>> Open(rdma::Fabric* fabric, rdma::NodeId node,
                                                   const DatabaseOptions& options, uint64_t most_bytes);
-  StatusOr<std::unique_ptr<Session>> MakeSession();
   enum class LastCheckpoint : uint8_t { kIfNeeded, kNever };
   Status Close(LastCheckpoint checkpoint);
   Status WaitForDataNodes(absl::Duration timeout);

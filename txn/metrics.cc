@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "txn/database_state.h"
+#include "txn/run/database_state.h"
 
 namespace gannet::txn {
 namespace {

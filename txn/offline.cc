@@ -2,10 +2,11 @@
 
 #include <vector>
 
-#include "txn/database_state.h"
 #include "txn/durable/catalog.h"
 #include "txn/durable/data_directory.h"
 #include "txn/durable/recovery.h"
+#include "txn/run/database_state.h"
+#include "txn/schema/new_table.h"
 
 namespace gannet::txn {
 
@@ -14,12 +15,12 @@ Status AdoptTables(Database& database, log::FileSystem& files, const std::string
   if (!nodes.ok()) return nodes.status();
   const StatusOr<Catalog> catalog = CatalogOf(*nodes);
   if (!catalog.ok()) return catalog.status();
-  return database.AdoptTables(*catalog);
+  return AdoptTables(database.state(), *catalog);
 }
 
 Status RecoverInto(Database& database, log::FileSystem& files, const std::string& directory, log::LogEnd* end,
                    RecoveryReport* report) {
-  GANNET_RETURN_IF_ERROR(database.MakeIndexes());
+  GANNET_RETURN_IF_ERROR(MakeIndexes(database.state()));
   return Recover(LocalNodeOf(database), files, directory, end, report);
 }
 

@@ -11,7 +11,7 @@
 #include "base/thread.h"
 #include "lab/scenario/memory_check.h"
 #include "lab/scenario/run.h"
-#include "txn/database_state.h"
+#include "txn/run/database_state.h"
 #include "txn/record/record.h"
 
 namespace gannet::scenario {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "index/record_header.h"
-#include "txn/database_state.h"
+#include "txn/run/database_state.h"
 
 namespace gannet::scenario {
 namespace {

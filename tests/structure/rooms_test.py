@@ -13,7 +13,7 @@ INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
 # Of txn, from below to above: a room includes only those before it.
 TXN = ["txn/" + room for room in ("store", "record", "node", "durable", "path", "peer", "session", "access", "commit",
-                                  "run")] + ["txn"]
+                                  "run", "schema")] + ["txn"]
 
 # Pairs that still include each other. The list only becomes shorter.
 OPEN = {

@@ -20,7 +20,7 @@
 #include "rdma/slab.h"
 #include "tests/txn/catalog_helpers.h"
 #include "tests/txn/table_kinds.h"
-#include "txn/database_state.h"
+#include "txn/run/database_state.h"
 #include "txn/record/record.h"
 #include "txn/run/manual_transaction.h"
 

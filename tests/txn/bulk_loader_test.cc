@@ -11,7 +11,7 @@
 #include "rdma/shm/shm_fabric.h"
 #include "rdma/slab.h"
 #include "txn/database.h"
-#include "txn/database_state.h"
+#include "txn/run/database_state.h"
 #include "txn/run/session.h"
 
 namespace gannet::txn {

@@ -18,7 +18,7 @@
 #include "index/lock_word.h"
 #include "index/record_header.h"
 #include "txn/database.h"
-#include "txn/database_state.h"
+#include "txn/run/database_state.h"
 #include "txn/run/manual_transaction.h"
 
 namespace gannet::txn {

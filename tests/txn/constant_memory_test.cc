@@ -17,7 +17,7 @@
 #include "rdma/shm/shm_fabric.h"
 #include "rdma/sim/sim_fabric.h"
 #include "tests/txn/cluster.h"
-#include "txn/database_state.h"
+#include "txn/run/database_state.h"
 
 namespace gannet::txn {
 namespace {

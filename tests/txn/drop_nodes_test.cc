@@ -29,7 +29,7 @@
 #include "tests/txn/nodes_helpers.h"
 #include "tests/txn/table_kinds.h"
 #include "txn/all_nodes.h"
-#include "txn/database_state.h"
+#include "txn/run/database_state.h"
 #include "txn/durable/data_directory.h"
 #include "txn/peer/wire.h"
 #include "txn/run/manual_transaction.h"

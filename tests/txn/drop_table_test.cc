@@ -21,7 +21,7 @@
 #include "tests/txn/disk_image.h"
 #include "tests/txn/table_kinds.h"
 #include "txn/bulk_loader.h"
-#include "txn/database_state.h"
+#include "txn/run/database_state.h"
 #include "txn/durable/catalog.h"
 #include "txn/run/manual_transaction.h"
 #include "txn/run/session.h"

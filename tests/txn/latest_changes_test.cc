@@ -15,7 +15,7 @@
 #include "gtest/gtest.h"
 #include "index/record_header.h"
 #include "txn/database.h"
-#include "txn/database_state.h"
+#include "txn/run/database_state.h"
 #include "txn/durable/redo_key.h"
 #include "txn/record/record.h"
 

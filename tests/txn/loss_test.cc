@@ -17,7 +17,7 @@
 #include "tests/txn/lossy_fabric.h"
 #include "tests/txn/rounds.h"
 #include "txn/all_nodes.h"
-#include "txn/database_state.h"
+#include "txn/run/database_state.h"
 #include "txn/session/session_state.h"
 
 namespace gannet::txn {

@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "rdma/versioned.h"
 #include "tests/txn/cluster.h"
-#include "txn/database_state.h"
+#include "txn/run/database_state.h"
 
 namespace gannet::txn {
 namespace {

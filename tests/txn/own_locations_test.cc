@@ -14,7 +14,7 @@
 #include "base/random.h"
 #include "gtest/gtest.h"
 #include "txn/database.h"
-#include "txn/database_state.h"
+#include "txn/run/database_state.h"
 
 namespace gannet::txn {
 namespace {

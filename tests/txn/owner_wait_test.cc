@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "rdma/versioned.h"
 #include "tests/txn/simulated_cluster.h"
-#include "txn/database_state.h"
+#include "txn/run/database_state.h"
 
 namespace gannet::txn {
 namespace {

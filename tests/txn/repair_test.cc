@@ -20,7 +20,7 @@
 #include "tests/txn/cluster.h"
 #include "tests/txn/lossy_fabric.h"
 #include "tests/txn/rounds.h"
-#include "txn/database_state.h"
+#include "txn/run/database_state.h"
 #include "txn/peer/peers.h"
 #include "txn/record/record.h"
 

@@ -16,7 +16,7 @@
 #include "gtest/gtest.h"
 #include "rdma/shm/shm_fabric.h"
 #include "txn/database.h"
-#include "txn/database_state.h"
+#include "txn/run/database_state.h"
 
 namespace gannet::txn {
 namespace {

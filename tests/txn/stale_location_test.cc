@@ -12,7 +12,7 @@
 #include "index/record_header.h"
 #include "rdma/versioned.h"
 #include "tests/txn/cluster.h"
-#include "txn/database_state.h"
+#include "txn/run/database_state.h"
 #include "txn/record/record.h"
 
 namespace gannet::txn {

@@ -27,6 +27,7 @@
 namespace gannet::txn {
 
 class Database;
+struct DatabaseState;
 struct SessionState;
 
 // Facts about one call of Run.
@@ -126,12 +127,15 @@ class Session {
   std::vector<std::pair<std::string, index::ClientStatistics>> client_statistics() const;
   // How its accesses reached records of other nodes, by table and kind; only those that there were.
   std::vector<TablePaths> path_statistics() const;
-  SessionState& state() { return *state_; }  // for txn/ itself
+  // For txn/ itself. Open: like Database::OpenSession.
+  static StatusOr<std::unique_ptr<Session>> Open(DatabaseState& database);
+  SessionState& state() { return *state_; }
 
  private:
   friend class Database;
   friend class ManualTransaction;
   explicit Session(std::unique_ptr<SessionState> state);
+  static StatusOr<std::unique_ptr<Session>> Make(DatabaseState& database);
   // The outcome of the attempt, see Run.
   coro::Async<Status> Conclude(Transaction& transaction, Status body_status);
   static coro::Task<Status> BelieveIfValid(Transaction& transaction, coro::Task<Status> validation, Status body_status);

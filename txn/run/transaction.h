@@ -209,7 +209,7 @@ class Transaction {
 
  private:
   friend class Session;
-  friend class Database;
+  friend class IndexBuild;
   friend class Cursor;
   friend class IndexCursor;
   coro::Async<Status> AddTo(const Table& table, Key key, PayloadPart part, const payload::Sum& addition, void* sum);

@@ -9,7 +9,9 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "base/status.h"
 #include "log/file/file_system.h"
+#include "rdma/fabric.h"
 #include "txn/store/read_path.h"
 
 namespace gannet::txn {
@@ -43,6 +45,8 @@ inline constexpr size_t kMaxLogLargeBuffer = size_t{1} << 30;
 inline constexpr uint64_t kLeastCheckpointRate = uint64_t{1} << 20;
 inline constexpr size_t kMinLogBuffer = size_t{4} << 10;
 inline constexpr size_t kMaxLogBuffer = size_t{1} << 30;
+// Of DatabaseOptions::application and TableOptions::application.
+inline constexpr size_t kMaxApplicationBytes = 4096;
 
 struct DatabaseOptions {
   // Nodes 0 to data_nodes - 1 own the tables' rows. The others are clients: they have only the rows of replicated
@@ -125,5 +129,9 @@ struct DatabaseOptions {
   // database.
   const std::atomic<bool>* stop = nullptr;
 };
+
+// InvalidArgument names the option that is wrong for node `node` of so many. Unimplemented: a directory with nodes that
+// own no rows.
+Status CheckOptions(const DatabaseOptions& options, rdma::NodeId node, int num_nodes);
 
 }  // namespace gannet::txn

@@ -190,13 +190,16 @@ class SecondaryIndex {
 
   log::IndexDescription Description() const;
 
- private:
-  friend class Database;
+  // For txn/schema/, which makes it and changes what it is.
   SecondaryIndex(const Table* table, const Table* entries, const log::IndexDescription& description,
                  std::vector<IndexField> fields);
+  void SetFunction(KeyFunction function);
+  void SetComplete(bool complete) { complete_.store(complete, std::memory_order_release); }
+  void SetBeingPublished(bool published) { is_being_published_.store(published, std::memory_order_release); }
+
+ private:
   // Number of the first bytes of an entry's key that are the secondary key. DataLoss: it does not begin with one.
   StatusOr<size_t> SecondaryBytes(std::string_view entry_key) const;
-  void SetFunction(KeyFunction function);
   Status NegativeKey() const;
 
   const Table* const table_;

@@ -18,6 +18,51 @@ Table::Table(TableId id, TableOptions options, int data_nodes, rdma::NodeId self
 
 Table::~Table() = default;
 
+// The directory may have shorter rows than the program asks for.
+void Table::SetOptions(TableOptions options) {
+  const size_t least = least_payload_bytes();
+  options_ = std::move(options);
+  placement_name_ = options_.placement.name();
+  Derive();
+  least_payload_bytes_.store(least, std::memory_order_release);
+}
+
+void Table::NoteInDirectory(std::string_view placement_name, size_t least_payload_bytes) {
+  if (options_.placement.unknown) placement_name_ = placement_name;
+  least_payload_bytes_.store(least_payload_bytes, std::memory_order_release);
+}
+
+void Table::BeginToGrow(size_t payload_bytes) {
+  grows_ = true;
+  accepted_payload_bytes_.store(payload_bytes, std::memory_order_release);
+}
+
+void Table::EndGrowing() {
+  accepted_payload_bytes_.store(payload_bytes(), std::memory_order_release);
+  grows_ = false;
+}
+
+void Table::Widen(size_t payload_bytes) {
+  accepted_payload_bytes_.store(payload_bytes, std::memory_order_release);
+  payload_bytes_.store(payload_bytes, std::memory_order_release);
+  if (options_.variable_length) least_payload_bytes_.store(payload_bytes, std::memory_order_release);
+}
+
+void Table::SetIndex(std::unique_ptr<index::LocalIndex> index, std::unique_ptr<index::OwnLocations> locations) {
+  local_index_ = std::move(index);
+  own_locations_ = std::move(locations);
+}
+
+std::unique_ptr<index::LocalIndex> Table::TakeIndex() {
+  own_locations_.reset();
+  return std::move(local_index_);
+}
+
+void Table::SetSecondary(std::unique_ptr<SecondaryIndex> index) {
+  secondary_ = std::move(index);
+  DeriveWrites();
+}
+
 void Table::SetName(std::string name) {
   names_.push_back(std::make_unique<const std::string>(std::move(name)));
   name_.store(names_.back().get(), std::memory_order_release);

@@ -133,17 +133,38 @@ class Table {
   // Where its records on this node probably lie; null: its index needs no such help, or the table was dropped.
   index::OwnLocations* own_locations() const { return own_locations_.get(); }
 
- private:
-  friend class Database;
+  // The rest is for txn/schema/, which alone makes and changes tables: one thread at a time, under
+  // DatabaseState::create_mutex or before anybody else knows the table.
+
   // `self`: the node that has this object. options.index is in the registry, and options.index_rights are there.
   Table(TableId id, TableOptions options, int data_nodes, rdma::NodeId self);
-  // Each of these is called by one thread at a time.
+  // What a program says of a table of the directory that it creates; before the table has an index.
+  void SetOptions(TableOptions options);
+  // What the directory says of it.
+  void NoteInDirectory(std::string_view placement_name, size_t least_payload_bytes);
   void SetName(std::string name);
-  void Derive();
+  void SetKeyForm(KeyForm form) { key_form_.store(form, std::memory_order_relaxed); }
   void SetLife(Life life);
-  void DeriveWrites();
+  void SetEverywhere(bool everywhere) { is_everywhere_.store(everywhere, std::memory_order_release); }
+  // CreateTable has returned it.
+  bool is_created() const { return created_; }
+  void SetCreated(bool created) { created_ = created; }
+  // Rows of this size are accepted, before payload_bytes() is raised on all nodes.
+  bool grows() const { return grows_; }
+  void BeginToGrow(size_t payload_bytes);
+  void EndGrowing();
+  void Widen(size_t payload_bytes);
+  bool has_index() const { return local_index_ != nullptr; }
+  void SetIndex(std::unique_ptr<index::LocalIndex> index, std::unique_ptr<index::OwnLocations> locations);
+  std::unique_ptr<index::LocalIndex> TakeIndex();
+  SecondaryIndex* secondary() { return secondary_.get(); }
+  void SetSecondary(std::unique_ptr<SecondaryIndex> index);
   // Replaces the set of indexes that are kept.
   void SetSecondaryIndexes(SecondaryIndexes indexes);
+
+ private:
+  void Derive();
+  void DeriveWrites();
 
   TableId id_;
   TableOptions options_;
@@ -152,8 +173,8 @@ class Table {
   rdma::NodeId self_;
   std::vector<std::unique_ptr<const std::string>> names_;  // all that it had: readers may still have a reference
   std::atomic<const std::string*> name_{nullptr};
-  bool grows_ = false;    // WidenTableOnAllNodes raises its maximum; guarded by DatabaseState::create_mutex
-  bool created_ = false;  // CreateTable has returned it; guarded by DatabaseState::create_mutex
+  bool grows_ = false;
+  bool created_ = false;
   // These follow from the members above.
   index::IndexTraits index_traits_;
   bool all_here_ = false;  // this node owns, or has a copy of, every row

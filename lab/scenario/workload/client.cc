@@ -4,7 +4,7 @@
 #include "base/sometimes.h"
 #include "base/thread.h"
 #include "lab/scenario/workload/judged_transaction.h"
-#include "txn/database_state.h"
+#include "txn/run/database_state.h"
 #include "txn/run/transaction_impl.h"
 #include "txn/session/session_state.h"
 

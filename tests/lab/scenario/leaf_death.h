@@ -30,7 +30,7 @@
 #include "lab/scenario/memory_check.h"
 #include "tests/txn/hasty_kinds.h"
 #include "tests/txn/simulated_cluster.h"
-#include "txn/database_state.h"
+#include "txn/run/database_state.h"
 #include "txn/record/record.h"
 #include "txn/session/session_state.h"
 

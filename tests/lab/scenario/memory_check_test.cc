@@ -15,7 +15,7 @@
 #include "rdma/sim/sim_fabric.h"
 #include "tests/txn/cluster.h"
 #include "tests/txn/lossy_fabric.h"
-#include "txn/database_state.h"
+#include "txn/run/database_state.h"
 
 namespace gannet::scenario {
 namespace {

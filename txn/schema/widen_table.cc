@@ -33,25 +33,21 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "base/clock.h"
-#include "base/thread.h"
 #include "index/record_header.h"
 #include "index/service.h"
 #include "log/checkpoint.h"
-#include "txn/all_nodes.h"
-#include "txn/database.h"
-#include "txn/database_state.h"
-#include "txn/durable/catalog.h"
 #include "txn/durable/durability.h"
 #include "txn/node/record_walk.h"
-#include "txn/node_locks.h"
 #include "txn/peer/unused_records.h"
 #include "txn/record/record.h"
+#include "txn/schema/catalog_notes.h"
+#include "txn/schema/new_table.h"
+#include "txn/schema/quiesce.h"
+#include "txn/schema/schema.h"
 #include "txn/store/key_status.h"
 
 namespace gannet::txn {
@@ -59,7 +55,6 @@ namespace {
 
 constexpr absl::string_view kInsteadOfWiden =
     "use WidenTableOnAllNodes if all are in this process, or give every table its size before it";
-constexpr uint64_t kWidenPauseNanos = 1'000'000;
 
 // Moves a record to a block with room for all of `scratch`, which has the table's new size.
 Status WidenRecord(const LocalNode& local, const Table& table, index::Context& context, rdma::GlobalAddress from,
@@ -84,14 +79,12 @@ Status WidenRecord(const LocalNode& local, const Table& table, index::Context& c
   return absl::OkStatus();
 }
 
-}  // namespace
-
 // The entries of an index must stay those of the rows.
-Status Database::CheckMayBeWidened(const Table& table) const {
+Status CheckMayBeWidened(const DatabaseState& node, const Table& table) {
   if (table.secondary() != nullptr) {
     return absl::FailedPreconditionError(absl::StrCat(NameOf(table), " has the entries of a secondary index"));
   }
-  for (const Table* other : state_->tables) {
+  for (const Table* other : node.tables) {
     const SecondaryIndex* const index = other->secondary();
     if (index == nullptr || &index->table() != &table) continue;
     const bool open = std::ranges::any_of(index->fields(), [](const IndexField& field) {
@@ -105,15 +98,15 @@ Status Database::CheckMayBeWidened(const Table& table) const {
 }
 
 // Keys of the shortest kind make the most rows.
-Status Database::CheckRoomToWiden(const Table& table, size_t payload_bytes) const {
+Status CheckRoomToWiden(const DatabaseState& node, const Table& table, size_t payload_bytes) {
   const size_t key_bytes = table.options().key_kind == index::KeyKind::kInteger ? index::kIntegerKeyBytes : 0;
   const auto block_bytes = [&](size_t payload) {
     return rdma::SlabAllocator::BlockBytes(index::RecordBytes(key_bytes, payload));
   };
-  const auto bytes = static_cast<uint64_t>(std::max<int64_t>(0, state_->record_bytes.Of(table.id())));
+  const auto bytes = static_cast<uint64_t>(std::max<int64_t>(0, node.record_bytes.Of(table.id())));
   const size_t old_block = block_bytes(table.payload_bytes());
   const uint64_t more = bytes / old_block * (block_bytes(payload_bytes) - old_block);
-  const rdma::SlabStatistics memory = state_->slab->statistics();
+  const rdma::SlabStatistics memory = node.slab->statistics();
   const uint64_t free = memory.capacity_bytes - memory.carved_bytes + memory.free_bytes;
   if (more <= free) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(NameOf(table), " was not widened: its rows would take up to ", more,
@@ -121,145 +114,111 @@ Status Database::CheckRoomToWiden(const Table& table, size_t payload_bytes) cons
                                                    "memory"));
 }
 
-Status Database::WidenRows(Table* table) {
-  std::vector<std::byte> scratch(table->payload_bytes());
-  RecordWalk walk(*state_->local, *table);
+Status WidenRows(DatabaseState& node, const Table& table) {
+  std::vector<std::byte> scratch(table.payload_bytes());
+  RecordWalk walk(*node.local, table);
   while (walk.has_more()) {
-    index::IndexService::Lease lease(state_->indexes.get());
+    index::IndexService::Lease lease(node.indexes.get());
     const auto records = walk.Next();
     if (!records.ok()) return records.status();
     for (const rdma::GlobalAddress address : *records) {
-      GANNET_RETURN_IF_ERROR(WidenRecord(*state_->local, *table, lease.context(), address, &scratch));
+      GANNET_RETURN_IF_ERROR(WidenRecord(*node.local, table, lease.context(), address, &scratch));
     }
   }
+  return absl::OkStatus();
+}
+
+// Makes it the size of the table, durably and in memory.
+Status NoteWidth(Nodes nodes, Tables tables, size_t payload_bytes) {
+  GANNET_RETURN_IF_ERROR(
+      NoteTableOn(nodes, "a table is widened", tables.front()->id(),
+                  [&](log::TableDescription* table) { table->payload_bytes = static_cast<uint32_t>(payload_bytes); }));
+  for (Table* const table : tables) table->Widen(payload_bytes);
+  PublishOn(nodes);
   return absl::OkStatus();
 }
 
 // Checks, and takes the table from others that widen it, and, unless the length of its rows is variable, from all
 // others. False: a walk or a load of it is in progress, or another call widens it. `tables` is empty if there is
-// nothing to do any more. The caller has NodeLocks.
-StatusOr<bool> Database::BeginToWiden(Nodes nodes, std::string_view name, size_t payload_bytes,
-                                      std::vector<Table*>* tables) {
+// nothing to do any more.
+StatusOr<bool> BeginToWiden(Nodes nodes, std::string_view name, size_t payload_bytes, std::vector<Table*>* tables) {
   tables->clear();
-  std::vector<Table*> found;
-  for (const Database* const node : nodes) {
-    const StatusOr<Table*> table = node->ChangeableTable(name, "WidenTable", kInsteadOfWiden, nodes.size());
-    if (!table.ok()) return table.status();
-    const size_t now = (*table)->payload_bytes();
+  StatusOr<std::vector<Table*>> found = ChangeableTables(nodes, name, "WidenTable", kInsteadOfWiden);
+  if (!found.ok()) return found.status();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const Table& table = *(*found)[i];
+    const size_t now = table.payload_bytes();
     if (payload_bytes < now || payload_bytes > kMaxPayloadBytes) {
-      return absl::InvalidArgumentError(absl::StrCat(NameOf(**table), " has payloads of ", now,
+      return absl::InvalidArgumentError(absl::StrCat(NameOf(table), " has payloads of ", now,
                                                      " bytes, and can be widened to ", kMaxPayloadBytes, " at most; ",
                                                      payload_bytes, " bytes were asked for"));
     }
     if (payload_bytes == now) return true;
-    GANNET_RETURN_IF_ERROR(node->CheckMayBeWidened(**table));
-    found.push_back(*table);
+    GANNET_RETURN_IF_ERROR(CheckMayBeWidened(*nodes[i], table));
   }
-  if (found.front()->options().variable_length) {
+  const Table& first = *found->front();
+  if (first.options().variable_length) {
     if (nodes.size() == 1) {
-      GANNET_RETURN_IF_ERROR(NoteWidthOn(nodes, found, payload_bytes));
+      GANNET_RETURN_IF_ERROR(NoteWidth(nodes, *found, payload_bytes));
       return true;
     }
-    if (found.front()->grows_) return false;
-    for (Table* const table : found) {
-      table->grows_ = true;
-      table->accepted_payload_bytes_.store(payload_bytes, std::memory_order_release);
-    }
-    *tables = std::move(found);
-    return true;
+    if (first.grows()) return false;
+    for (Table* const table : *found) table->BeginToGrow(payload_bytes);
+  } else {
+    if (!TryHoldLoads(nodes, first.id())) return false;
+    for (Table* const table : *found) table->SetLife(Table::Life::kBeingWidened);
   }
-  const TableId id = found.front()->id();
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i]->state_->durability->loads().TryHold(id)) continue;
-    while (i > 0) nodes[--i]->state_->durability->loads().Release(id);
-    return false;
-  }
-  for (Table* const table : found) table->SetLife(Table::Life::kBeingWidened);
-  *tables = std::move(found);
+  *tables = *std::move(found);
   return true;
-}
-
-// Makes it the size of the table, durably and in memory.
-Status Database::NoteWidthOn(Nodes nodes, Tables tables, size_t payload_bytes) {
-  const TableId id = tables.front()->id();
-  GANNET_RETURN_IF_ERROR(NoteOn(nodes, "a table is widened", [&](Catalog* catalog) {
-    std::ranges::find(catalog->tables, id, &log::TableDescription::id)->payload_bytes =
-        static_cast<uint32_t>(payload_bytes);
-  }));
-  for (Table* const table : tables) {
-    table->accepted_payload_bytes_.store(payload_bytes, std::memory_order_release);
-    table->payload_bytes_.store(payload_bytes, std::memory_order_release);
-    if (table->options().variable_length) table->least_payload_bytes_.store(payload_bytes, std::memory_order_release);
-  }
-  PublishOn(nodes);
-  return absl::OkStatus();
 }
 
 // Nobody uses the table, unless the length of its rows is variable. *half: some rows may have moved, and others may
 // not.
-Status Database::WidenReadyOn(Nodes nodes, Tables tables, size_t payload_bytes, bool* half) {
+Status WidenUnused(Nodes nodes, Tables tables, size_t payload_bytes, bool* half) {
   const bool moves = !tables.front()->options().variable_length;
-  const auto of_node = [&](const Database& node, const Status& wrong) {
-    return nodes.size() == 1 ? wrong : OfNode(node, wrong);
-  };
   for (size_t i = 0; i < nodes.size(); ++i) {
-    nodes[i]->state_->indexes->AwaitLeases();
-    const Status room = moves ? nodes[i]->CheckRoomToWiden(*tables[i], payload_bytes) : absl::OkStatus();
-    if (!room.ok()) return of_node(*nodes[i], room);
+    nodes[i]->indexes->AwaitLeases();
+    if (!moves) continue;
+    GANNET_RETURN_IF_ERROR(OfNode(nodes, *nodes[i], CheckRoomToWiden(*nodes[i], *tables[i], payload_bytes)));
   }
-  GANNET_RETURN_IF_ERROR(NoteWidthOn(nodes, tables, payload_bytes));
+  GANNET_RETURN_IF_ERROR(NoteWidth(nodes, tables, payload_bytes));
   for (size_t i = 0; moves && i < nodes.size(); ++i) {
-    const Status widened = nodes[i]->WidenRows(tables[i]);
+    const Status widened = WidenRows(*nodes[i], *tables[i]);
     *half = !widened.ok();
-    if (*half) return of_node(*nodes[i], widened);
+    if (*half) return OfNode(nodes, *nodes[i], widened);
   }
   return absl::OkStatus();
 }
 
-Status Database::WidenOn(Nodes nodes, std::string_view name, size_t payload_bytes) {
+}  // namespace
+
+Status Schema::WidenTable(std::string_view name, size_t payload_bytes) {
   std::vector<Table*> tables;
-  for (;; SleepForNanos(kWidenPauseNanos)) {
-    NodeLocks locks(nodes);
-    GANNET_RETURN_IF_ERROR(locks.Take());
-    const StatusOr<bool> begun = BeginToWiden(nodes, name, payload_bytes, &tables);
-    if (!begun.ok()) return begun.status();
-    if (!*begun) continue;  // a walk may take long; the table is in use meanwhile
-    if (tables.empty()) return absl::OkStatus();
-    break;
-  }
-  // Without the locks: a transaction that this waits for may create a table.
-  const bool grows = tables.front()->grows_;
-  const absl::Duration wait = nodes.front()->state_->options.durable_within;
-  const std::string what = absl::StrCat(NameOf(*tables.front()), " was not widened");
-  Status widened = nodes.front()->AwaitOlderTransactions(wait, what);
-  if (widened.ok() && !grows) widened = AwaitDebtsOn(nodes, wait, what);
-  NodeLocks locks(nodes);
-  if (const Status locked = locks.Take(); widened.ok()) widened = locked;
-  // It was in use: it may have been dropped, or have got a secondary index.
-  if (widened.ok() && grows) widened = CheckLife(*tables.front());
-  if (widened.ok() && grows) widened = nodes.front()->CheckMayBeWidened(*tables.front());
+  GANNET_RETURN_IF_ERROR(Hold(nodes_, [&] { return BeginToWiden(nodes_, name, payload_bytes, &tables); }));
+  if (tables.empty()) return absl::OkStatus();
+  Table& first = *tables.front();
+  const bool grows = first.grows();
   bool half = false;
-  if (widened.ok()) widened = WidenReadyOn(nodes, tables, payload_bytes, &half);
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    if (grows) {
-      tables[i]->accepted_payload_bytes_.store(tables[i]->payload_bytes(), std::memory_order_release);
-      tables[i]->grows_ = false;
-      continue;
+  const auto apply = [&] {
+    if (grows) {  // it was in use: it may have been dropped, or have got a secondary index
+      GANNET_RETURN_IF_ERROR(CheckLife(first));
+      GANNET_RETURN_IF_ERROR(CheckMayBeWidened(*nodes_.front(), first));
     }
-    tables[i]->SetLife(half ? Table::Life::kHalfWidened : Table::Life::kUsed);
-    nodes[i]->state_->durability->loads().Release(tables[i]->id());
-  }
-  return half ? CheckLife(*tables.front()) : widened;
-}
-
-Status Database::WidenTable(std::string_view name, size_t payload_bytes) {
-  Database* const self = this;
-  return WidenOn(Nodes(&self, 1), name, payload_bytes);
-}
-
-Status WidenTableOnAllNodes(std::span<Database* const> databases, std::string_view name, size_t payload_bytes) {
-  const StatusOr<std::vector<Database*>> nodes = Database::InOrder(databases);
-  return nodes.ok() ? Database::WidenOn(*nodes, name, payload_bytes) : nodes.status();
+    return WidenUnused(nodes_, tables, payload_bytes, &half);
+  };
+  const auto release = [&](const Status&) {
+    for (Table* const table : tables) {
+      if (grows) {
+        table->EndGrowing();
+      } else {
+        table->SetLife(half ? Table::Life::kHalfWidened : Table::Life::kUsed);
+      }
+    }
+    if (!grows) ReleaseLoads(nodes_, first.id());
+  };
+  const Status widened = ApplyAlone(nodes_, absl::StrCat(NameOf(first), " was not widened"),
+                                    grows ? Awaits::kTransactions : Awaits::kTheirDebtsToo, apply, release);
+  return half ? CheckLife(first) : widened;
 }
 
 }  // namespace gannet::txn

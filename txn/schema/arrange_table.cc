@@ -30,22 +30,18 @@
 #include "base/bulk_memory.h"
 #include "base/check.h"
 #include "base/stop.h"
-#include "base/thread.h"
 #include "index/record_header.h"
 #include "index/service.h"
-#include "txn/database.h"
-#include "txn/database_state.h"
-#include "txn/durable/durability.h"
 #include "txn/node/record_walk.h"
-#include "txn/node_locks.h"
 #include "txn/peer/unused_records.h"
 #include "txn/record/record.h"
+#include "txn/schema/new_table.h"
+#include "txn/schema/quiesce.h"
+#include "txn/schema/schema.h"
 #include "txn/store/key_status.h"
 
 namespace gannet::txn {
 namespace {
-
-constexpr uint64_t kArrangePauseNanos = 1'000'000;
 
 // An array whose memory goes back to the system with it.
 template <class T>
@@ -177,10 +173,8 @@ Status ForEachRow(const DatabaseState& state, const Table& table, const Take& ta
   return absl::OkStatus();
 }
 
-}  // namespace
-
 // Nobody uses the table.
-Status Database::ArrangeRows(const Table& table) {
+Status ArrangeRows(const DatabaseState& node, const Table& table) {
   struct Size {
     size_t rows = 0;
     size_t first = 0;  // of its places
@@ -188,18 +182,18 @@ Status Database::ArrangeRows(const Table& table) {
   };
   std::map<size_t, Size> sizes;  // by the bytes of the blocks
   GANNET_RETURN_IF_ERROR(
-      ForEachRow(*state_, table, [&](rdma::GlobalAddress, size_t block_bytes) { ++sizes[block_bytes].rows; }));
+      ForEachRow(node, table, [&](rdma::GlobalAddress, size_t block_bytes) { ++sizes[block_bytes].rows; }));
   size_t rows = 0;
   for (auto& [block_bytes, size] : sizes) size.first = std::exchange(rows, rows + size.rows);
   BulkArray<rdma::GlobalAddress> places(rows);
-  GANNET_RETURN_IF_ERROR(ForEachRow(*state_, table, [&](rdma::GlobalAddress address, size_t block_bytes) {
+  GANNET_RETURN_IF_ERROR(ForEachRow(node, table, [&](rdma::GlobalAddress address, size_t block_bytes) {
     Size& size = sizes[block_bytes];
     GANNET_CHECK(size.found < size.rows, "rows of table '%s' appeared while it was arranged", table.name());
     places[size.first + size.found++] = address;
   }));
   Status full;
   for (const auto& [block_bytes, size] : sizes) {
-    Status arranged = Arrangement(*state_, table, std::span(places).subspan(size.first, size.found)).Run();
+    Status arranged = Arrangement(node, table, std::span(places).subspan(size.first, size.found)).Run();
     if (!absl::IsResourceExhausted(arranged)) {
       GANNET_RETURN_IF_ERROR(arranged);
     } else if (full.ok()) {
@@ -210,17 +204,16 @@ Status Database::ArrangeRows(const Table& table) {
   return full;
 }
 
-Status Database::ArrangeTable(std::string_view name) {
-  Database* const self = this;
-  const Nodes nodes(&self, 1);
+}  // namespace
+
+Status Schema::ArrangeTable(std::string_view name) {
+  DatabaseState& node = *nodes_.front();
   Table* table = nullptr;
-  for (;; SleepForNanos(kArrangePauseNanos)) {
-    NodeLocks locks(nodes);
-    GANNET_RETURN_IF_ERROR(locks.Take());
-    const StatusOr<Table*> found =
-        ChangeableTable(name, "ArrangeTable", "its rows stay where they are; arrange a table where it is alone");
+  GANNET_RETURN_IF_ERROR(Hold(nodes_, [&]() -> StatusOr<bool> {
+    const StatusOr<std::vector<Table*>> found = ChangeableTables(
+        nodes_, name, "ArrangeTable", "its rows stay where they are; arrange a table where it is alone");
     if (!found.ok()) return found.status();
-    table = *found;
+    table = found->front();
     if (!table->index_traits().ordered) {
       return absl::FailedPreconditionError(
           absl::StrCat(NameOf(*table), " cannot be arranged: its index is not ordered"));
@@ -228,24 +221,19 @@ Status Database::ArrangeTable(std::string_view name) {
     if (table->secondary() != nullptr) {
       return absl::FailedPreconditionError(absl::StrCat(NameOf(*table), " has the entries of a secondary index"));
     }
-    if (!state_->durability->loads().TryHold(table->id())) continue;  // a walk may take long
+    if (!TryHoldLoads(nodes_, table->id())) return false;
     table->SetLife(Table::Life::kBeingArranged);
-    break;
-  }
-  // Without the locks: a transaction that this waits for may create a table.
-  const absl::Duration wait = state_->options.durable_within;
-  const std::string what = absl::StrCat(NameOf(*table), " was not arranged");
-  Status arranged = AwaitOlderTransactions(wait, what);
-  if (arranged.ok()) arranged = AwaitDebtsOn(nodes, wait, what);
-  NodeLocks locks(nodes);
-  if (const Status locked = locks.Take(); arranged.ok()) arranged = locked;
-  if (arranged.ok()) {
-    state_->indexes->AwaitLeases();
-    arranged = ArrangeRows(*table);
-  }
-  table->SetLife(Table::Life::kUsed);
-  state_->durability->loads().Release(table->id());
-  return arranged;
+    return true;
+  }));
+  const auto apply = [&] {
+    node.indexes->AwaitLeases();
+    return ArrangeRows(node, *table);
+  };
+  const auto release = [&](const Status&) {
+    table->SetLife(Table::Life::kUsed);
+    ReleaseLoads(nodes_, table->id());
+  };
+  return ApplyAlone(nodes_, absl::StrCat(NameOf(*table), " was not arranged"), Awaits::kTheirDebtsToo, apply, release);
 }
 
 }  // namespace gannet::txn

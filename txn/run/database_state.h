@@ -1,4 +1,5 @@
-// DatabaseState: everything that a Database owns. For the files of txn/ that are parts of Database, and for tools.
+// DatabaseState: everything that a Database owns, for the parts of txn/ that make, change and use a database, and for
+// tools. Other parts get what they need of it (LocalNode, and the arguments of their constructors).
 #pragma once
 
 #include <atomic>
@@ -11,7 +12,6 @@
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
 #include "rdma/slab.h"
-#include "txn/database.h"
 #include "txn/node/client_caches.h"
 #include "txn/node/index_damage.h"
 #include "txn/node/local_node.h"
@@ -25,17 +25,20 @@
 #include "txn/peer/table_digests.h"
 #include "txn/session/calm.h"
 #include "txn/session/session_registry.h"
+#include "txn/store/options.h"
+#include "txn/store/table.h"
 
 namespace gannet::txn {
 
+class Database;
 class Durability;
 class OwnerService;
 class RunSessions;
 
-// Other parts get what they need of it (LocalNode, and the arguments of their constructors).
 struct DatabaseState {
   ~DatabaseState();
 
+  Database* database = nullptr;  // that owns this
   DatabaseOptions options;
   std::unique_ptr<rdma::Fabric> owned_fabric;  // of a database that was opened with a directory alone
   rdma::Fabric* fabric = nullptr;
@@ -45,10 +48,9 @@ struct DatabaseState {
   std::unique_ptr<Precedence> precedence;
   std::unique_ptr<index::IndexService> indexes;
   TableSet tables;
-  std::vector<std::unique_ptr<Table>> unused_tables;  // whose creation failed
-  uint32_t next_table = 0;                            // number of the next one
-  uint32_t first_new_table = 0;                       // tables with smaller numbers were in the directory at Open
-  uint64_t catalog_generation = 0;                    // the greatest that a manifest may have (catalog.h)
+  uint32_t next_table = 0;          // number of the next one
+  uint32_t first_new_table = 0;     // tables with smaller numbers were in the directory at Open
+  uint64_t catalog_generation = 0;  // the greatest that a manifest may have (catalog.h)
   // Held while tables are created, renamed or dropped, and by Start and Close.
   Mutex create_mutex;
   RecordBytes record_bytes;

@@ -1,0 +1,41 @@
+#include "txn/schema/kept_index.h"
+
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "log/checkpoint.h"
+#include "txn/schema/catalog_notes.h"
+
+namespace gannet::txn {
+
+// The commit looks at the set of tables first (TransactionImpl::Commit).
+void SetKept(DatabaseState& node, Table* table, const SecondaryIndex* index, bool kept) {
+  SecondaryIndexes indexes = table->secondary_indexes() == nullptr ? SecondaryIndexes() : *table->secondary_indexes();
+  std::erase(indexes, index);
+  if (kept) indexes.push_back(index);
+  node.tables.NoteSecondaryIndex();
+  table->SetSecondaryIndexes(std::move(indexes));
+}
+
+Status NoteIndex(Nodes nodes, Tables entries, bool complete, absl::string_view why) {
+  NodeLocks locks(nodes);
+  GANNET_RETURN_IF_ERROR(locks.Take());
+  const std::string what = absl::StrCat(entries.front()->secondary()->Describe(), " ", why);
+  GANNET_RETURN_IF_ERROR(NoteTableOn(nodes, what, entries.front()->id(),
+                                     [&](log::TableDescription* table) { table->secondary->complete = complete; }));
+  for (Table* const table : entries) table->secondary()->SetComplete(complete);
+  PublishOn(nodes);
+  return absl::OkStatus();
+}
+
+// Not under the locks of all nodes: one may be dead or closed.
+void AllowBuild(Nodes nodes, Tables entries) {
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const std::lock_guard lock(nodes[i]->create_mutex);
+    entries[i]->SetCreated(false);
+  }
+}
+
+}  // namespace gannet::txn
