@@ -1,14 +1,14 @@
 #include "cli/app.h"
 
-#include "cli/data_command.h"
-#include "cli/devices_command.h"
-#include "cli/help_command.h"
+#include "cli/data/command.h"
+#include "cli/help/command.h"
 #include "cli/lab_commands.h"
-#include "cli/rows_command.h"
-#include "cli/serve_command.h"
-#include "cli/shell_command.h"
-#include "cli/tpcc_command.h"
-#include "cli/ycsb_command.h"
+#include "cli/rows/command.h"
+#include "cli/serve/command.h"
+#include "cli/serve/devices_command.h"
+#include "cli/shell/command.h"
+#include "cli/tpcc/command.h"
+#include "cli/ycsb/command.h"
 
 namespace gannet::cli {
 

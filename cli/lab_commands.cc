@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "cli/exit_codes.h"
+#include "cli/common/exit_codes.h"
 
 namespace gannet::cli {
 namespace {

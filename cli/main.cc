@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "cli/app.h"
-#include "cli/exit_codes.h"
+#include "cli/common/exit_codes.h"
 #include "cli/run_app.h"
 
 int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape)

@@ -13,8 +13,8 @@
 #include <system_error>
 
 #include "absl/strings/str_format.h"
-#include "cli/exit_codes.h"
-#include "cli/explain.h"
+#include "cli/common/exit_codes.h"
+#include "cli/common/explain.h"
 
 namespace gannet::cli {
 namespace {

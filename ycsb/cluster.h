@@ -27,6 +27,8 @@
 
 namespace gannet::ycsb {
 
+inline constexpr int64_t kMaxKeys = 4'000'000'000;  // of all servers together
+
 struct ClusterOptions {
   int servers = 1;
   int server_threads = 1;  // per server, for calls

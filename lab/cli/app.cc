@@ -1,6 +1,6 @@
 #include "lab/cli/app.h"
 
-#include "cli/help_command.h"
+#include "cli/help/command.h"
 #include "cli/lab_commands.h"
 #include "lab/cli/crash_command.h"
 #include "lab/cli/reproduce_command.h"

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "cli/flags.h"
-#include "cli/parse.h"
+#include "cli/common/flags.h"
+#include "cli/common/parse.h"
 #include "log/kill_point.h"
 
 namespace gannet::cli {

@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/quantity.h"
-#include "cli/html_page.h"
-#include "cli/parse.h"
+#include "cli/common/parse.h"
+#include "cli/report/html_page.h"
 #include "index/registry.h"
 
 namespace gannet::cli {

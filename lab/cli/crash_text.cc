@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_format.h"
 #include "base/quantity.h"
-#include "cli/parse.h"
-#include "cli/table.h"
+#include "cli/common/parse.h"
+#include "cli/common/table.h"
 #include "nlohmann/json.hpp"
 
 namespace gannet::cli {

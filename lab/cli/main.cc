@@ -1,7 +1,7 @@
 // The program `gannet-lab`.
 #include <memory>
 
-#include "cli/exit_codes.h"
+#include "cli/common/exit_codes.h"
 #include "cli/run_app.h"
 #include "lab/cli/app.h"
 

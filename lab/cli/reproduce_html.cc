@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "cli/html_page.h"
+#include "cli/report/html_page.h"
 #include "lab/cli/reproduce_report.h"
 #include "rdma/sim/nic_profile.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "cli/table.h"
+#include "cli/common/table.h"
 #include "lab/cli/reproduce_report.h"
 
 namespace gannet::cli {

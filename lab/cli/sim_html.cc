@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/quantity.h"
-#include "cli/html_page.h"
+#include "cli/report/html_page.h"
 #include "lab/scenario/report_json.h"
 
 namespace gannet::cli {

@@ -1,4 +1,4 @@
-#include "cli/bench_text.h"
+#include "cli/report/bench_text.h"
 
 #include <algorithm>
 #include <string>

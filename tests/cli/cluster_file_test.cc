@@ -1,5 +1,5 @@
 // The parts of a cluster file that only the commands read (see also tests/cluster/config_test.cc).
-#include "cli/cluster_file.h"
+#include "cli/serve/cluster_file.h"
 
 #include <string>
 #include <vector>

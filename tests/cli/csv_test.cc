@@ -1,5 +1,5 @@
 // Comma-separated values, read from streams.
-#include "cli/csv.h"
+#include "cli/rows/csv.h"
 
 #include <cstdio>
 #include <memory>

@@ -1,5 +1,5 @@
 // The pages of --html: what is in them, without a browser.
-#include "cli/html_page.h"
+#include "cli/report/html_page.h"
 
 #include <algorithm>
 #include <regex>

@@ -1,4 +1,4 @@
-#include "cli/live_lines.h"
+#include "cli/common/live_lines.h"
 
 #include <algorithm>
 #include <string>

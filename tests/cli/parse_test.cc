@@ -1,4 +1,4 @@
-#include "cli/parse.h"
+#include "cli/common/parse.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,5 +1,5 @@
 // What a pipe gets of a long command.
-#include "cli/progress.h"
+#include "cli/common/progress.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "cli/report_files.h"
+#include "cli/report/report_files.h"
 
 #include <filesystem>
 #include <fstream>

@@ -1,5 +1,5 @@
 // Keys and payloads as text: the exact forms, and that everything comes back.
-#include "cli/row_text.h"
+#include "cli/rows/row_text.h"
 
 #include <bit>
 #include <cmath>

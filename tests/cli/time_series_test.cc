@@ -1,4 +1,4 @@
-#include "cli/time_series.h"
+#include "cli/report/time_series.h"
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // Splitting lines into words, and guessing mistyped words.
-#include "cli/words.h"
+#include "cli/common/words.h"
 
 #include <string>
 #include <vector>

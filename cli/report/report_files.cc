@@ -1,0 +1,67 @@
+#include "cli/report/report_files.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_format.h"
+#include "cli/common/flags.h"
+#include "cli/common/terminal.h"
+
+namespace gannet::cli {
+
+void AddReportFlags(CLI::App& command, bool run, ReportFlags* flags) {
+  const std::string group = "Report";
+  AddPath(command, "--json", &flags->json, "FILE", "Write the report as JSON to this file; -: to standard output")
+      ->group(group);
+  if (!run) return;
+  AddPath(command, "--csv", &flags->csv, "FILE",
+          "Write the time series as CSV to this file: a line for each interval and type, and one for all types\n"
+          "together. -: to standard output")
+      ->group(group);
+  AddPath(
+      command, "--html", &flags->html, "FILE",
+      "Write the report as one HTML page to this file, with plots of throughput and latency. It loads nothing from\n"
+      "elsewhere. -: to standard output")
+      ->group(group);
+  command
+      .add_flag("--histogram", flags->histogram,
+                "Print how the latencies of each type are distributed; --json then has that, too")
+      ->group(group);
+}
+
+StatusOr<ReportFiles> ReportFiles::Open(const std::vector<FlagAndPath>& flags) {
+  ReportFiles files;
+  for (auto flag = flags.begin(); flag != flags.end(); ++flag) {
+    if (flag->second.empty()) continue;
+    const auto other = std::find_if(flags.begin(), flag, [&](const auto& each) { return each.second == flag->second; });
+    if (other != flag) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s %s: %s goes there, too; name another file", flag->first, flag->second, other->first));
+    }
+    StatusOr<std::optional<OutputFile>> file = OpenOutput(flag->first, flag->second);
+    if (!file.ok()) return file.status();
+    files.files_.push_back({flag->first, *std::move(*file)});
+  }
+  return files;
+}
+
+std::FILE* ReportFiles::text_stream() const {
+  return std::ranges::any_of(files_, [](const File& each) { return each.file.is_stdout(); }) ? stderr : stdout;
+}
+
+TextStyle ReportFiles::text_style(bool histograms) const {
+  return {.width = TerminalWidth(fileno(text_stream())).value_or(kPlainWidth), .histograms = histograms};
+}
+
+Status ReportFiles::Write(const std::string& flag, const std::function<std::string()>& contents) {
+  for (File& each : files_) {
+    if (each.flag != flag) continue;
+    Status written = each.file.Write(contents());
+    if (written.ok()) return written;
+    return absl::Status(written.code(), absl::StrFormat("%s %s", flag, written.message()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gannet::cli

@@ -1,0 +1,251 @@
+#include "cli/tpcc/options.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "absl/strings/str_format.h"
+#include "base/quantity.h"
+#include "cli/common/machine_memory.h"
+#include "cli/common/output_file.h"
+#include "cli/common/parse.h"
+#include "cli/tpcc/cluster.h"
+#include "cli/tpcc/directory.h"
+#include "rdma/shm/shm_fabric.h"
+#include "tpcc/keys.h"
+
+namespace gannet::cli {
+namespace {
+
+// A node's channels serve its workers, the checker and the node's own upkeep.
+constexpr int kMaxThreadsPerNode = rdma::kMaxShmChannelsPerNode - 28;
+// The rest is for indexes' private memory, caches and everything else on the machine.
+constexpr double kDefaultShareOfMemory = 0.75;
+
+template <class... Arguments>
+Status Wrong(const absl::FormatSpec<Arguments...>& format, const Arguments&... arguments) {
+  return absl::InvalidArgumentError(absl::StrFormat(format, arguments...));
+}
+
+std::string Nodes(int n) {
+  return Count(static_cast<uint64_t>(n), "node");
+}
+
+Status CompleteMemory(TpccOptions* o) {
+  const uint64_t usable = UsableMemoryBytes();
+  const auto nodes = static_cast<uint64_t>(o->nodes);
+  if (o->memory_per_node == 0) {
+    const auto share = static_cast<uint64_t>(static_cast<double>(usable) * kDefaultShareOfMemory) / nodes;
+    o->memory_per_node = share & ~((uint64_t{2} << 20) - 1);  // whole huge pages
+  } else if (o->memory_per_node > usable / nodes) {
+    return Wrong("--memory-per-node %s: this machine has %s for %s; give at most %dM", FormatBytes(o->memory_per_node),
+                 FormatBytes(usable), Nodes(o->nodes), (usable / nodes) >> 20);
+  }
+  const uint64_t most = nodes * o->memory_per_node / kLeastBytesPerWarehouse;
+  if (static_cast<uint64_t>(o->warehouses) > most) {
+    return Wrong("--warehouses %d: at most %d fit into %s on %s; give fewer, or more --memory-per-node", o->warehouses,
+                 most, FormatBytes(o->memory_per_node), Nodes(o->nodes));
+  }
+  return absl::OkStatus();
+}
+
+// While a commit waits for the disk, its thread works on other transactions.
+constexpr int kInFlightOfSync = 384;
+
+// The memory that a run may insert into. If it is resident before, the kernel's search for pages is not measured. A run
+// of less than a second measures nothing.
+uint64_t PrefaultOfRun(const TpccOptions& o) {
+  constexpr uint64_t kBytesPerThreadSecond = uint64_t{128} << 20;
+  constexpr uint64_t kMost = uint64_t{4} << 30;
+  const auto seconds = static_cast<uint64_t>(absl::ToInt64Seconds(o.duration));
+  const auto threads = static_cast<uint64_t>(std::max(o.threads / o.nodes, 1));
+  return std::min({seconds * threads * kBytesPerThreadSecond, kMost, o.memory_per_node / 2});
+}
+
+// Largest amount that a run may write into its log, if the disk has enough space. A node cannot write more than this
+// many bytes per second.
+uint64_t LogOfRun(const TpccOptions& o) {
+  constexpr double kBytesPerSecond = 320e6;
+  constexpr uint64_t kMost = uint64_t{4} << 30;
+  std::error_code error;
+  const std::filesystem::path existing = std::filesystem::path(o.directory).parent_path();
+  const std::filesystem::space_info space = std::filesystem::space(existing.empty() ? "." : existing, error);
+  if (error) return 0;
+  const double seconds = absl::ToDoubleSeconds(o.warmup + o.duration);
+  const auto nodes = static_cast<uint64_t>(std::max(o.nodes, 1));
+  return std::min({static_cast<uint64_t>(kBytesPerSecond * seconds), kMost, space.available / 4}) / nodes;
+}
+
+Status NeedDirectory(const TpccOptions& o) {
+  const char* flag = o.create                         ? "--create"
+                     : o.durability.has_value()       ? "--durability"
+                     : o.medium.has_value()           ? "--medium"
+                     : o.group_commit.has_value()     ? "--group-commit"
+                     : o.checkpoint_every.has_value() ? "--checkpoint-every"
+                     : o.checkpoint_at.has_value()    ? "--checkpoint-at"
+                     : o.log_preallocate.has_value()  ? "--log-preallocate"
+                     : o.in_flight.has_value()        ? "--in-flight"
+                                                      : nullptr;
+  if (flag == nullptr) return absl::OkStatus();
+  return Wrong("%s: says how data is kept, but not where; give --dir, too", flag);
+}
+
+// Values of the directory are the defaults, and flags must not contradict them.
+Status CompleteFromDirectory(TpccOptions* o) {
+  o->durability = o->durability.value_or(txn::DurabilityMode::kSync);
+  o->medium = o->medium.value_or(txn::LogMedium::kFile);
+  o->group_commit = o->group_commit.value_or(txn::DatabaseOptions{}.group_commit);
+  o->checkpoint_every = o->checkpoint_every.value_or(absl::ZeroDuration());
+  o->checkpoint_at = o->checkpoint_at.value_or(static_cast<int64_t>(txn::DatabaseOptions{}.checkpoint_log_multiple));
+  o->keep_preallocated = o->log_preallocate.has_value();
+  const bool logs = o->verb == TpccVerb::kRun && *o->durability != txn::DurabilityMode::kNone;
+  o->log_preallocate = o->log_preallocate.value_or(logs ? LogOfRun(*o) : 0);
+  std::error_code error;
+  const std::filesystem::path nearest = std::filesystem::exists(o->directory, error) ? o->directory : ".";
+  const std::filesystem::space_info space = std::filesystem::space(nearest, error);
+  if (!error && *o->log_preallocate > space.capacity) {
+    return Wrong("--log-preallocate %s: the disk of --dir %s has %s in all; give less",
+                 FormatBytes(*o->log_preallocate), o->directory, FormatBytes(space.capacity));
+  }
+  const bool waits = o->verb == TpccVerb::kRun && *o->durability == txn::DurabilityMode::kSync;
+  o->in_flight = o->in_flight.value_or(waits ? std::max(kInFlightOfSync, o->coroutines) : 0);
+  const StatusOr<TpccDirectory> found = LookIntoTpccDirectory(o->directory);
+  if (!found.ok()) return Wrong("--dir %s: %s", o->directory, found.status().message());
+  if (found->nodes == 0) {
+    if (o->create) return absl::OkStatus();
+    return o->verb == TpccVerb::kCheck
+               ? Wrong("--dir %s: holds no database; check the path (gannet tpcc prepare --create makes one)",
+                       o->directory)
+               : Wrong("--dir %s: holds no database; check the path, or give --create to make one there", o->directory);
+  }
+  if (o->verb == TpccVerb::kCheck && !found->loaded) {
+    return Wrong("--dir %s: has a load that did not finish; gannet tpcc prepare --dir %s loads it again", o->directory,
+                 o->directory);
+  }
+  if (o->nodes != 0 && o->nodes != found->nodes) {
+    return Wrong("--nodes %d: %s has the data of %s; leave --nodes out, or name another --dir", o->nodes, o->directory,
+                 Nodes(found->nodes));
+  }
+  if (o->warehouses != 0 && o->warehouses != found->warehouses) {
+    return Wrong("--warehouses %d: %s has %d; leave --warehouses out, or name another --dir", o->warehouses,
+                 o->directory, found->warehouses);
+  }
+  if (o->ordered_index.has_value() && *o->ordered_index != found->ordered_index) {
+    return Wrong("--ordered-index %s: %s has %s; leave --ordered-index out, or name another --dir",
+                 index::EntryOf(*o->ordered_index).name, o->directory, index::EntryOf(found->ordered_index).name);
+  }
+  if (o->index_rights.has_value() && *o->index_rights != found->index_rights) {
+    return Wrong("--index-rights %s: %s has %s; leave --index-rights out, or name another --dir",
+                 index::NameOf(*o->index_rights), o->directory, index::NameOf(found->index_rights));
+  }
+  o->nodes = found->nodes;
+  o->warehouses = found->warehouses;
+  o->ordered_index = found->ordered_index;
+  o->index_rights = found->index_rights;
+  o->loaded = found->loaded;
+  if (found->loaded) o->load_seed = found->seed;
+  return absl::OkStatus();
+}
+
+// InvalidArgument if a flag sets something that the cluster file sets.
+Status NeedNoCluster(const TpccOptions& o) {
+  const char* flag = o.nodes != 0                     ? "--nodes"
+                     : o.warehouses != 0              ? "--warehouses"
+                     : o.ordered_index.has_value()    ? "--ordered-index"
+                     : o.index_rights.has_value()     ? "--index-rights"
+                     : o.memory_per_node != 0         ? "--memory-per-node"
+                     : !o.store.empty()               ? "--store"
+                     : o.adversarial                  ? "--adversarial"
+                     : !o.directory.empty()           ? "--dir"
+                     : o.create                       ? "--create"
+                     : o.durability.has_value()       ? "--durability"
+                     : o.medium.has_value()           ? "--medium"
+                     : o.group_commit.has_value()     ? "--group-commit"
+                     : o.checkpoint_every.has_value() ? "--checkpoint-every"
+                     : o.checkpoint_at.has_value()    ? "--checkpoint-at"
+                     : o.log_preallocate.has_value()  ? "--log-preallocate"
+                     : o.prefault.has_value()         ? "--prefault"
+                                                      : nullptr;
+  if (flag == nullptr) return absl::OkStatus();
+  return Wrong("%s: is for data that this process has; with --cluster the servers have it, so leave %s out", flag,
+               flag);
+}
+
+Status CompleteFromCluster(TpccOptions* o) {
+  GANNET_RETURN_IF_ERROR(NeedNoCluster(*o));
+  StatusOr<ClusterFile> file = ReadClusterFile(o->cluster);
+  if (!file.ok()) return file.status();
+  if (!file->tpcc.has_value()) {
+    return Wrong("--cluster %s: its servers hold the keys of YCSB ([ycsb]), not TPC-C; run gannet ycsb --cluster %s",
+                 o->cluster, o->cluster);
+  }
+  o->cluster_file = *std::move(file);
+  const cluster::Config& config = o->cluster_file->config;
+  o->nodes = config.num_servers();
+  o->warehouses = o->cluster_file->tpcc->warehouses;
+  o->ordered_index = o->cluster_file->tpcc->ordered_index;
+  o->index_rights = *index::RightsFor(index::EntryOf(*o->ordered_index), o->cluster_file->tpcc->index_rights);
+  o->load_seed = o->cluster_file->tpcc->seed;
+  o->prefault = 0;
+  if (o->threads == 0) o->threads = 1;
+  if (const int most = MostThreadsOfClient(config); o->threads > most) {
+    return Wrong("--threads %d: with %d client_slots in %s a client has at most %d", o->threads, config.client_slots,
+                 o->cluster, most);
+  }
+  return absl::OkStatus();
+}
+
+Status CheckStore(const std::string& store) {
+  if (store.empty()) return absl::OkStatus();
+  std::error_code error;
+  if (std::filesystem::exists(store, error)) {
+    return Wrong("--store %s: exists already; remove it or name another file", store);
+  }
+  Status usable = CheckMayMakeIn(std::filesystem::path(store).parent_path());
+  if (usable.ok()) return usable;
+  return Wrong("--store %s: %s; name a file in a directory that you may write to, such as /dev/shm", store,
+               usable.message());
+}
+
+}  // namespace
+
+std::string_view FabricOf(const TpccOptions& options) {
+  const auto fabric =
+      options.cluster_file.has_value() ? options.cluster_file->config.fabric : cluster::FabricKind::kShm;
+  return cluster::kFabricNames[static_cast<size_t>(fabric)];
+}
+
+Status Complete(TpccOptions* o) {
+  if (!o->cluster.empty()) return CompleteFromCluster(o);
+  if (o->wait.has_value()) return Wrong("--wait: is for servers that load; give --cluster, too, or leave it out");
+  o->load_seed = o->seed;
+  GANNET_RETURN_IF_ERROR(o->directory.empty() ? NeedDirectory(*o) : CompleteFromDirectory(o));
+  if (o->nodes == 0) o->nodes = 1;
+  if (o->warehouses == 0) o->warehouses = o->nodes;
+  o->ordered_index = o->ordered_index.value_or(index::IndexKind::kXStore);
+  const StatusOr<index::IndexRights> rights = index::RightsFor(index::EntryOf(*o->ordered_index), o->index_rights);
+  if (!rights.ok()) return Wrong("--index-rights %s: %s", index::NameOf(*o->index_rights), rights.status().message());
+  o->index_rights = *rights;
+  if (o->threads == 0) o->threads = o->nodes;
+  if (o->warehouses < o->nodes) {
+    return Wrong("--warehouses %d: each of the %d nodes needs at least one; give %d or more, or fewer --nodes",
+                 o->warehouses, o->nodes, o->nodes);
+  }
+  if (o->threads < o->nodes) {
+    return Wrong("--threads %d: each of the %d nodes needs at least one; give %d or more, or fewer --nodes", o->threads,
+                 o->nodes, o->nodes);
+  }
+  if (o->threads > o->nodes * kMaxThreadsPerNode) {
+    return Wrong("--threads %d: a node has at most %d; give %d or fewer, or more --nodes", o->threads,
+                 kMaxThreadsPerNode, o->nodes * kMaxThreadsPerNode);
+  }
+  GANNET_RETURN_IF_ERROR(CheckStore(o->store));
+  GANNET_RETURN_IF_ERROR(CompleteMemory(o));
+  o->prefault = o->prefault.value_or(o->verb == TpccVerb::kRun && !o->think_time ? PrefaultOfRun(*o) : 0);
+  if (*o->prefault > o->memory_per_node) {
+    return Wrong("--prefault %s: a node has %s; give less, or more --memory-per-node", FormatBytes(*o->prefault),
+                 FormatBytes(o->memory_per_node));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gannet::cli

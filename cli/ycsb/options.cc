@@ -1,0 +1,180 @@
+#include "cli/ycsb/options.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/cache_line.h"
+#include "base/quantity.h"
+#include "cli/common/machine_memory.h"
+#include "cli/common/parse.h"
+#include "cli/serve/cluster_file.h"
+#include "log/file/timed_disk.h"
+#include "rdma/shm/shm_fabric.h"
+#include "rdma/sim/nic_profile.h"
+
+namespace gannet::cli {
+namespace {
+
+using bench::YcsbOptions;
+
+// In addition to its threads, a machine has a channel for the grace period and one for training.
+constexpr int kMaxThreadsPerMachine = rdma::kMaxShmChannelsPerNode - 4;
+// Share of the machine's memory; the rest is for caches and everything else.
+constexpr double kShareOfMemory = 0.9;
+
+template <class... Arguments>
+Status Wrong(const absl::FormatSpec<Arguments...>& format, const Arguments&... arguments) {
+  return absl::InvalidArgumentError(absl::StrFormat(format, arguments...));
+}
+
+Status CheckNic(const YcsbOptions& o) {
+  if (!o.simulated() && !o.spread) return Wrong("--no-spread: is for --fabric sim");
+  if (!o.simulated()) return o.nic.empty() ? absl::OkStatus() : Wrong("--nic %s: is for --fabric sim", o.nic);
+  if (rdma::sim::FindNicProfile(o.nic).has_value()) return absl::OkStatus();
+  std::string names;
+  for (const rdma::sim::NicProfile& profile : rdma::sim::NicProfiles()) names += " " + std::string(profile.name);
+  return Wrong("--nic %s: must be one of%s", o.nic, names);
+}
+
+Status CheckLog(const YcsbOptions& o) {
+  using Mode = ycsb::DurabilityMode;
+  if (o.durability == Mode::kNone) {
+    return o.disk.empty() ? absl::OkStatus() : Wrong("--disk: is for the log; give --durability, too, or leave it out");
+  }
+  const std::string flag = "--durability " + FormatDurability(o.durability);
+  if (!o.simulated()) {
+    return Wrong("%s: is for --fabric sim, which has a model of the disk; gannet tpcc measures the log on a real one",
+                 flag);
+  }
+  if (o.inline_values) {
+    return Wrong("%s: needs records, whose versions order the changes in the log; leave --inline out", flag);
+  }
+  if (o.paths.updates != ycsb::Path::kCall) {
+    return Wrong("%s: the server logs what it writes; leave --updates one-sided out", flag);
+  }
+  if (log::FindDiskProfile(o.disk) != nullptr) return absl::OkStatus();
+  std::string names;
+  for (const log::DiskProfile& profile : log::DiskProfiles()) names += " " + std::string(profile.name);
+  return Wrong("--disk %s: must be one of%s", o.disk, names);
+}
+
+Status CheckMemory(const YcsbOptions& o) {
+  const uint64_t needed = bench::LoadBytes(o);
+  const auto usable = static_cast<uint64_t>(static_cast<double>(UsableMemoryBytes()) * kShareOfMemory);
+  if (needed <= usable) return absl::OkStatus();
+  return Wrong("--keys %d: they need about %s, and this machine has %s; give fewer, or smaller --value-bytes", o.keys,
+               FormatBytes(needed), FormatBytes(usable));
+}
+
+Status CheckInline(const YcsbOptions& o) {
+  const index::IndexKindEntry& kind = index::EntryOf(o.index);
+  const StatusOr<index::IndexRights> rights = index::RightsFor(kind, o.index_rights);
+  if (!rights.ok()) return Wrong("--index-rights %s: %s", index::NameOf(*o.index_rights), rights.status().message());
+  if (!o.inline_values) {
+    if (o.paths.inserts == ycsb::Path::kCall) return absl::OkStatus();
+    return Wrong("--insert-path one-sided: a client cannot make records; give --inline, too");
+  }
+  if (!kind.traits.holds_values) {
+    return Wrong("--inline: entries of %s cannot hold values; give --index xstore, blink or rolex", kind.name);
+  }
+  if (o.value_bytes != static_cast<int>(kWordBytes)) {
+    return Wrong("--inline: an entry holds a value of %d bytes; leave --value-bytes out", kWordBytes);
+  }
+  if (o.locations) return Wrong("--inline: there are no records that --cache locations could remember");
+  if (o.clients_change_index()) return absl::OkStatus();
+  for (const auto& [flag, path] : {std::pair("--updates", o.paths.updates), {"--insert-path", o.paths.inserts}}) {
+    if (path == ycsb::Path::kCall) continue;
+    return Wrong("%s one-sided: only the server changes this index of kind %s; give --index blink or rolex%s", flag,
+                 kind.name, o.index_rights.has_value() ? " without --index-rights owner" : "");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Status Complete(bench::YcsbOptions* o) {
+  bench::SetDefaults(o);
+  GANNET_RETURN_IF_ERROR(CheckNic(*o));
+  if (o->clients.threads > kMaxThreadsPerMachine) {
+    return Wrong("--clients %dx%d: at most %d threads on a machine", o->clients.machines, o->clients.threads,
+                 kMaxThreadsPerMachine);
+  }
+  const bool in_cluster = o->cluster_config.has_value();
+  if (o->colocated && o->clients.threads + o->server_threads > kMaxThreadsPerMachine) {
+    return Wrong("--colocated: at most %d threads on a machine, %d of clients and %d of the server",
+                 kMaxThreadsPerMachine, o->clients.threads, o->server_threads);
+  }
+  if (!in_cluster && !o->colocated && o->clients.machines + o->servers > rdma::kMaxShmNodes) {
+    return Wrong("--clients %dx%d: at most %d machines with %s", o->clients.machines, o->clients.threads,
+                 rdma::kMaxShmNodes - o->servers, Count(static_cast<uint64_t>(o->servers), "server"));
+  }
+  if (o->insert_rate > 0 && !in_cluster && o->clients.machines < 2) {
+    return Wrong("--insert-rate %d: needs a separate machine; give --clients 2x%d or more", o->insert_rate,
+                 o->clients.threads);
+  }
+  if (o->insert_rate == 0 && o->insert_for < absl::InfiniteDuration()) {
+    return Wrong("--insert-for: says how long --insert-rate inserts; give that, too, or leave --insert-for out");
+  }
+  if (o->keys < static_cast<uint64_t>(o->servers)) {
+    return Wrong("--keys %d: at least one for each of %s", o->keys, Count(static_cast<uint64_t>(o->servers), "server"));
+  }
+  const index::IndexKindEntry& kind = index::EntryOf(o->index);
+  if (!kind.traits.ordered && o->operations()[static_cast<size_t>(ycsb::Kind::kScan)] > 0) {
+    const std::string scans = o->mix.has_value() ? "--mix" : absl::StrFormat("--workload %s", o->workload.name);
+    return Wrong("--index %s: has no order, and %s scans; give --index xstore, blink or rolex", kind.name, scans);
+  }
+  if (!kind.traits.learned && (o->locations || o->cache != index::XCacheMode::kWhole)) {
+    return Wrong("--cache: says what a client of xstore keeps; for one of %s there is only --cache-bytes", kind.name);
+  }
+  GANNET_RETURN_IF_ERROR(CheckInline(*o));
+  GANNET_RETURN_IF_ERROR(CheckLog(*o));
+  if (const auto own = index::ReadOwnOptions(kind, o->index_options); !own.ok()) {
+    return Wrong("--index-options %s: %s", o->index_options, own.status().message());
+  }
+  return in_cluster ? absl::OkStatus() : CheckMemory(*o);
+}
+
+Status ReadCluster(const YcsbFlags& flags, const std::string& flag_of_servers, YcsbOptions* o) {
+  if (flags.cluster.empty()) {
+    if (!flags.wait.has_value()) return absl::OkStatus();
+    return Wrong("--wait: is for servers that load; give --cluster, too, or leave it out");
+  }
+  if (!flag_of_servers.empty()) {
+    return Wrong("%s: is for servers in this process; with --cluster the file says it, so leave %s out",
+                 flag_of_servers, flag_of_servers);
+  }
+  if (o->clients.machines > 1) {
+    return Wrong(
+        "--clients %dx%d: this process is one client machine; give 1x%d, and start a process for each other one",
+        o->clients.machines, o->clients.threads, o->clients.threads);
+  }
+  StatusOr<ClusterFile> file = ReadClusterFile(flags.cluster);
+  if (!file.ok()) return file.status();
+  if (!file->ycsb.has_value()) {
+    return Wrong(
+        "--cluster %s: its servers hold TPC-C ([tpcc]), not the keys of YCSB; run gannet tpcc run --cluster %s",
+        flags.cluster, flags.cluster);
+  }
+  const cluster::Config& config = file->config;
+  const YcsbSection& section = *file->ycsb;
+  o->fabric = config.fabric == cluster::FabricKind::kVerbs ? bench::FabricKind::kVerbs : bench::FabricKind::kShm;
+  o->servers = config.num_servers();
+  o->server_threads = 1;
+  for (const cluster::ServerConfig& server : config.servers) {
+    o->server_threads = std::max(o->server_threads, server.server_threads);
+  }
+  o->index = section.options.index;
+  if (section.options.index_rights == index::IndexRights::kOwnerOnly) o->index_rights = section.options.index_rights;
+  o->keys = section.options.keys;
+  o->key_form = section.options.key_form;
+  o->value_bytes = static_cast<int>(section.options.value_bytes);
+  o->fill_percent = section.fill_percent;
+  o->sub_models = section.options.sub_models;
+  o->updates = section.updates;
+  o->wait = flags.wait.value_or(o->wait);
+  o->cluster_config = config;
+  return absl::OkStatus();
+}
+
+}  // namespace gannet::cli
