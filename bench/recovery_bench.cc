@@ -29,7 +29,7 @@
 #include "base/clock.h"
 #include "tpcc/driver.h"
 #include "tpcc/loader.h"
-#include "tpcc/schema.h"
+#include "tpcc/schema/schema.h"
 #include "txn/database.h"
 
 namespace gannet {

@@ -11,8 +11,8 @@
 #include <memory>
 
 #include "base/status.h"
-#include "cluster/config.h"
-#include "cluster/patience.h"
+#include "cluster/config/config.h"
+#include "cluster/config/patience.h"
 #include "rdma/fabric.h"
 #include "rdma/verbs/verbs_fabric.h"
 

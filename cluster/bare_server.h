@@ -15,8 +15,8 @@
 
 #include "base/status.h"
 #include "cluster/call_meter.h"
-#include "cluster/config.h"
-#include "cluster/patience.h"
+#include "cluster/config/config.h"
+#include "cluster/config/patience.h"
 #include "rdma/fabric.h"
 #include "rdma/verbs/verbs_fabric.h"
 

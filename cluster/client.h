@@ -10,8 +10,8 @@
 
 #include "base/status.h"
 #include "cluster/bare_client.h"
-#include "cluster/config.h"
-#include "cluster/patience.h"
+#include "cluster/config/config.h"
+#include "cluster/config/patience.h"
 #include "txn/database.h"
 
 namespace gannet::cluster {

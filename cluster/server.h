@@ -16,8 +16,8 @@
 #include "base/status.h"
 #include "cluster/bare_server.h"
 #include "cluster/call_meter.h"
-#include "cluster/config.h"
-#include "cluster/patience.h"
+#include "cluster/config/config.h"
+#include "cluster/config/patience.h"
 #include "txn/database.h"
 
 namespace gannet::cluster {

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "cluster/client.h"
-#include "cluster/config.h"
+#include "cluster/config/config.h"
 #include "cluster/server.h"
 #include "txn/bulk_loader.h"
 #include "txn/database.h"

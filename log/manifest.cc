@@ -7,6 +7,7 @@
 #include "log/checkpoint.h"
 #include "log/manifest_json.h"
 #include "log/utf8.h"
+#include "log/whole_file.h"
 
 namespace gannet::log {
 

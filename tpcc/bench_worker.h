@@ -15,7 +15,7 @@
 #include "bench/harness/worker.h"
 #include "tpcc/deck.h"
 #include "tpcc/driver.h"
-#include "tpcc/random.h"
+#include "tpcc/schema/random.h"
 #include "tpcc/terminal.h"
 #include "tpcc/unacknowledged.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tpcc/schema.h"
+#include "tpcc/schema/schema.h"
 #include "txn/database.h"
 
 namespace gannet::tpcc {

@@ -21,7 +21,7 @@
 #include "base/status.h"
 #include "bench/harness/run.h"
 #include "tpcc/report.h"
-#include "tpcc/schema.h"
+#include "tpcc/schema/schema.h"
 #include "txn/database.h"
 
 namespace gannet::tpcc {

@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 #include "tpcc/facts.h"
-#include "tpcc/schema.h"
+#include "tpcc/schema/schema.h"
 #include "txn/run/session.h"
 
 namespace gannet::tpcc {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "tpcc/rows.h"
-#include "tpcc/schema.h"
+#include "tpcc/schema/rows.h"
+#include "tpcc/schema/schema.h"
 
 namespace gannet::tpcc {
 

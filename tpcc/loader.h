@@ -9,7 +9,7 @@
 #include <span>
 
 #include "base/status.h"
-#include "tpcc/schema.h"
+#include "tpcc/schema/schema.h"
 #include "txn/database.h"
 
 namespace gannet::tpcc {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tpcc/random.h"
-#include "tpcc/schema.h"
+#include "tpcc/schema/random.h"
+#include "tpcc/schema/schema.h"
 #include "txn/run/session.h"
 
 namespace gannet::tpcc {

@@ -7,8 +7,8 @@
 #include <cstdint>
 
 #include "base/ring_queue.h"
-#include "tpcc/random.h"
 #include "tpcc/report.h"
+#include "tpcc/schema/random.h"
 #include "txn/database.h"
 
 namespace gannet::tpcc {

@@ -7,7 +7,7 @@
 
 #include "absl/time/time.h"
 #include "base/status.h"
-#include "cluster/config.h"
+#include "cluster/config/config.h"
 #include "ycsb/client.h"
 #include "ycsb/cluster.h"
 #include "ycsb/connection.h"

@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "cli/common/parse.h"
 #include "index/registry.h"
-#include "tpcc/keys.h"
-#include "tpcc/schema.h"
+#include "tpcc/schema/keys.h"
+#include "tpcc/schema/schema.h"
 #include "ycsb/location_cache.h"
 #include "ycsb/value.h"
 

@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "cluster/config.h"
+#include "cluster/config/config.h"
 #include "index/registry.h"
-#include "tpcc/schema.h"
+#include "tpcc/schema/schema.h"
 #include "ycsb/client.h"
 #include "ycsb/cluster.h"
 

@@ -15,8 +15,8 @@
 #include "cli/serve/cluster_file.h"
 #include "cli/serve/served.h"
 #include "cluster/call_meter.h"
+#include "cluster/config/patience.h"
 #include "cluster/metrics_endpoint.h"
-#include "cluster/patience.h"
 
 namespace gannet::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include "cli/serve/cluster_file.h"
 #include "cluster/bare_server.h"
 #include "cluster/call_meter.h"
-#include "cluster/patience.h"
+#include "cluster/config/patience.h"
 #include "rdma/node_load.h"
 #include "rdma/slab.h"
 #include "txn/store/access_paths.h"

@@ -9,7 +9,7 @@
 #include "cli/serve/served.h"
 #include "cluster/server.h"
 #include "tpcc/loader.h"
-#include "tpcc/schema.h"
+#include "tpcc/schema/schema.h"
 
 namespace gannet::cli {
 namespace {

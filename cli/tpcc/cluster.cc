@@ -7,7 +7,7 @@
 #include "cli/common/data_directory.h"
 #include "cli/tpcc/directory.h"
 #include "rdma/shm/shm_fabric.h"
-#include "tpcc/keys.h"
+#include "tpcc/schema/keys.h"
 #include "txn/all_nodes.h"
 #include "txn/durable/catalog.h"
 #include "txn/offline.h"

@@ -10,9 +10,9 @@
 #include "base/status.h"
 #include "cli/tpcc/options.h"
 #include "cluster/client.h"
-#include "cluster/patience.h"
+#include "cluster/config/patience.h"
 #include "rdma/fabric.h"
-#include "tpcc/schema.h"
+#include "tpcc/schema/schema.h"
 #include "txn/database.h"
 
 namespace gannet::cli {
@@ -56,7 +56,7 @@ class TpccCluster {
   std::vector<txn::RecoveryReport> recoveries_;
 };
 
-// The TPC-C workers of a client: each slot has its own numbers (tpcc/keys.h, HISTORY).
+// The TPC-C workers of a client: each slot has its own numbers (tpcc/schema/keys.h, HISTORY).
 int MostThreadsOfClient(const cluster::Config& config);
 uint32_t FirstWorkerOfSlot(const cluster::Config& config, int slot);
 

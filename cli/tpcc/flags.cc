@@ -6,7 +6,7 @@
 #include "cli/common/flags.h"
 #include "cli/common/parse.h"
 #include "rdma/shm/shm_fabric.h"
-#include "tpcc/keys.h"
+#include "tpcc/schema/keys.h"
 
 namespace gannet::cli {
 namespace {

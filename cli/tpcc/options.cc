@@ -11,7 +11,7 @@
 #include "cli/tpcc/cluster.h"
 #include "cli/tpcc/directory.h"
 #include "rdma/shm/shm_fabric.h"
-#include "tpcc/keys.h"
+#include "tpcc/schema/keys.h"
 
 namespace gannet::cli {
 namespace {

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "absl/time/time.h"
-#include "cluster/config.h"
+#include "cluster/config/config.h"
+#include "cluster/config/patience.h"
 #include "cluster/join/open_fabric.h"
-#include "cluster/patience.h"
 #include "txn/database.h"
 
 namespace gannet::cluster {

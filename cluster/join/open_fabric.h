@@ -6,7 +6,7 @@
 
 #include "absl/time/time.h"
 #include "base/status.h"
-#include "cluster/config.h"
+#include "cluster/config/config.h"
 #include "rdma/fabric.h"
 #include "rdma/verbs/verbs_fabric.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/status.h"
-#include "cluster/config.h"
+#include "cluster/config/config.h"
 
 namespace gannet::cluster {
 

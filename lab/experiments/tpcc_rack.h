@@ -8,7 +8,7 @@
 
 #include "absl/time/time.h"
 #include "base/status.h"
-#include "tpcc/schema.h"
+#include "tpcc/schema/schema.h"
 #include "txn/store/read_path.h"
 
 namespace gannet::experiments {

@@ -15,7 +15,7 @@
 #include "tpcc/consistency.h"
 #include "tpcc/driver.h"
 #include "tpcc/loader.h"
-#include "tpcc/schema.h"
+#include "tpcc/schema/schema.h"
 
 namespace gannet::scenario {
 namespace {

@@ -86,10 +86,4 @@ class FileSystem {
   virtual std::string Description() const = 0;
 };
 
-// Helpers for small files that are replaced as a whole (the manifest): the content is written to `path`.tmp and synced,
-// the file is renamed, and the directory is synced. A checksum line is appended to the content (see whole_file.cc).
-Status ReplaceWholeFile(FileSystem& files, const std::string& path, std::span<const std::byte> content);
-// DataLoss, naming the file, if the checksum does not match.
-StatusOr<std::string> ReadWholeFile(FileSystem& files, const std::string& path);
-
 }  // namespace gannet::log

@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "log/file/aligned_buffer.h"
 #include "log/file/faulty_file_system.h"
+#include "log/whole_file.h"
 #include "tests/log/sectors.h"
 
 namespace gannet::log {

@@ -20,6 +20,7 @@
 #include "log/file/faulty_file_system.h"
 #include "log/file/pmem_file_system.h"
 #include "log/file/posix_file_system.h"
+#include "log/whole_file.h"
 
 namespace gannet::log {
 namespace {

@@ -1,11 +1,11 @@
-#include "tpcc/keys.h"
+#include "tpcc/schema/keys.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "base/random.h"
 #include "gtest/gtest.h"
-#include "tpcc/schema.h"
+#include "tpcc/schema/schema.h"
 
 namespace gannet::tpcc {
 namespace {

@@ -6,7 +6,7 @@
 #include "tests/tpcc/small_tpcc.h"
 #include "tpcc/loader.h"
 #include "tpcc/population.h"
-#include "tpcc/random.h"
+#include "tpcc/schema/random.h"
 #include "tpcc/table_scan.h"
 
 namespace gannet::tpcc {

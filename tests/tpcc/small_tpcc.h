@@ -10,7 +10,7 @@
 #include "rdma/shm/shm_fabric.h"
 #include "tpcc/consistency.h"
 #include "tpcc/loader.h"
-#include "tpcc/schema.h"
+#include "tpcc/schema/schema.h"
 #include "txn/database.h"
 #include "txn/run/session.h"
 

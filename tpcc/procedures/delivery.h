@@ -8,7 +8,7 @@
 #include "base/coro/task.h"
 #include "base/status.h"
 #include "tpcc/procedures/input.h"
-#include "tpcc/schema.h"
+#include "tpcc/schema/schema.h"
 #include "txn/run/transaction.h"
 
 namespace gannet::tpcc {

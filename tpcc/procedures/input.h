@@ -7,9 +7,9 @@
 #include "absl/strings/string_view.h"
 #include "base/random.h"
 #include "base/status.h"
-#include "tpcc/random.h"
-#include "tpcc/rows.h"
-#include "tpcc/schema.h"
+#include "tpcc/schema/random.h"
+#include "tpcc/schema/rows.h"
+#include "tpcc/schema/schema.h"
 #include "txn/run/transaction.h"
 
 namespace gannet::tpcc {

@@ -9,7 +9,7 @@
 #include "bench/harness/rack_usage.h"
 #include "bench/harness/run.h"
 #include "bench/json/parts.h"
-#include "lab/experiments/read_path_names.h"
+#include "lab/experiments/rack/read_path_names.h"
 #include "lab/experiments/spatial/worker.h"
 #include "nlohmann/json.hpp"
 #include "txn/run/session.h"

@@ -16,7 +16,7 @@
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "index/catfish/catfish.h"
-#include "lab/experiments/sim_rack.h"
+#include "lab/experiments/rack/sim_rack.h"
 #include "lab/experiments/spatial/data_set.h"
 #include "txn/database.h"
 #include "txn/store/read_path.h"

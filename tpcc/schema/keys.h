@@ -21,7 +21,7 @@
 #include <string_view>
 
 #include "index/key.h"
-#include "tpcc/rows.h"
+#include "tpcc/schema/rows.h"
 
 namespace gannet::tpcc {
 

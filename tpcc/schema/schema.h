@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "base/status.h"
-#include "tpcc/keys.h"
-#include "tpcc/rows.h"
+#include "tpcc/schema/keys.h"
+#include "tpcc/schema/rows.h"
 #include "txn/database.h"
 #include "txn/store/table.h"
 

@@ -1,4 +1,4 @@
-#include "lab/experiments/sim_rack.h"
+#include "lab/experiments/rack/sim_rack.h"
 
 #include <utility>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "cluster/config.h"
+#include "cluster/config/config.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "tpcc/random.h"
+#include "tpcc/schema/random.h"
 
 #include <algorithm>
 #include <array>

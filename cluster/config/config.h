@@ -21,7 +21,7 @@
 
 #include "absl/time/time.h"
 #include "base/status.h"
-#include "cluster/section.h"
+#include "cluster/config/section.h"
 
 namespace gannet::cluster {
 

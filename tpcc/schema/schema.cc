@@ -1,4 +1,4 @@
-#include "tpcc/schema.h"
+#include "tpcc/schema/schema.h"
 
 #include <algorithm>
 #include <string>

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "base/random.h"
-#include "tpcc/rows.h"
-#include "tpcc/text.h"
+#include "tpcc/schema/rows.h"
+#include "tpcc/schema/text.h"
 
 namespace gannet::tpcc {
 

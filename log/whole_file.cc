@@ -1,8 +1,5 @@
-// Small files that are replaced as a whole. On disk:
-//
-//   content | "\ngannet-crc32c <8 hex digits> <bytes of the content>\n" | zeros to a multiple of kDiskBlockBytes
-//
-// The content may be any bytes. The line is readable text, so a text file stays readable.
+#include "log/whole_file.h"
+
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -11,7 +8,6 @@
 #include "absl/strings/str_format.h"
 #include "log/crc32c.h"
 #include "log/file/aligned_buffer.h"
-#include "log/file/file_system.h"
 #include "log/format.h"
 #include "log/kill_point.h"
 

@@ -1,4 +1,4 @@
-#include "cluster/section.h"
+#include "cluster/config/section.h"
 
 #include <toml++/toml.h>
 

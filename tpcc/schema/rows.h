@@ -18,7 +18,7 @@
 
 #include <cstdint>
 
-#include "tpcc/text.h"
+#include "tpcc/schema/text.h"
 
 namespace gannet::tpcc {
 
