@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/mutant.h"
 #include "base/sometimes.h"
-#include "txn/access/access_internal.h"
 #include "txn/access/failure.h"
 #include "txn/store/conflict.h"
 #include "txn/store/key_status.h"
@@ -97,7 +96,7 @@ coro::Task<Status> TransactionImpl::AwaitMemory() {
 
 Status TransactionImpl::AfterRefusedInsert(const Table& table, const Key& key, Status refused) {
   if (!failure().ok()) return refused;
-  coro::Async<StatusOr<bool>> exists = access_.Exists(table, key);
+  coro::Async<StatusOr<bool>> exists = points().Exists(table, key);
   if (!exists.ready()) return refused;  // a row of another node, which the commit will find
   if (!exists.value().ok()) return exists.value().status();
   return *exists.value() ? KeyExists(table, key) : refused;
@@ -108,7 +107,7 @@ coro::Async<Status> TransactionImpl::Commit() {
   // It read at most one record, here: there is nothing to do (ReadSet::is_snapshot).
   if (writes().entries().empty() && !access_.reads().uses_verbs() && access_.reads().is_snapshot()) [[likely]]
     return absl::OkStatus();
-  if (session_->local->tables.has_secondary_indexes() && access_.HasIndexedWrites()) [[unlikely]]
+  if (session_->local->tables.has_secondary_indexes() && access_.entries().HasIndexedWrites()) [[unlikely]]
     return CommitWithIndexes();
   return commit_.emplace(session_, &access_, claim_, &scratch_).Run();
 }
@@ -122,7 +121,7 @@ coro::Async<Status> TransactionImpl::Validate() {
 }
 
 coro::Task<Status> TransactionImpl::CommitWithIndexes() {
-  coro::Task<Status> keeping = access_.KeepIndexes(/*last=*/true);
+  coro::Task<Status> keeping = access_.entries().KeepIndexes(/*last=*/true);
   Status kept = co_await keeping;
   if (!kept.ok()) {
     coro::Task<Status> judging = IfValid(std::move(kept));
@@ -168,7 +167,7 @@ coro::Async<StatusOr<RowBy>> TransactionImpl::GetBy(const SecondaryIndex& index,
 
 coro::Task<StatusOr<RowBy>> TransactionImpl::GetByEntry(const SecondaryIndex& index, std::string_view entry_key,
                                                         bool for_update) {
-  coro::Task<StatusOr<RowBy>> getting = access_.GetBy(index, entry_key, for_update);
+  coro::Task<StatusOr<RowBy>> getting = access_.by_index().GetBy(index, entry_key, for_update);
   StatusOr<RowBy> row = co_await getting;
   if (row.ok()) co_return row;
   coro::Task<Status> judging = JudgeRead(row.status());
@@ -184,15 +183,15 @@ coro::Async<Status> TransactionImpl::ReadyToReadBy(const SecondaryIndex& index) 
 }
 
 coro::Task<Status> TransactionImpl::KeepBeforeRead() {
-  coro::Task<Status> keeping = access_.KeepIndexes(/*last=*/false);
+  coro::Task<Status> keeping = access_.entries().KeepIndexes(/*last=*/false);
   Status kept = co_await keeping;
   coro::Task<Status> judging = JudgeRead(std::move(kept));
   co_return co_await judging;
 }
 
 coro::Task<Status> TransactionImpl::RowsOfEntries(const SecondaryIndex& index, const ScanRows& entries,
-                                                  Access::EntrySpan span, ScanOptions options, ScanRows* rows) {
-  coro::Task<Status> reading = access_.RowsOfEntries(index, entries, span, options, rows);
+                                                  IndexReader::EntrySpan span, ScanOptions options, ScanRows* rows) {
+  coro::Task<Status> reading = access_.by_index().RowsOfEntries(index, entries, span, options, rows);
   Status read = co_await reading;
   coro::Task<Status> judging = JudgeRead(std::move(read));
   co_return co_await judging;

@@ -3,7 +3,7 @@
 //
 //   txn/access/read_set.h       what was read
 //   txn/access/write_buffer.h   what is to be written
-//   txn/access/access.h         the operations that fill both
+//   txn/access/access.h         both, and the parts that fill them
 //   txn/commit/commit.h         a commit, or a validation, of them
 //
 // Belongs to a session, which uses it for one transaction after the other.
@@ -63,13 +63,15 @@ class TransactionImpl final : public OpenTransaction {
 
   SessionState& session() { return *session_; }
   Access& access() { return access_; }
+  PointAccess& points() { return access_.points(); }
+  Scanner& scanner() { return access_.scanner(); }
   // Updates and removals by handle, and inserts.
   WriteBuffer& writes() { return access_.writes(); }
 
-  // Reads by secondary indexes, as those of Transaction and Access. Before others, ReadyToReadBy.
+  // Reads by secondary indexes, as those of Transaction and IndexReader. Before others, ReadyToReadBy.
   coro::Async<StatusOr<RowBy>> GetBy(const SecondaryIndex& index, const Key& key, bool for_update);
   coro::Async<Status> ReadyToReadBy(const SecondaryIndex& index);
-  coro::Task<Status> RowsOfEntries(const SecondaryIndex& index, const ScanRows& entries, Access::EntrySpan span,
+  coro::Task<Status> RowsOfEntries(const SecondaryIndex& index, const ScanRows& entries, IndexReader::EntrySpan span,
                                    ScanOptions options, ScanRows* rows);
 
   // There was no memory, or no room in the log, for an insert of `key`: AlreadyExists if it is there, else `refused`. A
