@@ -54,7 +54,7 @@ void TransactionImpl::End() {
   NoteReads();
   if (!noted_end_) NoteNotCommitted(failure());
   for (WriteEntry& entry : writes().entries()) ReleaseDirect(*session_, entry);
-  commit_.reset();
+  commit_.Clear();
   access_.Clear();
   active_ = false;
   session_->participant->Leave(entered_);
@@ -109,12 +109,12 @@ coro::Async<Status> TransactionImpl::Commit() {
     return absl::OkStatus();
   if (session_->local->tables.has_secondary_indexes() && access_.entries().HasIndexedWrites()) [[unlikely]]
     return CommitWithIndexes();
-  return commit_.emplace(session_, &access_, claim_, &scratch_).Run();
+  return commit_.Run(claim_);
 }
 
 coro::Async<Status> TransactionImpl::Validate() {
   NoteReads();
-  coro::Async<Status> valid = commit_.emplace(session_, &access_, claim_, &scratch_).Validate();
+  coro::Async<Status> valid = commit_.Validate();
   if (!valid.ready()) return NoteFailureOf(std::move(valid.task()));
   if (!valid.value().ok()) Fail(valid.value());
   return valid;
@@ -127,7 +127,7 @@ coro::Task<Status> TransactionImpl::CommitWithIndexes() {
     coro::Task<Status> judging = IfValid(std::move(kept));
     co_return co_await judging;
   }
-  coro::Async<Status> committing = commit_.emplace(session_, &access_, claim_, &scratch_).Run();
+  coro::Async<Status> committing = commit_.Run(claim_);
   co_return co_await committing;
 }
 
@@ -204,8 +204,8 @@ coro::Task<Status> TransactionImpl::NoteFailureOf(coro::Task<Status> validation)
 }
 
 // A transaction that only read waits for the newest epoch in which anything was logged here: what it read is of that or
-// an earlier one. What it read at other nodes is not later than the epoch that it found there (AskForEpochs). A commit
-// over several nodes that failed because a key exists has an epoch, too, taken after that key was found.
+// an earlier one. What it read at other nodes is not later than the epoch that it found there (Redo::AppendEpochReads).
+// A commit over several nodes that failed because a key exists has an epoch, too, taken after that key was found.
 uint64_t TransactionImpl::EpochToAwait() const {
   const CommitLog& log = *session_->log;
   if (GANNET_MUTANT(kAcknowledgeEarly) || !log.awaits_durability()) return 0;
@@ -215,9 +215,7 @@ uint64_t TransactionImpl::EpochToAwait() const {
       access_.reads().empty() && std::ranges::all_of(access_.writes().entries(), [](const WriteEntry& entry) {
         return entry.kind == WriteKind::kInsert;
       });
-  const uint64_t epoch = commit_.has_value() ? commit_->epoch() : 0;
-  const bool logged = commit_.has_value() && commit_->logged();
-  return log.EpochToAwait(epoch, /*rests_on_reads=*/!logged && !read_nothing);
+  return log.EpochToAwait(commit_.epoch(), /*rests_on_reads=*/!commit_.logged() && !read_nothing);
 }
 
 }  // namespace gannet::txn

@@ -10,9 +10,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
-#include <utility>
 
 #include "base/coro/async.h"
 #include "base/coro/task.h"
@@ -28,7 +26,7 @@ namespace gannet::txn {
 
 class TransactionImpl final : public OpenTransaction {
  public:
-  explicit TransactionImpl(SessionState* session) : session_(session), access_(session) {}
+  explicit TransactionImpl(SessionState* session) : session_(session), access_(session), commit_(session, &access_) {}
 
   // `claim`: that of the Run to which this attempt belongs, which lives longer; null for a transaction by hand.
   void Begin(PrecedenceClaim* claim);
@@ -89,13 +87,11 @@ class TransactionImpl final : public OpenTransaction {
 
   // True if it has asked for a remote lock of `record`, which is neither released nor owed (debts.h).
   bool MayHold(rdma::GlobalAddress record) const override {
-    return commit_.has_value() && commit_->may_hold_locks() && access_.writes().FindRecord(record) >= 0;
+    return commit_.may_hold_locks() && access_.writes().FindRecord(record) >= 0;
   }
 
   // Gives back what it keeps for inserts into `index`, in which it is not active.
-  void ForgetIndex(const index::RemoteIndex* index) override {
-    std::erase_if(scratch_.index_inserts, [index](const IndexInserts& one) { return one.index == index; });
-  }
+  void ForgetIndex(const index::RemoteIndex* index) override { commit_.ForgetIndex(index); }
 
   // Call it after Commit or Validate: the epoch that must be durable before their result may be acknowledged; 0: none.
   uint64_t EpochToAwait() const;
@@ -121,8 +117,7 @@ class TransactionImpl final : public OpenTransaction {
   bool runs_again_ = false;  // the last attempt that it was used for found the memory full,
   int shortages_ = 0;        // and so did all of so many, one after the other
   Access access_;
-  CommitScratch scratch_;
-  std::optional<txn::Commit> commit_;
+  txn::Commit commit_;
   bool noted_reads_ = false;
   bool noted_end_ = false;
 };
