@@ -73,10 +73,10 @@ gannet_compile_quickly(gannet_quick_precompiled)
 set(GANNET_MUTATED_SOURCES
     index/catfish/change.cc index/catfish/client/remote_search.cc index/catfish/draft.cc index/catfish/search.cc
     index/remote/leaf_blocks.cc index/remote/leaf_draft.cc index/remote/leaf_repair.cc rdma/versioned.cc
-    txn/access/failure.cc txn/access/write_buffer.cc txn/commit/commit.cc txn/commit/commit_remote.cc
-    txn/peer/debt_collector.cc txn/commit/decision.cc txn/commit/insert_remote.cc txn/peer/owner_reads.cc
-    txn/peer/owner_scan.cc txn/peer/owner_service.cc txn/record/record.cc txn/peer/repair.cc txn/run/session.cc
-    txn/run/transaction_impl.cc txn/run/transaction.cc)
+    txn/access/failure.cc txn/access/write_buffer.cc txn/commit/decision.cc txn/commit/local_writes.cc
+    txn/commit/one_sided_inserts.cc txn/commit/remote_writes.cc txn/commit/validation.cc txn/peer/debt_collector.cc
+    txn/peer/owner_reads.cc txn/peer/owner_scan.cc txn/peer/owner_service.cc txn/peer/repair.cc txn/record/record.cc
+    txn/run/session.cc txn/run/transaction_impl.cc txn/run/transaction.cc)
 list(TRANSFORM GANNET_MUTATED_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
 
 # Eight sources of a library are compiled as one: compilers then work a third less. So no two sources of a library may

@@ -15,6 +15,7 @@ struct FreeFrameNode {
 
 struct Pool {
   std::array<FreeFrameNode*, kClasses + 1> free{};
+  size_t allocated = 0;
   size_t from_heap = 0;
 
   ~Pool() {
@@ -37,6 +38,7 @@ Pool& ThisThreadsPool() {
 
 void* AllocateFrame(size_t bytes) {
   Pool& pool = ThisThreadsPool();
+  ++pool.allocated;
   const size_t size_class = (bytes + kGranule - 1) / kGranule;
   if (size_class <= kClasses && pool.free[size_class] != nullptr) [[likely]] {
     FreeFrameNode* node = pool.free[size_class];
@@ -57,6 +59,10 @@ void FreeFrame(void* frame, size_t bytes) noexcept {
   auto* node = static_cast<FreeFrameNode*>(frame);
   node->next = pool.free[size_class];
   pool.free[size_class] = node;
+}
+
+size_t FramesOfThisThread() {
+  return ThisThreadsPool().allocated;
 }
 
 size_t HeapFramesOfThisThread() {

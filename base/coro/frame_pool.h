@@ -11,7 +11,9 @@ namespace gannet::coro {
 void* AllocateFrame(size_t bytes);
 void FreeFrame(void* frame, size_t bytes) noexcept;
 
-// Number of frames that this thread has allocated from the heap so far; constant in steady state. For tests.
+// Number of frames that this thread has allocated so far, and number of those that came from the heap. The latter is
+// constant in steady state. For tests.
+size_t FramesOfThisThread();
 size_t HeapFramesOfThisThread();
 
 }  // namespace gannet::coro

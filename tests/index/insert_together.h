@@ -1,5 +1,5 @@
-// InsertTogether: one round of an InsertBatch, as a transaction makes it (txn/commit/insert_remote.cc), but its thread
-// may do other things meanwhile.
+// InsertTogether: one round of an InsertBatch, as a transaction makes it (txn/commit/one_sided_inserts.h), but its
+// thread may do other things meanwhile.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Inserts at other nodes by verbs, without the owner's CPU (txn/commit/insert_remote.cc).
+// Inserts at other nodes by verbs, without the owner's CPU (txn/commit/one_sided_inserts.h).
 #include <set>
 #include <string>
 #include <thread>

@@ -1,8 +1,6 @@
-// Asks the chooser (offload_chooser.h): what an access to another node would take on each path.
-#include <algorithm>
+#include "txn/access/path_choice.h"
 
-#include "txn/access/access.h"
-#include "txn/session/session_state.h"
+#include "txn/access/access_internal.h"
 
 namespace gannet::txn {
 namespace {
@@ -14,8 +12,9 @@ constexpr double kRowsOverhead = 160;
 
 }  // namespace
 
-PathChoice Access::ChooseForKey(const GetRequest& request, rdma::NodeId owner, const index::RemoteIndex& index) {
-  OffloadChooser& paths = session_->paths;
+PathChoice ChooseForKey(SessionState& session, const GetRequest& request, rdma::NodeId owner,
+                        const index::RemoteIndex& index) {
+  OffloadChooser& paths = session.paths;
   const Table& table = *request.table;
   if (!paths.adaptive()) {
     return paths.Fixed(AccessKind::kGet, table.id(), owner, paths.FixedPath(table.index_traits()));
@@ -25,56 +24,55 @@ PathChoice Access::ChooseForKey(const GetRequest& request, rdma::NodeId owner, c
   asked.reads = index.Estimate(std::span(&request.key, 1));
   asked.reads += {.postings = 1, .reads = 1, .bytes = bytes};
   asked.answer_bytes = bytes + kAnswerOverhead;
-  return paths.Choose(asked, session_->epochs->LoadOf(owner), session_->random);
+  return paths.Choose(asked, session.epochs->LoadOf(owner), session.random);
 }
 
-// The requests of one table are looked up together, those of several tables one after the other, and all records are
-// READ at once.
-StatusOr<PathChoice> Access::ChooseForGroup(std::span<const GetRequest> requests, const OwnerGroup& group) {
-  OffloadChooser& paths = session_->paths;
-  const Table& first_table = *requests[group.which[0]].table;
-  AskedAccess asked{.kind = AccessKind::kGetMany, .table = first_table.id(), .owner = group.owner};
+StatusOr<PathChoice> ChooseForGroup(SessionState& session, std::span<const GetRequest> requests, rdma::NodeId owner,
+                                    std::span<const uint32_t> which, std::vector<index::Key>* keys) {
+  OffloadChooser& paths = session.paths;
+  const Table& first_table = *requests[which[0]].table;
+  AskedAccess asked{.kind = AccessKind::kGetMany, .table = first_table.id(), .owner = owner};
   const auto for_each_table = [&](auto&& visit) {
-    for (size_t first = 0; first < group.which.size();) {
-      const Table& table = *requests[group.which[first]].table;
+    for (size_t first = 0; first < which.size();) {
+      const Table& table = *requests[which[first]].table;
       size_t end = first + 1;
-      while (end < group.which.size() && requests[group.which[end]].table == &table) ++end;
-      visit(table, group.which.subspan(first, end - first));
+      while (end < which.size() && requests[which[end]].table == &table) ++end;
+      visit(table, which.subspan(first, end - first));
       first = end;
     }
   };
   Status status;
   if (paths.adaptive()) {
     asked.reads.postings = 1;
-    for_each_table([&](const Table& table, std::span<const uint32_t> which) {
-      StatusOr<index::RemoteIndex*> index = session_->RemoteIndexOf(table, group.owner);
+    for_each_table([&](const Table& table, std::span<const uint32_t> of_table) {
+      StatusOr<index::RemoteIndex*> index = session.RemoteIndexOf(table, owner);
       if (!index.ok()) {
         status.Update(index.status());
         return;
       }
-      keys_.clear();
-      for (const uint32_t i : which) {
+      keys->clear();
+      for (const uint32_t i : of_table) {
         const double bytes = FirstReadBytes(table, requests[i].key);
-        keys_.push_back(requests[i].key);
+        keys->push_back(requests[i].key);
         asked.reads += {.reads = 1, .bytes = bytes};
         asked.answer_bytes += bytes + kAnswerOverhead;
       }
-      asked.reads += (*index)->Estimate(keys_);
+      asked.reads += (*index)->Estimate(*keys);
     });
     GANNET_RETURN_IF_ERROR(status);
   }
   const PathChoice choice =
-      paths.adaptive() ? paths.Choose(asked, session_->epochs->LoadOf(group.owner), session_->random)
-                       : paths.Fixed(asked.kind, asked.table, group.owner, paths.FixedPath(first_table.index_traits()));
+      paths.adaptive() ? paths.Choose(asked, session.epochs->LoadOf(owner), session.random)
+                       : paths.Fixed(asked.kind, asked.table, owner, paths.FixedPath(first_table.index_traits()));
   for_each_table([&](const Table& table, std::span<const uint32_t>) {
     if (table.id() != asked.table) paths.Count(asked.kind, table.id(), choice.path);
   });
   return choice;
 }
 
-PathChoice Access::ChooseForRows(const Table& table, const RowsWanted& wanted, rdma::NodeId owner,
-                                 const index::RemoteIndex& index) {
-  OffloadChooser& paths = session_->paths;
+PathChoice ChooseForRows(SessionState& session, const Table& table, const RowsWanted& wanted, rdma::NodeId owner,
+                         const index::RemoteIndex& index) {
+  OffloadChooser& paths = session.paths;
   const AccessKind kind = wanted.window.has_value() ? AccessKind::kSearch : AccessKind::kScan;
   if (!paths.adaptive()) return paths.Fixed(kind, table.id(), owner, paths.FixedPath(table.index_traits()));
   AskedAccess asked{.kind = kind, .table = table.id(), .owner = owner};
@@ -83,7 +81,7 @@ PathChoice Access::ChooseForRows(const Table& table, const RowsWanted& wanted, r
   const double bytes = FirstReadBytes(table, wanted.range.from);
   asked.reads += {.postings = 1, .reads = rows, .bytes = rows * bytes};
   asked.answer_bytes = kRowsOverhead + rows * (bytes + kAnswerOverhead);
-  return paths.Choose(asked, session_->epochs->LoadOf(owner), session_->random);
+  return paths.Choose(asked, session.epochs->LoadOf(owner), session.random);
 }
 
 }  // namespace gannet::txn

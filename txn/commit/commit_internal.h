@@ -1,4 +1,4 @@
-// Shared by commit.cc (the protocol, and records of this node) and commit_remote.cc (records of other nodes).
+// Shared by the parts of a commit: what a write needs, and how it is put into a record.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,6 @@
 #include "base/check.h"
 #include "index/record_header.h"
 #include "rdma/versioned.h"
-#include "txn/access/access_internal.h"
 #include "txn/record/record.h"
 #include "txn/session/write_set.h"
 
@@ -20,6 +19,11 @@ inline bool ChangesRecord(const WriteEntry& entry) {
 inline bool NeedsMove(const WriteEntry& entry) {
   return entry.kind == WriteKind::kUpdate && entry.payload_bytes != entry.image_payload_bytes &&
          BlockBytesOf(entry.key, entry.payload_bytes) != BlockBytesOf(entry.key, entry.image_payload_bytes);
+}
+
+// The owner, another node, prepares the write: an insert, or a record that has to move. If not `indexed`.
+inline bool IsPrepared(const WriteEntry& entry) {
+  return !entry.is_direct() && (entry.kind == WriteKind::kInsert || NeedsMove(entry));
 }
 
 inline void StorePayloadBytes(std::byte* object, uint32_t payload_bytes) {

@@ -8,9 +8,9 @@
 // growing tables have no removals: an insert into them at its own node reads one word that is never written.
 //
 // The places are in registered memory that only the owner's CPU writes, so an insert by verbs READs its key's place
-// (commit/insert_remote.cc). A removal raises a place to a maximum, which no verb does, so with a log all removals are
-// made by the owner's CPU. The places lie at the same offset on every node: Database::Open allocates them right after
-// the log's epochs.
+// (commit/one_sided_inserts.h). A removal raises a place to a maximum, which no verb does, so with a log all removals
+// are made by the owner's CPU. The places lie at the same offset on every node: Database::Open allocates them right
+// after the log's epochs.
 #pragma once
 
 #include <atomic>

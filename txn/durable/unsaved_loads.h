@@ -5,7 +5,7 @@
 //
 //   1. A load counts from before its first row is visible until a checkpoint that has all of it is in the manifest.
 //      While one counts, no change of this node's rows is logged as committed: its own sessions check any() between
-//      their validation and their log (commit.cc, redo.cc), and those of other nodes are refused their part of the log
+//      their validation and their log (commit.cc, redo.h), and those of other nodes are refused their part of the log
 //      (Durability::AppendForPeer). A transaction that read rows of this node and changes rows elsewhere finds the
 //      count in the READ that brings this node's epoch (EpochWords).
 //   2. A load and the walk of a checkpoint over the same table exclude each other, so a checkpoint has all of a load or

@@ -1,6 +1,6 @@
 // LentRecords: blocks for records that this node has lent to clients, which make records of them by verbs
-// (commit/insert_remote.cc). A client borrows several at a time by kTxnLend, and tells with a later kTxnLend which of
-// them are records by now.
+// (commit/one_sided_inserts.h). A client borrows several at a time by kTxnLend, and tells with a later kTxnLend which
+// of them are records by now.
 //
 // A block is here from when it is lent
 //   - until its client says that it has made it a record that is in the index, or

@@ -82,7 +82,7 @@ coro::Task<Status> IndexCursor::ReadRows() {
   group_ = group_ == 0 ? kFirstGroup : std::min(group_ * kGroupGrowth, most);
   const size_t at = entries_->at_;
   const bool backwards = batch_ == entries_->batches_ && at < first_;
-  Access::EntrySpan span{.from = at, .to = std::min(entries_->end_, at + group_)};
+  IndexReader::EntrySpan span{.from = at, .to = std::min(entries_->end_, at + group_)};
   if (backwards) span = {.from = at + 1 - std::min(group_, at + 1 - entries_->begin_), .to = at + 1};
   batch_ = entries_->batches_;
   first_ = span.from;

@@ -123,18 +123,18 @@ coro::Task<Status> Transaction::AfterCommit(coro::Task<Status> commit, uint64_t 
 coro::Async<Status> Transaction::Get(const Table& table, Key key, PayloadRoom row) {
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
-  return impl_->access().Get(table, key, row, GetRequest::kWhole);
+  return impl_->points().Get(table, key, row, GetRequest::kWhole);
 }
 coro::Async<Status> Transaction::Get(const Table& table, Key key, PayloadRoom out, PayloadPart part) {
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
   GANNET_RETURN_IF_ERROR(CheckRowOf(table, part));
-  return impl_->access().Get(table, key, out, part.offset());
+  return impl_->points().Get(table, key, out, part.offset());
 }
 coro::Async<StatusOr<std::span<const std::byte>>> Transaction::GetView(const Table& table, Key key) {
   if (!failure_->ok()) [[unlikely]]
     return StatusOr<std::span<const std::byte>>(*failure_);
-  return impl_->access().GetView(table, key);
+  return impl_->points().GetView(table, key);
 }
 coro::Task<Status> Transaction::Assign(coro::Task<StatusOr<std::span<const std::byte>>> view, std::string* payload) {
   const StatusOr<std::span<const std::byte>> got = co_await view;
@@ -153,19 +153,19 @@ coro::Async<Status> Transaction::GetText(const Table& table, Key key, std::strin
 coro::Async<StatusOr<bool>> Transaction::Exists(const Table& table, Key key) {
   if (!failure_->ok()) [[unlikely]]
     return StatusOr<bool>(*failure_);
-  return impl_->access().Exists(table, key);
+  return impl_->points().Exists(table, key);
 }
 coro::Async<Status> Transaction::GetMany(std::span<GetRequest> requests) {
   if (!failure_->ok()) [[unlikely]] {
     for (GetRequest& request : requests) request.status = *failure_;
     return *failure_;
   }
-  return impl_->access().GetMany(requests);
+  return impl_->points().GetMany(requests);
 }
 coro::Async<StatusOr<RecordHandle>> Transaction::GetForUpdate(const Table& table, Key key, PayloadRoom row) {
   if (!failure_->ok()) [[unlikely]]
     return StatusOr<RecordHandle>(*failure_);
-  return impl_->access().GetForUpdate(table, key, row, GetRequest::kWhole);
+  return impl_->points().GetForUpdate(table, key, row, GetRequest::kWhole);
 }
 coro::Async<StatusOr<RecordHandle>> Transaction::GetForUpdate(const Table& table, Key key, PayloadRoom out,
                                                               PayloadPart part) {
@@ -173,7 +173,7 @@ coro::Async<StatusOr<RecordHandle>> Transaction::GetForUpdate(const Table& table
     return StatusOr<RecordHandle>(*failure_);
   if (Status s = CheckRowOf(table, part); !s.ok()) [[unlikely]]
     return StatusOr<RecordHandle>(std::move(s));
-  return impl_->access().GetForUpdate(table, key, out, part.offset());
+  return impl_->points().GetForUpdate(table, key, out, part.offset());
 }
 Status Transaction::Update(RecordHandle handle, PayloadBytes row) {
   if (!failure_->ok()) [[unlikely]]
@@ -188,13 +188,13 @@ Status Transaction::Update(RecordHandle handle, PayloadBytes data, PayloadPart p
 coro::Async<Status> Transaction::Update(const Table& table, Key key, PayloadBytes row) {
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
-  return impl_->access().Update(table, key, row, PayloadPart::Whole());
+  return impl_->points().Update(table, key, row, PayloadPart::Whole());
 }
 coro::Async<Status> Transaction::Update(const Table& table, Key key, PayloadBytes data, PayloadPart part) {
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
   GANNET_RETURN_IF_ERROR(CheckRowOf(table, part));
-  return impl_->access().Update(table, key, data, part);
+  return impl_->points().Update(table, key, data, part);
 }
 Status Transaction::Insert(const Table& table, Key key, PayloadBytes row) {
   if (!failure_->ok()) [[unlikely]]
@@ -205,20 +205,20 @@ Status Transaction::Insert(const Table& table, Key key, PayloadBytes row) {
 coro::Async<Status> Transaction::Upsert(const Table& table, Key key, PayloadBytes row) {
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
-  return impl_->access().Upsert(table, key, row);
+  return impl_->points().Upsert(table, key, row);
 }
 coro::Async<StatusOr<bool>> Transaction::UpdateIf(const Table& table, Key key, PayloadBytes expected,
                                                   PayloadBytes row) {
   if (!failure_->ok()) [[unlikely]]
     return StatusOr<bool>(*failure_);
-  return impl_->access().UpdateIf(table, key, expected, row);
+  return impl_->points().UpdateIf(table, key, expected, row);
 }
 coro::Async<Status> Transaction::AddTo(const Table& table, Key key, PayloadPart part, const payload::Sum& addition,
                                        void* sum) {
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
   GANNET_RETURN_IF_ERROR(CheckRowOf(table, part));
-  return impl_->access().Add(table, key, part.offset(), addition, static_cast<std::byte*>(sum));
+  return impl_->points().Add(table, key, part.offset(), addition, static_cast<std::byte*>(sum));
 }
 Status Transaction::Remove(RecordHandle handle) {
   if (!failure_->ok()) [[unlikely]]
@@ -228,7 +228,7 @@ Status Transaction::Remove(RecordHandle handle) {
 coro::Async<Status> Transaction::Remove(const Table& table, Key key) {
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
-  return impl_->access().Remove(table, key);
+  return impl_->points().Remove(table, key);
 }
 
 ScanRows::Item& ScanRows::Add(const Key& key, size_t payload_bytes) {
@@ -262,19 +262,19 @@ coro::Async<Status> Transaction::Scan(const Table& table, const index::ScanRange
                                       ScanOptions options) {
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
-  return impl_->access().Scan(table, range, rows, options);
+  return impl_->scanner().Scan(table, range, rows, options);
 }
 coro::Async<Status> Transaction::Search(const Table& table, const index::Rectangle& window, ScanRows* rows,
                                         ScanOptions options) {
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
-  return impl_->access().Search(table, window, rows, options);
+  return impl_->scanner().Search(table, window, rows, options);
 }
 coro::Async<Status> Transaction::Nearest(const Table& table, const index::NearestQuery& query, ScanRows* rows,
                                          ScanOptions options) {
   if (!failure_->ok()) [[unlikely]]
     return *failure_;
-  return impl_->access().Nearest(table, query, rows, options);
+  return impl_->scanner().Nearest(table, query, rows, options);
 }
 coro::Async<StatusOr<RowBy>> Transaction::GetBy(const SecondaryIndex& index, const Key& key, bool for_update) {
   if (!failure_->ok()) [[unlikely]]

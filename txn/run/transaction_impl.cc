@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/mutant.h"
 #include "base/sometimes.h"
-#include "txn/access/access_internal.h"
 #include "txn/access/failure.h"
 #include "txn/store/conflict.h"
 #include "txn/store/key_status.h"
@@ -55,7 +54,7 @@ void TransactionImpl::End() {
   NoteReads();
   if (!noted_end_) NoteNotCommitted(failure());
   for (WriteEntry& entry : writes().entries()) ReleaseDirect(*session_, entry);
-  commit_.reset();
+  commit_.Clear();
   access_.Clear();
   active_ = false;
   session_->participant->Leave(entered_);
@@ -97,7 +96,7 @@ coro::Task<Status> TransactionImpl::AwaitMemory() {
 
 Status TransactionImpl::AfterRefusedInsert(const Table& table, const Key& key, Status refused) {
   if (!failure().ok()) return refused;
-  coro::Async<StatusOr<bool>> exists = access_.Exists(table, key);
+  coro::Async<StatusOr<bool>> exists = points().Exists(table, key);
   if (!exists.ready()) return refused;  // a row of another node, which the commit will find
   if (!exists.value().ok()) return exists.value().status();
   return *exists.value() ? KeyExists(table, key) : refused;
@@ -108,27 +107,27 @@ coro::Async<Status> TransactionImpl::Commit() {
   // It read at most one record, here: there is nothing to do (ReadSet::is_snapshot).
   if (writes().entries().empty() && !access_.reads().uses_verbs() && access_.reads().is_snapshot()) [[likely]]
     return absl::OkStatus();
-  if (session_->local->tables.has_secondary_indexes() && access_.HasIndexedWrites()) [[unlikely]]
+  if (session_->local->tables.has_secondary_indexes() && access_.entries().HasIndexedWrites()) [[unlikely]]
     return CommitWithIndexes();
-  return commit_.emplace(session_, &access_, claim_, &scratch_).Run();
+  return commit_.Run(claim_);
 }
 
 coro::Async<Status> TransactionImpl::Validate() {
   NoteReads();
-  coro::Async<Status> valid = commit_.emplace(session_, &access_, claim_, &scratch_).Validate();
+  coro::Async<Status> valid = commit_.Validate();
   if (!valid.ready()) return NoteFailureOf(std::move(valid.task()));
   if (!valid.value().ok()) Fail(valid.value());
   return valid;
 }
 
 coro::Task<Status> TransactionImpl::CommitWithIndexes() {
-  coro::Task<Status> keeping = access_.KeepIndexes(/*last=*/true);
+  coro::Task<Status> keeping = access_.entries().KeepIndexes(/*last=*/true);
   Status kept = co_await keeping;
   if (!kept.ok()) {
     coro::Task<Status> judging = IfValid(std::move(kept));
     co_return co_await judging;
   }
-  coro::Async<Status> committing = commit_.emplace(session_, &access_, claim_, &scratch_).Run();
+  coro::Async<Status> committing = commit_.Run(claim_);
   co_return co_await committing;
 }
 
@@ -168,7 +167,7 @@ coro::Async<StatusOr<RowBy>> TransactionImpl::GetBy(const SecondaryIndex& index,
 
 coro::Task<StatusOr<RowBy>> TransactionImpl::GetByEntry(const SecondaryIndex& index, std::string_view entry_key,
                                                         bool for_update) {
-  coro::Task<StatusOr<RowBy>> getting = access_.GetBy(index, entry_key, for_update);
+  coro::Task<StatusOr<RowBy>> getting = access_.by_index().GetBy(index, entry_key, for_update);
   StatusOr<RowBy> row = co_await getting;
   if (row.ok()) co_return row;
   coro::Task<Status> judging = JudgeRead(row.status());
@@ -184,15 +183,15 @@ coro::Async<Status> TransactionImpl::ReadyToReadBy(const SecondaryIndex& index) 
 }
 
 coro::Task<Status> TransactionImpl::KeepBeforeRead() {
-  coro::Task<Status> keeping = access_.KeepIndexes(/*last=*/false);
+  coro::Task<Status> keeping = access_.entries().KeepIndexes(/*last=*/false);
   Status kept = co_await keeping;
   coro::Task<Status> judging = JudgeRead(std::move(kept));
   co_return co_await judging;
 }
 
 coro::Task<Status> TransactionImpl::RowsOfEntries(const SecondaryIndex& index, const ScanRows& entries,
-                                                  Access::EntrySpan span, ScanOptions options, ScanRows* rows) {
-  coro::Task<Status> reading = access_.RowsOfEntries(index, entries, span, options, rows);
+                                                  IndexReader::EntrySpan span, ScanOptions options, ScanRows* rows) {
+  coro::Task<Status> reading = access_.by_index().RowsOfEntries(index, entries, span, options, rows);
   Status read = co_await reading;
   coro::Task<Status> judging = JudgeRead(std::move(read));
   co_return co_await judging;
@@ -205,8 +204,8 @@ coro::Task<Status> TransactionImpl::NoteFailureOf(coro::Task<Status> validation)
 }
 
 // A transaction that only read waits for the newest epoch in which anything was logged here: what it read is of that or
-// an earlier one. What it read at other nodes is not later than the epoch that it found there (AskForEpochs). A commit
-// over several nodes that failed because a key exists has an epoch, too, taken after that key was found.
+// an earlier one. What it read at other nodes is not later than the epoch that it found there (Redo::AppendEpochReads).
+// A commit over several nodes that failed because a key exists has an epoch, too, taken after that key was found.
 uint64_t TransactionImpl::EpochToAwait() const {
   const CommitLog& log = *session_->log;
   if (GANNET_MUTANT(kAcknowledgeEarly) || !log.awaits_durability()) return 0;
@@ -216,9 +215,7 @@ uint64_t TransactionImpl::EpochToAwait() const {
       access_.reads().empty() && std::ranges::all_of(access_.writes().entries(), [](const WriteEntry& entry) {
         return entry.kind == WriteKind::kInsert;
       });
-  const uint64_t epoch = commit_.has_value() ? commit_->epoch() : 0;
-  const bool logged = commit_.has_value() && commit_->logged();
-  return log.EpochToAwait(epoch, /*rests_on_reads=*/!logged && !read_nothing);
+  return log.EpochToAwait(commit_.epoch(), /*rests_on_reads=*/!commit_.logged() && !read_nothing);
 }
 
 }  // namespace gannet::txn

@@ -3,16 +3,14 @@
 //
 //   txn/access/read_set.h       what was read
 //   txn/access/write_buffer.h   what is to be written
-//   txn/access/access.h         the operations that fill both
+//   txn/access/access.h         both, and the parts that fill them
 //   txn/commit/commit.h         a commit, or a validation, of them
 //
 // Belongs to a session, which uses it for one transaction after the other.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
-#include <utility>
 
 #include "base/coro/async.h"
 #include "base/coro/task.h"
@@ -28,7 +26,7 @@ namespace gannet::txn {
 
 class TransactionImpl final : public OpenTransaction {
  public:
-  explicit TransactionImpl(SessionState* session) : session_(session), access_(session) {}
+  explicit TransactionImpl(SessionState* session) : session_(session), access_(session), commit_(session, &access_) {}
 
   // `claim`: that of the Run to which this attempt belongs, which lives longer; null for a transaction by hand.
   void Begin(PrecedenceClaim* claim);
@@ -63,13 +61,15 @@ class TransactionImpl final : public OpenTransaction {
 
   SessionState& session() { return *session_; }
   Access& access() { return access_; }
+  PointAccess& points() { return access_.points(); }
+  Scanner& scanner() { return access_.scanner(); }
   // Updates and removals by handle, and inserts.
   WriteBuffer& writes() { return access_.writes(); }
 
-  // Reads by secondary indexes, as those of Transaction and Access. Before others, ReadyToReadBy.
+  // Reads by secondary indexes, as those of Transaction and IndexReader. Before others, ReadyToReadBy.
   coro::Async<StatusOr<RowBy>> GetBy(const SecondaryIndex& index, const Key& key, bool for_update);
   coro::Async<Status> ReadyToReadBy(const SecondaryIndex& index);
-  coro::Task<Status> RowsOfEntries(const SecondaryIndex& index, const ScanRows& entries, Access::EntrySpan span,
+  coro::Task<Status> RowsOfEntries(const SecondaryIndex& index, const ScanRows& entries, IndexReader::EntrySpan span,
                                    ScanOptions options, ScanRows* rows);
 
   // There was no memory, or no room in the log, for an insert of `key`: AlreadyExists if it is there, else `refused`. A
@@ -87,13 +87,11 @@ class TransactionImpl final : public OpenTransaction {
 
   // True if it has asked for a remote lock of `record`, which is neither released nor owed (debts.h).
   bool MayHold(rdma::GlobalAddress record) const override {
-    return commit_.has_value() && commit_->may_hold_locks() && access_.writes().FindRecord(record) >= 0;
+    return commit_.may_hold_locks() && access_.writes().FindRecord(record) >= 0;
   }
 
   // Gives back what it keeps for inserts into `index`, in which it is not active.
-  void ForgetIndex(const index::RemoteIndex* index) override {
-    std::erase_if(scratch_.index_inserts, [index](const IndexInserts& one) { return one.index == index; });
-  }
+  void ForgetIndex(const index::RemoteIndex* index) override { commit_.ForgetIndex(index); }
 
   // Call it after Commit or Validate: the epoch that must be durable before their result may be acknowledged; 0: none.
   uint64_t EpochToAwait() const;
@@ -119,8 +117,7 @@ class TransactionImpl final : public OpenTransaction {
   bool runs_again_ = false;  // the last attempt that it was used for found the memory full,
   int shortages_ = 0;        // and so did all of so many, one after the other
   Access access_;
-  CommitScratch scratch_;
-  std::optional<txn::Commit> commit_;
+  txn::Commit commit_;
   bool noted_reads_ = false;
   bool noted_end_ = false;
 };

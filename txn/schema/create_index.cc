@@ -12,8 +12,8 @@
 // of a build ends it, because a transaction of that node may be completed by others later: no change of the catalog is
 // made while a node is dead (NodeLocks).
 //
-// access/secondary.cc says why no entry is wrong in between. A build that ends early, by an error or a crash, leaves an
-// index that is not complete: nobody keeps it or reads by it. The next build removes its entries first, because rows
+// access/entry_keeper.h says why no entry is wrong in between. A build that ends early, by an error or a crash, leaves
+// an index that is not complete: nobody keeps it or reads by it. The next build removes its entries first, because rows
 // have changed since. In between the manifest never calls an index complete that is not kept.
 #include <algorithm>
 #include <functional>
@@ -188,7 +188,7 @@ class IndexBuild {
   Status Run(absl::Duration wait);
 
  private:
-  using ChangeEntry = std::function<coro::Task<Status>(Access&, const SecondaryIndex&, const index::Key&)>;
+  using ChangeEntry = std::function<coro::Task<Status>(EntryKeeper&, const SecondaryIndex&, const index::Key&)>;
 
   Status CheckMayBeMade(const SecondaryIndexOptions& options) const;
   Status OpenSessions();
@@ -349,7 +349,7 @@ Status IndexBuild::OfAllKeys(const std::vector<Table*>& tables, const ChangeEntr
     const auto use = [&](std::span<const index::OwnedKey> keys) -> Status {
       const auto body = [&](Transaction& t) -> coro::Task<Status> {
         for (const index::OwnedKey& key : keys) {
-          coro::Task<Status> changing = change(t.impl_->access(), index, key.view());
+          coro::Task<Status> changing = change(t.impl_->access().entries(), index, key.view());
           const Status changed = co_await changing;
           if (!changed.ok()) co_return changed;
         }
@@ -365,14 +365,14 @@ Status IndexBuild::OfAllKeys(const std::vector<Table*>& tables, const ChangeEntr
 }
 
 Status IndexBuild::AddEntries() {
-  return OfAllKeys(tables_, [](Access& access, const SecondaryIndex& index, const index::Key& row) {
-    return access.AddEntry(index, row);
+  return OfAllKeys(tables_, [](EntryKeeper& entries, const SecondaryIndex& index, const index::Key& row) {
+    return entries.AddEntry(index, row);
   });
 }
 
 Status IndexBuild::RemoveEntries() {
-  return OfAllKeys(entries_, [](Access& access, const SecondaryIndex& index, const index::Key& entry) {
-    return access.RemoveEntryByKey(index, entry);
+  return OfAllKeys(entries_, [](EntryKeeper& entries, const SecondaryIndex& index, const index::Key& entry) {
+    return entries.RemoveEntryByKey(index, entry);
   });
 }
 

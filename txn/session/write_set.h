@@ -58,7 +58,7 @@ struct WriteEntry {
   bool locked = false;               // this transaction holds the record's lock
   bool indexed = false;              // insert: the key is in the index
   bool installed = false;            // the decision told its owner to install it
-  uint32_t index_note = UINT32_MAX;  // number of the first note about its secondary indexes (Access::IndexNote)
+  uint32_t index_note = UINT32_MAX;  // number of the first note about its secondary indexes (EntryKeeper)
   index::Key key{};                  // bytes in the arena
   Patch* patches = nullptr;          // in the order written
   Patch* last_patch = nullptr;

@@ -19,7 +19,11 @@ namespace gannet::txn {
 
 using index::Key;
 
-class Access;
+class IndexReader;
+class LocalScanner;
+class RemoteScanner;
+class ScatterScanner;
+class Scanner;
 
 // Names a record that this transaction read for update (or inserted); valid within the transaction.
 struct RecordHandle {
@@ -66,7 +70,12 @@ class ScanRows {
   RecordHandle handle(size_t i) const { return rows_[i].handle; }
 
  private:
-  friend class Access;
+  // These fill it.
+  friend class IndexReader;
+  friend class LocalScanner;
+  friend class RemoteScanner;
+  friend class ScatterScanner;
+  friend class Scanner;
   // A key lies in bytes_ as in a record: an integer as 8 bytes, others filled up with zeros to whole words. The payload
   // follows it.
   struct Item {

@@ -23,11 +23,11 @@
 // phantoms and the access from other nodes are those of every table. Only the engine writes them.
 //
 // How it is kept. The commit compares, before it locks anything, the secondary keys that each row of its write set had
-// when it was read with those that it has now, and adds the changes of entries to the write set (access/secondary.cc).
-// So a row and its entries change at one point in time, or not at all. A read by an index does the same first, for what
-// was written up to then, so a transaction sees its own writes by all indexes. It is done there and not by each write
-// because a row may be changed in several steps, of which only the last counts: two rows can exchange their keys of a
-// unique index.
+// when it was read with those that it has now, and adds the changes of entries to the write set
+// (access/entry_keeper.h). So a row and its entries change at one point in time, or not at all. A read by an index does
+// the same first, for what was written up to then, so a transaction sees its own writes by all indexes. It is done
+// there and not by each write because a row may be changed in several steps, of which only the last counts: two rows
+// can exchange their keys of a unique index.
 //
 // Why the index is right. The entries of a row are changed only together with the row, by a transaction that has locked
 // the row as it read it. So for each row the transactions that change its entries are in the order of its versions, and
@@ -164,7 +164,7 @@ class SecondaryIndex {
   // False: it needs a function that was not given yet. Writes to the table return FailedPrecondition until it is.
   bool has_key_function() const { return !by_function_ || function_.load(std::memory_order_acquire) != nullptr; }
   // True while one node after the other begins to keep it, or ends that: to a commit that finds it kept this is a
-  // conflict. So no commit keeps it before all nodes do (access/secondary.cc).
+  // conflict. So no commit keeps it before all nodes do (access/entry_keeper.h).
   bool is_being_published() const { return is_being_published_.load(std::memory_order_acquire); }
 
   // The rest is for txn/ itself.

@@ -1,23 +1,15 @@
-// Reads of other nodes' records: one-sided (index cache or READs of the index, then a READ of the record) or by a call
-// that does both at the owner. The path is chosen per access (path_choice.cc). Many at once: remote_groups.cc.
-//
-// A record brought by a READ is valid if it is untorn and unlocked (versioned.h) and holds the requested key. A locked
-// or torn one is READ again a few times, because its writer is between its first and last WRITE. Scans: remote_scan.cc.
-#include <algorithm>
+#include "txn/access/remote_reader.h"
+
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "base/sometimes.h"
 #include "index/record_image.h"
-#include "rdma/rpc.h"
-#include "rdma/slab.h"
 #include "rdma/versioned.h"
-#include "txn/access/access.h"
 #include "txn/access/access_internal.h"
+#include "txn/access/path_choice.h"
 #include "txn/node/row_checks.h"
-#include "txn/peer/wire.h"
 #include "txn/record/record.h"
-#include "txn/session/session_state.h"
 #include "txn/store/key_status.h"
 
 namespace gannet::txn {
@@ -28,28 +20,13 @@ using index::RecordBytes;
 
 namespace {
 
-// Largest first READ of a variable-length record, or as many bytes as the key needs; longer records take a second one.
-constexpr size_t kFirstReadOfVariable = 512;
-static_assert(std::max(kFirstReadOfVariable, index::HeaderReadBytes(index::kMaxKeyBytes)) <=
-                  kLineBytes + rdma::kReadBeyondBytes,
-              "a record has one line at least");
-
 // Room for a kTxnRead: in place for a short key.
 using Question = absl::InlinedVector<std::byte, 128>;
 
 }  // namespace
 
-uint32_t Access::FirstReadBytes(const Table& table, const Key& key) const {
-  const TableOptions& options = table.options();
-  const size_t whole = RecordBytes(key.size(), table.accepted_payload_bytes());
-  if (!options.variable_length || whole <= kFirstReadOfVariable) return static_cast<uint32_t>(whole);
-  // LookAtRecord compares the whole key.
-  return static_cast<uint32_t>(std::max(kFirstReadOfVariable, index::HeaderReadBytes(key.size())));
-}
-
-// kConflict means here: READ again. If the record is longer than the image, request->payload_bytes is its length.
-Access::Look Access::LookAtImage(GetRequest* request, const FindResult& found, const std::byte* image,
-                                 size_t image_bytes) {
+Look RemoteReader::LookAtImage(GetRequest* request, const FindResult& found, const std::byte* image,
+                               size_t image_bytes) {
   // An index cache may have an address where another key's record lies now.
   if (const int own = writes_.FindRecord(found.record);
       own >= 0 && writes_[own].table == request->table && writes_[own].key == request->key) {
@@ -69,7 +46,7 @@ Access::Look Access::LookAtImage(GetRequest* request, const FindResult& found, c
     case index::RecordImage::kOther:
       Sometimes<"read: the address of a record leads to another key">();
       if (found.from_cache || found.witness.word.is_null()) return Look::kGone;
-      ReadMissing(request, found.witness);
+      ReadMissing(reads_, writes_, request, found.witness);
       return Look::kDone;
     case index::RecordImage::kLonger:
       request->payload_bytes = look.meta.payload_bytes;
@@ -91,13 +68,13 @@ Access::Look Access::LookAtImage(GetRequest* request, const FindResult& found, c
   return Look::kDone;
 }
 
-coro::Task<Status> Access::GetRemote(GetRequest* request) {
+coro::Task<Status> RemoteReader::Get(GetRequest* request) {
   GANNET_CO_RETURN_IF_ERROR(CheckRow(*session_->local, *request->table, request->key));
   const rdma::NodeId owner = request->table->OwnerOf(request->key, session_->self);
   StatusOr<index::RemoteIndex*> remote = session_->RemoteIndexOf(*request->table, owner);
   if (!remote.ok()) co_return remote.status();
   reads_.NoteVerbs();
-  const PathChoice choice = ChooseForKey(*request, owner, **remote);
+  const PathChoice choice = ChooseForKey(*session_, *request, owner, **remote);
   MeasuredAccess measured = session_->Measure(choice.measured);
   Status status;
   if (choice.path == AccessPath::kCall) {
@@ -109,14 +86,14 @@ coro::Task<Status> Access::GetRemote(GetRequest* request) {
   co_return status;
 }
 
-coro::Task<Status> Access::GetByReads(GetRequest* request, index::RemoteIndex* remote) {
+coro::Task<Status> RemoteReader::GetByReads(GetRequest* request, index::RemoteIndex* remote) {
   rdma::GlobalAddress gone;
   for (int looks = 0; looks < kReadAgain; ++looks) {
     StatusOr<FindResult> found = co_await remote->Find(request->key);
     if (!found.ok()) co_return found.status();
     if (found->is_lost()) co_return IndexDamaged(*request->table, request->key);
     if (found->record.is_null()) {
-      ReadMissing(request, found->witness);
+      ReadMissing(reads_, writes_, request, found->witness);
       co_return Served(request);
     }
     // If an index that others damage leads to a record that was gone before, it will do so again (StillLeadsTo).
@@ -159,9 +136,8 @@ coro::Task<Status> Access::GetByReads(GetRequest* request, index::RemoteIndex* r
   co_return Conflict(AbortCause::kIndex);
 }
 
-// The image of a record that a call brought, like that of a READ.
-const std::byte* Access::MakeImage(const Key& key, uint64_t state, index::RecordMeta meta,
-                                   std::span<const std::byte> payload, size_t* bytes) {
+const std::byte* RemoteReader::MakeImage(const Key& key, uint64_t state, index::RecordMeta meta,
+                                         std::span<const std::byte> payload, size_t* bytes) {
   *bytes = RecordBytes(key.size(), payload.size());
   std::byte* const image = writes_.arena().Allocate(*bytes);
   rdma::StampImage(image, *bytes / kLineBytes, state, state);
@@ -170,8 +146,8 @@ const std::byte* Access::MakeImage(const Key& key, uint64_t state, index::Record
   return image;
 }
 
-coro::Task<StatusOr<size_t>> Access::AskOwner(rdma::NodeId owner, rdma::MethodId method,
-                                              std::span<const std::byte> question, std::span<std::byte> room) {
+coro::Task<StatusOr<size_t>> RemoteReader::AskOwner(rdma::NodeId owner, rdma::MethodId method,
+                                                    std::span<const std::byte> question, std::span<std::byte> room) {
   for (int asked = 1;; ++asked) {
     StatusOr<size_t> size =
         co_await session_->channel->Call(owner, method, question, room, session_->local->options.call_timeout);
@@ -182,7 +158,7 @@ coro::Task<StatusOr<size_t>> Access::AskOwner(rdma::NodeId owner, rdma::MethodId
   }
 }
 
-coro::Task<Status> Access::GetByCall(GetRequest* request, rdma::NodeId owner) {
+coro::Task<Status> RemoteReader::GetByCall(GetRequest* request, rdma::NodeId owner) {
   Question message(sizeof(TableId) + index::WireKeyBytes(request->key));
   rdma::WireWriter writer{std::span<std::byte>(message)};
   writer.PutU16(request->table->id());
@@ -199,10 +175,10 @@ coro::Task<Status> Access::GetByCall(GetRequest* request, rdma::NodeId owner) {
   co_return Served(request);
 }
 
-bool Access::TakeAnswer(rdma::WireReader& reader, ReadOutcome outcome, GetRequest* request) {
+bool RemoteReader::TakeAnswer(rdma::WireReader& reader, ReadOutcome outcome, GetRequest* request) {
   const index::Witness where = index::GetWitness(reader);  // the witness, or the record and its state
   if (outcome == ReadOutcome::kAbsent) {
-    if (reader.ok()) ReadMissing(request, where);
+    if (reader.ok()) ReadMissing(reads_, writes_, request, where);
     return reader.ok();
   }
   const index::RecordMeta meta = index::RecordMeta::Unpack(reader.GetU64());
@@ -216,40 +192,10 @@ bool Access::TakeAnswer(rdma::WireReader& reader, ReadOutcome outcome, GetReques
 }
 
 // Calls teach the client's cache, too. Otherwise a client that makes calls because its cache is empty would go on so.
-void Access::Remember(const GetRequest& request, rdma::GlobalAddress record) {
+void RemoteReader::Remember(const GetRequest& request, rdma::GlobalAddress record) {
   if (!session_->paths.adaptive()) return;
   const StatusOr<index::RemoteIndex*> index = session_->RemoteIndexOf(*request.table, record.node());
   if (index.ok()) (*index)->Remember(request.key, record);
-}
-
-coro::Task<Status> Access::LoadRemote(GetRequest* request) {
-  Status status = co_await GetRemote(request);
-  if (!status.ok()) co_return Failed(std::move(status));
-  co_return std::move(request->status);
-}
-
-coro::Task<Status> Access::GetOne(GetRequest request) {
-  co_return co_await LoadRemote(&request);
-}
-
-coro::Task<StatusOr<RecordHandle>> Access::GetOneForUpdate(GetRequest request) {
-  Status status = co_await LoadRemote(&request);
-  if (!status.ok()) co_return status;
-  co_return request.handle;
-}
-
-coro::Task<Status> Access::UpdateByKey(const Table& table, Key key, std::span<const std::byte> data, PayloadPart part) {
-  GetRequest request = RequestForHandle(table, key);
-  Status status = co_await LoadRemote(&request);
-  if (!status.ok()) co_return status;
-  co_return writes_.Update(request.handle, data, part);
-}
-
-coro::Task<Status> Access::RemoveByKey(const Table& table, Key key) {
-  GetRequest request = RequestForHandle(table, key);
-  Status status = co_await LoadRemote(&request);
-  if (!status.ok()) co_return status;
-  co_return writes_.Remove(request.handle);
 }
 
 }  // namespace gannet::txn

@@ -1,26 +1,8 @@
-// Rows of several owners: scans, searches and nearest rows of tables that are spread over nodes.
-//
-// The owners are asked at the same time, each by a coroutine of its own, and all answers are awaited before anything is
-// done with them, errors included: READs and calls in flight write into buffers of this access.
-//
-// Without a limit one round asks all owners. With a limit and owners of any keys, each may have all rows that are
-// wanted, so each is asked for as many. If the owners have ranges of the keys (Owners::in_order), the first rows are at
-// the first owners, and a round asks only as many of them as will probably be enough:
-//
-//   - The client's index estimates how many rows an owner has (RemoteIndex::Estimate, no verb). Owners are asked up to
-//     the one with which the estimates reach the limit. Each is asked for what half of the estimates before it leaves
-//     wanted: an estimate that is too high would cost another round.
-//   - An owner of which nothing is known is taken to have enough. If that was wrong, the next round asks another one
-//     (most ranges cross one boundary at most), then two at once, four, and so on.
-//   - This node's own rows are read at once, so it is known how many they are.
-//
-// If an owner's rows end at its limit and more are wanted, the next round asks it for the rest.
+#include "txn/access/scatter_scanner.h"
+
 #include <algorithm>
 #include <utility>
-#include <vector>
 
-#include "txn/access/access.h"
-#include "txn/access/failure.h"
 #include "txn/session/session_state.h"
 
 namespace gannet::txn {
@@ -35,19 +17,34 @@ bool Before(const index::Key& a, const index::Key& b, bool reverse) {
 
 }  // namespace
 
-coro::Task<Status> Access::RowsOfNodes(const Table& table, RowsWanted wanted, ScanRows* rows, ScanOptions options) {
+bool ScatterScanner::OwnedDirectly(rdma::NodeId owner) const {
+  return owner == session_->self && session_->direct;
+}
+
+coro::Task<Status> ScatterScanner::AppendHere(const Table& table, RowsWanted wanted, ScanRows* rows,
+                                              ScanOptions options) {
+  co_return local_.Append(table, wanted, rows, options);
+}
+
+coro::Task<Status> ScatterScanner::AppendOf(rdma::NodeId owner, const Table& table, const RowsWanted& wanted,
+                                            CallBuffers::Messages* messages, ScanRows* rows, ScanOptions options) {
+  if (OwnedDirectly(owner)) return AppendHere(table, wanted, rows, options);
+  return remote_.Append(table, wanted, owner, messages, rows, options);
+}
+
+coro::Task<Status> ScatterScanner::Append(const Table& table, RowsWanted wanted, ScanRows* rows, ScanOptions options) {
   const Owners owners = table.OwnersOf(wanted.range.from, wanted.range.to, session_->self);
   if (!owners.several()) {
-    Status status = co_await RowsOfNode(table, wanted, owners.first, BuffersOfCall(0), rows, options);
+    Status status = co_await AppendOf(owners.first, table, wanted, buffers_.Of(0), rows, options);
     co_return status;
   }
   PrepareParts(owners, wanted.range.reverse);
-  const std::span<const std::unique_ptr<OwnerPart>> parts(parts_.data(), static_cast<size_t>(owners.count()));
+  const Parts parts(parts_.data(), static_cast<size_t>(owners.count()));
   for (size_t round = 0;; ++round) {
     StartRound(table, wanted, owners.in_order, round, parts, options);
     bool any = false;
     Status status;
-    for (const std::unique_ptr<OwnerPart>& part : parts) {
+    for (const std::unique_ptr<Part>& part : parts) {
       coro::Started<Status>& answer = part->answer;
       if (!answer.valid()) continue;
       any = true;
@@ -63,13 +60,13 @@ coro::Task<Status> Access::RowsOfNodes(const Table& table, RowsWanted wanted, Sc
   co_return absl::OkStatus();
 }
 
-// In the order in which the owners are asked. If they are in order, it is that of the scan. Otherwise this node is the
-// last: it reads its rows while the others work.
-void Access::PrepareParts(const Owners& owners, bool reverse) {
+// Lists the owners in the order in which they are asked. If they have ranges of the keys, that is the order of the
+// scan. Otherwise this node is the last: it reads its rows while the others work.
+void ScatterScanner::PrepareParts(const Owners& owners, bool reverse) {
   const auto n = static_cast<size_t>(owners.count());
-  while (parts_.size() < n) parts_.push_back(std::make_unique<OwnerPart>());
+  while (parts_.size() < n) parts_.push_back(std::make_unique<Part>());
   for (size_t i = 0; i < n; ++i) {
-    OwnerPart& part = *parts_[i];
+    Part& part = *parts_[i];
     part.owner = static_cast<rdma::NodeId>(reverse ? owners.last - i : owners.first + i);
     part.rows.rows_.clear();
     part.rows.bytes_.Clear();
@@ -77,13 +74,13 @@ void Access::PrepareParts(const Owners& owners, bool reverse) {
     part.has_all = false;
   }
   if (owners.in_order) return;
-  const auto is_other = [this](const std::unique_ptr<OwnerPart>& part) { return part->owner != session_->self; };
+  const auto is_other = [this](const std::unique_ptr<Part>& part) { return part->owner != session_->self; };
   std::partition(parts_.begin(), parts_.begin() + static_cast<ptrdiff_t>(n), is_other);
 }
 
 // Asks all owners whose rows will probably be needed and are not known. Nobody is asked if enough is known.
-void Access::StartRound(const Table& table, const RowsWanted& wanted, bool in_order, size_t round,
-                        std::span<const std::unique_ptr<OwnerPart>> parts, ScanOptions options) {
+void ScatterScanner::StartRound(const Table& table, const RowsWanted& wanted, bool in_order, size_t round, Parts parts,
+                                ScanOptions options) {
   const size_t limit = wanted.range.limit;
   const bool stops_early = in_order && limit != SIZE_MAX;
   double likely = 0;  // rows of the owners so far
@@ -91,17 +88,17 @@ void Access::StartRound(const Table& table, const RowsWanted& wanted, bool in_or
   const size_t most_unknown = round < 2 ? 1 : size_t{1} << std::min<size_t>(round - 1, 10);
   size_t unknown = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
-    OwnerPart& part = *parts[i];
+    Part& part = *parts[i];
     const size_t still = limit - (stops_early ? std::min(sure, limit) : 0);
     size_t more = 0;       // rows that are expected
     bool is_known = true;  // that there are as many
     if (!part.has_all && part.rows.size() < still) {
       RowsWanted rest = wanted;
       rest.range = RestOf(part, wanted.range, still - part.rows.size());
-      if (stops_early && !OwnedDirectly(part.owner)) is_known = EstimateRows(table, rest, part.owner, &more);
+      if (stops_early && !OwnedDirectly(part.owner)) is_known = remote_.Estimate(table, rest.range, part.owner, &more);
       part.asked_for = still - part.rows.size();
       part.rows_before = part.rows.size();
-      part.answer = coro::Started<Status>(RowsOfNode(table, rest, part.owner, BuffersOfCall(i), &part.rows, options));
+      part.answer = coro::Started<Status>(AppendOf(part.owner, table, rest, buffers_.Of(i), &part.rows, options));
       if (stops_early && OwnedDirectly(part.owner)) NoteAnswer(part);  // it has not waited for anything
     }
     if (!stops_early) continue;
@@ -112,23 +109,9 @@ void Access::StartRound(const Table& table, const RowsWanted& wanted, bool in_or
   }
 }
 
-bool Access::OwnedDirectly(rdma::NodeId owner) const {
-  return owner == session_->self && session_->direct;
-}
-
-// False: nothing is known.
-bool Access::EstimateRows(const Table& table, const RowsWanted& wanted, rdma::NodeId owner, size_t* rows) {
-  const StatusOr<index::RemoteIndex*> index = session_->RemoteIndexOf(table, owner);
-  if (!index.ok()) return false;  // asking will tell why
-  const index::ReadEstimate estimate = (*index)->Estimate(wanted.range);
-  if (estimate.calls > 0) return false;
-  *rows = static_cast<size_t>(std::max(estimate.keys, 0.0));
-  return true;
-}
-
 // The part of the range behind the rows that are known, with the last of them: it costs little, and the key after it
 // need not be computed.
-index::ScanRange Access::RestOf(const OwnerPart& part, index::ScanRange range, size_t more) {
+index::ScanRange ScatterScanner::RestOf(const Part& part, index::ScanRange range, size_t more) {
   range.limit = more;
   if (part.rows.empty()) return range;
   (range.reverse ? range.to : range.from) = writes_.arena().Keep(part.rows.key(part.rows.size() - 1));
@@ -137,8 +120,8 @@ index::ScanRange Access::RestOf(const OwnerPart& part, index::ScanRange range, s
 }
 
 // An answer with fewer rows than it was asked for has all. (This transaction's removals were asked for in addition:
-// BeyondOwnRemovals.) May be called again for the same answer.
-void Access::NoteAnswer(OwnerPart& part) {
+// LimitBeyondRemovals.) May be called again for the same answer.
+void ScatterScanner::NoteAnswer(Part& part) {
   PlainVector<ScanRows::Item>& rows = part.rows.rows_;
   const size_t before = part.rows_before;
   if (before > 0 && rows.size() > before && part.rows.key(before) == part.rows.key(before - 1)) {
@@ -147,10 +130,9 @@ void Access::NoteAnswer(OwnerPart& part) {
   part.has_all = rows.size() - before < part.asked_for;
 }
 
-void Access::MergeParts(const index::ScanRange& range, bool in_order, std::span<const std::unique_ptr<OwnerPart>> parts,
-                        ScanRows* rows) {
-  std::vector<std::pair<const OwnerPart*, const ScanRows::Item*>> all;
-  for (const std::unique_ptr<OwnerPart>& part : parts) {
+void ScatterScanner::MergeParts(const index::ScanRange& range, bool in_order, Parts parts, ScanRows* rows) {
+  std::vector<std::pair<const Part*, const ScanRows::Item*>> all;
+  for (const std::unique_ptr<Part>& part : parts) {
     for (const ScanRows::Item& row : part->rows.rows_) all.emplace_back(part.get(), &row);
   }
   if (!in_order) {
@@ -164,7 +146,7 @@ void Access::MergeParts(const index::ScanRange& range, bool in_order, std::span<
     merged.handle = row->handle;
     std::ranges::copy(part->rows.PayloadOf(*row), rows->PayloadOf(merged).begin());
   }
-  for (const std::unique_ptr<OwnerPart>& part : parts) {
+  for (const std::unique_ptr<Part>& part : parts) {
     if (part->rows.bytes_.size() > kMostKeptBytes) part->rows = {};
   }
 }

@@ -1,33 +1,24 @@
-// Scans of this node's records by its own CPU: the index tells the records, whose keys and payloads are copied as
-// direct_access.cc says.
+#include "txn/access/local_scanner.h"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/cache_line.h"
 #include "rdma/versioned.h"
-#include "txn/access/access.h"
 #include "txn/access/access_internal.h"
 #include "txn/access/row_shape.h"
 #include "txn/node/index_damage.h"
-#include "txn/node/row_checks.h"
 #include "txn/record/record.h"
 #include "txn/session/session_state.h"
 #include "txn/store/key_status.h"
 
 namespace gannet::txn {
 
-index::ScanRange Access::BeyondOwnRemovals(const Table& table, index::ScanRange range) const {
-  if (range.limit == SIZE_MAX) return range;
-  const size_t removals = writes_.RemovalsIn(table, range);
-  if (range.limit < SIZE_MAX - removals) range.limit += removals;
-  return range;
-}
-
 // False: *look has the reason (gone: scan again; conflict; or damaged).
-bool Access::AppendRow(const Table& table, const index::Entry& entry, ScanRows* rows, ScanOptions options, Look* look) {
+bool LocalScanner::AppendRow(const Table& table, const index::Entry& entry, ScanRows* rows, ScanOptions options,
+                             Look* look) {
   const Key key = entry.key.view();
   if (!LeadsToKey(*session_->local, table, key, entry.record)) [[unlikely]] {
     *look = Look::kDamaged;
@@ -51,7 +42,7 @@ bool Access::AppendRow(const Table& table, const index::Entry& entry, ScanRows* 
                      .offset = 0,
                      .for_update = options.for_update,
                      .up_to_end = true};
-  *look = LookDirect(&request, entry.record);
+  *look = reader_.LookAt(&request, entry.record);
   if (*look == Look::kDone && request.status.ok() && (options.keys_only || size == request.payload_bytes)) {
     row.handle = request.handle;
     return true;
@@ -63,28 +54,40 @@ bool Access::AppendRow(const Table& table, const index::Entry& entry, ScanRows* 
 }
 
 // A scan again would find the same.
-bool Access::IsGoneForGood(const Table& table, const index::Entry& entry) const {
+bool LocalScanner::IsGoneForGood(const Table& table, const index::Entry& entry) const {
   const uint64_t state = LoadWord(session_->Direct(entry.record));
   return !IsLocked(state) && IsAbsent(state) && StillLeadsTo(table, entry.key.view(), entry.record);
 }
 
-Status Access::ScanDirect(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options) {
-  const index::ScanRange wider = BeyondOwnRemovals(table, range);
-  if (table.index_traits().scans_records) return AppendScanned(table, wider, rows, options);
-  const auto find = [&](index::ScanResult* found) { return table.local_index().Scan(wider, found); };
+Status LocalScanner::Append(const Table& table, const RowsWanted& wanted, ScanRows* rows, ScanOptions options) {
+  index::LocalIndex& index = table.local_index();
+  if (wanted.nearest.has_value()) {
+    index::NearestQuery query = *wanted.nearest;
+    query.count = LimitBeyondRemovals(writes_, table, wanted.range, query.count);
+    const auto find = [&](index::ScanResult* found) { return index.Nearest(query, found); };
+    return AppendFound(table, find, rows, options);
+  }
+  if (wanted.window.has_value()) {
+    const auto find = [&](index::ScanResult* found) { return index.Search({.window = *wanted.window}, found); };
+    return AppendFound(table, find, rows, options);
+  }
+  index::ScanRange range = wanted.range;
+  range.limit = LimitBeyondRemovals(writes_, table, range, range.limit);
+  if (table.index_traits().scans_records) return AppendScanned(table, range, rows, options);
+  const auto find = [&](index::ScanResult* found) { return index.Scan(range, found); };
   return AppendFound(table, find, rows, options);
 }
 
 // The copies of one scan: where they are, and where they end at the latest. The scan says what is ahead, and
 // AppendUnlocked which records come next and where their rows go. CopyRows has all of it in local variables, and calls
 // nothing: so most of it stays in registers.
-struct Access::CopyRun {
+struct LocalScanner::CopyRun {
   using CopyRowsFunction = void (*)(const RowShape&, const std::byte*, CopyRun*);
 
   CopyRowsFunction copy_rows;
   const rdma::GlobalAddress* from;
   const rdma::GlobalAddress* from_end;
-  // Are prefetched, one for each row: a core has only some cache misses in flight.
+  // Records that are prefetched, one for each row: a core has only some cache misses in flight.
   const rdma::GlobalAddress* ahead;
   const rdma::GlobalAddress* ahead_end;
   ScanRows::Item* item;
@@ -107,8 +110,8 @@ struct Access::CopyRun {
 // Copies rows. It ends before a record that is locked or absent, that changes meanwhile, or for which there is no room.
 // Unless kAlone, it also ends before a record that cannot be one of the table, and after a row whose key does not begin
 // with more than that of the row before: such a row is in doubt, because it may be out of order.
-template <index::KeyKind kKind, Access::Copying kCopying>
-[[gnu::noinline]] void Access::CopyRows(const RowShape& shape, const std::byte* memory, CopyRun* run) {
+template <index::KeyKind kKind, LocalScanner::Copying kCopying>
+[[gnu::noinline]] void LocalScanner::CopyRows(const RowShape& shape, const std::byte* memory, CopyRun* run) {
   const CopyRun begin = *run;
   const rdma::GlobalAddress* from = begin.from;
   const rdma::GlobalAddress* ahead = begin.ahead;
@@ -171,7 +174,7 @@ template <index::KeyKind kKind, Access::Copying kCopying>
   run->in_doubt = !follows;
 }
 
-Access::CopyRun Access::BeginCopies(const RowShape& shape) {
+LocalScanner::CopyRun LocalScanner::BeginCopies(const RowShape& shape) {
   const auto of_kind = [&]<index::KeyKind kKind>() {
     if (Runtime::Current() != nullptr) return CopyRows<kKind, Copying::kSimulated>;
     return shape.others_write ? CopyRows<kKind, Copying::kWatched> : CopyRows<kKind, Copying::kAlone>;
@@ -184,8 +187,8 @@ Access::CopyRun Access::BeginCopies(const RowShape& shape) {
 
 // The short way for records that the transaction neither writes nor reads for update: appends the rows of as many as
 // CopyRows copies, and returns their number. Prefetches one of the records ahead for each row.
-size_t Access::AppendUnlocked(const RowShape& shape, std::span<const rdma::GlobalAddress> records, CopyRun* run,
-                              ScanRows* rows) {
+size_t LocalScanner::AppendUnlocked(const RowShape& shape, std::span<const rdma::GlobalAddress> records, CopyRun* run,
+                                    ScanRows* rows) {
   constexpr size_t kMostLeaves = 2048;  // bytes that the rows of most leaves take
   run->from = records.data();
   run->from_end = records.data() + records.size();
@@ -207,7 +210,7 @@ size_t Access::AppendUnlocked(const RowShape& shape, std::span<const rdma::Globa
 
 // True if the last two rows are in the order of a scan. A key in a record can have been overwritten by a client that
 // breaks the rules; the index itself is in order.
-bool Access::EndsInOrder(const ScanRows& rows, bool reverse) {
+bool LocalScanner::EndsInOrder(const ScanRows& rows, bool reverse) {
   const ScanRows::Item* a = &rows.rows_[rows.rows_.size() - 2];
   const ScanRows::Item* b = &rows.rows_.back();
   if (reverse) std::swap(a, b);
@@ -226,7 +229,8 @@ bool Access::EndsInOrder(const ScanRows& rows, bool reverse) {
 
 // Copies the rows of one leaf while the records of the next one are on their way. Sizes are checked, and the order if
 // there are other nodes, because clients can write into records; the places come from leaves, where they cannot.
-Status Access::AppendScanned(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options) {
+Status LocalScanner::AppendScanned(const Table& table, const index::ScanRange& range, ScanRows* rows,
+                                   ScanOptions options) {
   const RowShape shape(table, range.reverse, options, session_->change_counters == nullptr);
   const size_t first_row = rows->rows_.size();
   const size_t first_byte = rows->bytes_.size();
@@ -317,8 +321,8 @@ Status Access::AppendScanned(const Table& table, const index::ScanRange& range, 
   return Conflict(AbortCause::kIndex);
 }
 
-Status Access::AppendFound(const Table& table, absl::FunctionRef<Status(index::ScanResult*)> find, ScanRows* rows,
-                           ScanOptions options) {
+Status LocalScanner::AppendFound(const Table& table, absl::FunctionRef<Status(index::ScanResult*)> find, ScanRows* rows,
+                                 ScanOptions options) {
   // Rows whose records are on their way while one is copied: more than the cache misses that a core can have in flight.
   // A scan of thousands of rows would push the first out of the nearest cache again if it asked for all at once.
   constexpr size_t kRowsAhead = 32;
@@ -360,53 +364,6 @@ Status Access::AppendFound(const Table& table, absl::FunctionRef<Status(index::S
     CpuRelax();
   }
   return Conflict(AbortCause::kIndex);
-}
-
-void Access::AppendOwnRow(uint32_t number, ScanRows* rows, ScanOptions options) {
-  const WriteEntry& entry = writes_[number];
-  const uint32_t size = options.keys_only ? 0 : entry.payload_bytes;
-  ScanRows::Item& row = rows->Add(entry.key, size);
-  row.handle = RecordHandle{number};
-  writes_.CopyPayload(entry, 0, rows->PayloadOf(row));
-}
-
-// Adds this transaction's inserts, which are not in the index yet, at their places.
-void Access::MergeOwnInserts(const Table& table, const index::ScanRange& range, ScanRows* rows, ScanOptions options) {
-  if (writes_.has_inserts()) {
-    group_.clear();
-    writes_.InsertsIn(table, range, &group_);
-    for (const uint32_t i : group_) AppendOwnRow(i, rows, options);
-    if (!group_.empty()) {
-      std::sort(rows->rows_.begin(), rows->rows_.end(), [&](const ScanRows::Item& a, const ScanRows::Item& b) {
-        return range.reverse ? rows->KeyOf(b) < rows->KeyOf(a) : rows->KeyOf(a) < rows->KeyOf(b);
-      });
-    }
-  }
-  if (rows->rows_.size() > range.limit) rows->rows_.Resize(range.limit);
-}
-
-coro::Async<Status> Access::Scan(const Table& table, const index::ScanRange& asked, ScanRows* rows,
-                                 ScanOptions options) {
-  // The ends may be keys of *rows. This transaction keeps copies of their bytes, also for the coroutines that it calls.
-  index::ScanRange range = asked;
-  range.from = writes_.arena().Keep(asked.from);
-  range.to = writes_.arena().Keep(asked.to);
-  rows->Clear();
-  if (Status s = CheckOwnTable(*session_->local, table); !s.ok()) return s;
-  if (Status s = CheckOrdered(table); !s.ok()) return s;
-  if (Status s = CheckKey(table, range.from); !s.ok()) return s;
-  if (Status s = CheckKey(table, range.to); !s.ok()) return s;
-  if (range.to < range.from || range.limit == 0) return absl::OkStatus();
-  if (!table.OwnsRange(range.from, range.to, session_->self) || !session_->direct) {
-    return ScanRemote(table, range, rows, options);
-  }
-  Status status = ScanDirect(table, range, rows, options);
-  if (!status.ok()) [[unlikely]] {
-    rows->rows_.clear();
-    return Failed(std::move(status));
-  }
-  MergeOwnInserts(table, range, rows, options);
-  return status;
 }
 
 }  // namespace gannet::txn

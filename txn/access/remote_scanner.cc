@@ -1,14 +1,12 @@
-// Scans and searches of other nodes' rows: one-sided (READs of the index's leaves, then of the records, neighbours
-// together), or by a call that does both at the owner.
+#include "txn/access/remote_scanner.h"
+
 #include <algorithm>
 #include <optional>
 
-#include "rdma/rpc.h"
 #include "rdma/versioned.h"
-#include "txn/access/access.h"
 #include "txn/access/access_internal.h"
 #include "txn/access/neighbour_reads.h"
-#include "txn/peer/wire.h"
+#include "txn/access/path_choice.h"
 #include "txn/session/session_state.h"
 #include "txn/store/key_status.h"
 
@@ -19,8 +17,8 @@ using index::PayloadDataOffset;
 using index::RecordBytes;
 
 // Appends the row of `image`, which was checked for `request`.
-Status Access::AppendImage(const GetRequest& request, rdma::GlobalAddress record, const std::byte* image,
-                           ScanRows* rows, ScanOptions options) {
+Status RemoteScanner::AppendImage(const GetRequest& request, rdma::GlobalAddress record, const std::byte* image,
+                                  ScanRows* rows, ScanOptions options) {
   if (absl::IsNotFound(request.status)) return absl::OkStatus();  // removed by this transaction
   if (!request.status.ok() && !absl::IsOutOfRange(request.status)) return Conflict(AbortCause::kRow);
   const uint32_t size = options.keys_only ? 0 : request.payload_bytes;
@@ -35,37 +33,54 @@ Status Access::AppendImage(const GetRequest& request, rdma::GlobalAddress record
   return absl::OkStatus();
 }
 
-Status Access::RowsDirect(const Table& table, const RowsWanted& wanted, ScanRows* rows, ScanOptions options) {
-  if (wanted.nearest.has_value()) return NearestDirect(table, *wanted.nearest, rows, options);
-  if (wanted.window.has_value()) return SearchDirect(table, *wanted.window, rows, options);
-  return ScanDirect(table, wanted.range, rows, options);
-}
-
-coro::Task<Status> Access::RowsOfNode(const Table& table, RowsWanted wanted, rdma::NodeId node, CallBuffers* buffers,
-                                      ScanRows* rows, ScanOptions options) {
-  if (OwnedDirectly(node)) co_return RowsDirect(table, wanted, rows, options);
+coro::Task<Status> RemoteScanner::Append(const Table& table, RowsWanted wanted, rdma::NodeId node,
+                                         CallBuffers::Messages* messages, ScanRows* rows, ScanOptions options) {
   reads_.NoteVerbs();
-  if (wanted.nearest.has_value()) {
-    Status found = co_await NearestRemote(table, *wanted.nearest, node, rows, options);
-    co_return found;
-  }
-  wanted.range = BeyondOwnRemovals(table, wanted.range);
   StatusOr<index::RemoteIndex*> remote = session_->RemoteIndexOf(table, node);
   if (!remote.ok()) co_return remote.status();
-  const PathChoice choice = ChooseForRows(table, wanted, node, **remote);
+  if (wanted.nearest.has_value()) {
+    Status status = co_await AppendNearest(table, wanted, *remote, rows, options);
+    co_return status;
+  }
+  wanted.range.limit = LimitBeyondRemovals(writes_, table, wanted.range, wanted.range.limit);
+  const PathChoice choice = ChooseForRows(*session_, table, wanted, node, **remote);
   MeasuredAccess measured = session_->Measure(choice.measured);
   Status status;
   if (choice.path == AccessPath::kCall) {
-    status = co_await RowsByCalls(table, wanted, node, buffers, rows, options);
+    status = co_await AppendByCalls(table, wanted, node, messages, rows, options);
   } else {
-    status = co_await RowsByReads(table, wanted, *remote, rows, options);
+    status = co_await AppendByReads(table, wanted, *remote, rows, options);
   }
   measured.End(status, choice);
   co_return status;
 }
 
-coro::Task<Status> Access::RowsByReads(const Table& table, RowsWanted wanted, index::RemoteIndex* remote,
-                                       ScanRows* rows, ScanOptions options) {
+bool RemoteScanner::Estimate(const Table& table, const index::ScanRange& range, rdma::NodeId node, size_t* rows) {
+  const StatusOr<index::RemoteIndex*> index = session_->RemoteIndexOf(table, node);
+  if (!index.ok()) return false;  // asking will tell why
+  const index::ReadEstimate estimate = (*index)->Estimate(range);
+  if (estimate.calls > 0) return false;
+  *rows = static_cast<size_t>(std::max(estimate.keys, 0.0));
+  return true;
+}
+
+// The owner's index finds them: READs would take as many round trips as the tree has levels, and more. So there is no
+// choice of a path.
+coro::Task<Status> RemoteScanner::AppendNearest(const Table& table, RowsWanted wanted, index::RemoteIndex* remote,
+                                                ScanRows* rows, ScanOptions options) {
+  session_->paths.Count(AccessKind::kSearch, table.id(), AccessPath::kCall);
+  index::NearestQuery query = *wanted.nearest;
+  query.count = LimitBeyondRemovals(writes_, table, wanted.range, query.count);
+  index::ScanResult found;
+  Status status = co_await remote->Nearest(query, &found);
+  if (!status.ok()) co_return status;
+  size_t doubtful = SIZE_MAX;
+  status = co_await Fetch(table, found, rows, options, &doubtful);
+  co_return status;
+}
+
+coro::Task<Status> RemoteScanner::AppendByReads(const Table& table, RowsWanted wanted, index::RemoteIndex* remote,
+                                                ScanRows* rows, ScanOptions options) {
   index::ScanResult found;
   Status status;
   if (wanted.window.has_value()) {
@@ -75,20 +90,20 @@ coro::Task<Status> Access::RowsByReads(const Table& table, RowsWanted wanted, in
   }
   if (!status.ok()) co_return status;
   for (const index::Entry& entry : found.entries) {
-    if (!MayBeRecordOf(table, entry.key.view(), entry.record)) co_return IndexDamaged(table, entry.key.view());
+    if (!reader_.MayBeRecordOf(table, entry.key.view(), entry.record)) co_return IndexDamaged(table, entry.key.view());
   }
   size_t doubtful = SIZE_MAX;
-  status = co_await FetchFound(table, found, rows, options, &doubtful);
+  status = co_await Fetch(table, found, rows, options, &doubtful);
   if (doubtful == SIZE_MAX || !table.index_traits().client_writes) co_return status;
   // Another scan may do better; not if the index is damaged. A lookup of the key finds out.
   const Key key = found.entries[doubtful].key.view();
   GetRequest request{.table = &table, .key = key, .out = {}, .offset = 0};
-  const Status looked_up = co_await GetByReads(&request, remote);
+  const Status looked_up = co_await reader_.GetByReads(&request, remote);
   co_return absl::IsDataLoss(looked_up) ? looked_up : status;
 }
 
-coro::Task<Status> Access::FetchFound(const Table& table, const index::ScanResult& scan, ScanRows* rows,
-                                      ScanOptions options, size_t* doubtful) {
+coro::Task<Status> RemoteScanner::Fetch(const Table& table, const index::ScanResult& scan, ScanRows* rows,
+                                        ScanOptions options, size_t* doubtful) {
   for (const index::Witness& witness : scan.witnesses) reads_.AddWitness(witness);
   if (scan.entries.empty()) co_return absl::OkStatus();
 
@@ -106,7 +121,7 @@ coro::Task<Status> Access::FetchFound(const Table& table, const index::ScanResul
         .table = &table, .key = entry.key.view(), .out = {}, .offset = 0, .for_update = options.for_update};
     std::byte* image = pieces.image(i);
     uint32_t bytes = pieces.bytes(i);
-    Look look = LookAtImage(&request, found, image, bytes);
+    Look look = reader_.LookAtImage(&request, found, image, bytes);
     for (int again = 0; look == Look::kConflict && again < kReadAgain; ++again) {
       session_->channel->CountRetry();
       co_await session_->Yield();
@@ -114,7 +129,7 @@ coro::Task<Status> Access::FetchFound(const Table& table, const index::ScanResul
       image = writes_.arena().Allocate(bytes);
       status = co_await session_->channel->Read(entry.record, image, bytes);
       if (!status.ok()) co_return status;
-      look = LookAtImage(&request, found, image, bytes);
+      look = reader_.LookAtImage(&request, found, image, bytes);
     }
     if (look != Look::kDone) {
       if (look == Look::kGone || !index::RecordHoldsKey(image, request.key)) *doubtful = i;
@@ -128,16 +143,16 @@ coro::Task<Status> Access::FetchFound(const Table& table, const index::ScanResul
 
 // Makes as many calls as necessary: an answer is one message. Each call continues where the owner says that the one
 // before it stopped: after a row, or after leaves without rows.
-coro::Task<Status> Access::RowsByCalls(const Table& table, RowsWanted wanted, rdma::NodeId node, CallBuffers* buffers,
-                                       ScanRows* rows, ScanOptions options) {
+coro::Task<Status> RemoteScanner::AppendByCalls(const Table& table, RowsWanted wanted, rdma::NodeId node,
+                                                CallBuffers::Messages* messages, ScanRows* rows, ScanOptions options) {
   ScanRequest request{.table = table.id(), .range = wanted.range, .window = wanted.window};
   for (bool more = true; more;) {
-    rdma::WireWriter writer(buffers->request.room());
+    rdma::WireWriter writer(messages->request.room());
     Put(writer, request);
     const std::span<const std::byte> question = writer.written();
-    StatusOr<size_t> size = co_await AskOwner(node, kTxnScan, question, buffers->response.room());
+    StatusOr<size_t> size = co_await reader_.AskOwner(node, kTxnScan, question, messages->response.room());
     if (!size.ok()) co_return size.status();
-    rdma::WireReader reader(buffers->response.room().first(*size));
+    rdma::WireReader reader(messages->response.room().first(*size));
     Status taken = TakeScanned(table, node, reader, &request, rows, options, &more);
     if (!taken.ok()) co_return taken;
   }
@@ -145,8 +160,8 @@ coro::Task<Status> Access::RowsByCalls(const Table& table, RowsWanted wanted, rd
 }
 
 // Takes one answer to a kTxnScan. If there is more, *request becomes the rest.
-Status Access::TakeScanned(const Table& table, rdma::NodeId node, rdma::WireReader& reader, ScanRequest* request,
-                           ScanRows* rows, ScanOptions options, bool* more) {
+Status RemoteScanner::TakeScanned(const Table& table, rdma::NodeId node, rdma::WireReader& reader, ScanRequest* request,
+                                  ScanRows* rows, ScanOptions options, bool* more) {
   const uint8_t flags = reader.GetU8();
   *more = (flags & kMoreRows) != 0;
   const size_t read_before = reads_.size();
@@ -168,9 +183,10 @@ Status Access::TakeScanned(const Table& table, rdma::NodeId node, rdma::WireRead
     }
     const Key key = writes_.arena().Keep(row.key);
     size_t bytes = 0;
-    const std::byte* const image = MakeImage(key, row.state, row.meta, row.payload, &bytes);
+    const std::byte* const image = reader_.MakeImage(key, row.state, row.meta, row.payload, &bytes);
     GetRequest got{.table = &table, .key = key, .out = {}, .offset = 0, .for_update = options.for_update};
-    if (LookAtImage(&got, {.record = row.record}, image, bytes) != Look::kDone) return MalformedReply(node, "a scan");
+    if (reader_.LookAtImage(&got, {.record = row.record}, image, bytes) != Look::kDone)
+      return MalformedReply(node, "a scan");
     GANNET_RETURN_IF_ERROR(AppendImage(got, row.record, image, rows, options));
   }
   if ((flags & kConfirmedRows) != 0) reads_.Confirm(read_before);
@@ -178,16 +194,6 @@ Status Access::TakeScanned(const Table& table, rdma::NodeId node, rdma::WireRead
   if (request->range.limit != SIZE_MAX) request->range.limit -= n;
   *more = *more && request->range.limit > 0;
   return reader.Finish().ok() ? absl::OkStatus() : MalformedReply(node, "a scan");
-}
-
-coro::Task<Status> Access::ScanRemote(const Table& table, index::ScanRange range, ScanRows* rows, ScanOptions options) {
-  Status status = co_await RowsOfNodes(table, {.range = range}, rows, options);
-  if (!status.ok()) {
-    rows->rows_.clear();
-    co_return Failed(std::move(status));
-  }
-  MergeOwnInserts(table, range, rows, options);
-  co_return status;
 }
 
 }  // namespace gannet::txn

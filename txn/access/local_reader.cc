@@ -1,23 +1,14 @@
-// Reads of this node's records by its own CPU: no verb, no suspension, no copy beyond the caller's.
-//
-// A record is read as versioned.h says for the owner's CPU: state word, payload, state word again. Every writer, a
-// transaction here or a NIC, locks the state word first, so two equal unlocked words mean an untorn copy.
-//
-// A record that the index still names may be absent. Either a transaction is removing it (the index entry goes first,
-// but we may have read that before), or has inserted it and not committed (then it is locked). The first kind is looked
-// up again. The second is waited for briefly, like every locked record, and is a conflict after that.
+#include "txn/access/local_reader.h"
+
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/cache_line.h"
 #include "base/sometimes.h"
 #include "index/own_locations.h"
 #include "rdma/versioned.h"
-#include "txn/access/access.h"
 #include "txn/access/access_internal.h"
 #include "txn/node/index_damage.h"
 #include "txn/node/row_checks.h"
@@ -69,31 +60,7 @@ size_t LinesToRead(const GetRequest& request) {
 
 }  // namespace
 
-[[gnu::cold]] Status Access::Failed(Status status, std::span<GetRequest> requests) {
-  for (GetRequest& request : requests) request.status = status;
-  return Failed(std::move(status));
-}
-
-void Access::ReadMissing(GetRequest* request, const index::Witness& witness) {
-  if (const int own = writes_.FindInsert(*request->table, request->key); own >= 0) {
-    writes_.ReadOwn(own, request);
-    return;
-  }
-  reads_.AddWitness(witness);
-  request->payload_bytes = 0;
-  request->handle = {};
-  request->status = Status(absl::StatusCode::kNotFound, "");
-}
-
-Status Access::Served(GetRequest* request) {
-  if (request->status.ok()) [[likely]]
-    return absl::OkStatus();
-  if (absl::IsAborted(request->status)) return request->status;
-  if (absl::IsNotFound(request->status)) request->status = KeyNotFound(*request->table, request->key);
-  return absl::OkStatus();
-}
-
-Access::Look Access::LookDirect(GetRequest* request, rdma::GlobalAddress address) {
+Look LocalReader::LookAt(GetRequest* request, rdma::GlobalAddress address) {
   if (!LeadsToKey(*session_->local, *request->table, request->key, address)) [[unlikely]]
     return Look::kDamaged;
   if (const int own = writes_.FindRecord(address); own >= 0) {
@@ -126,7 +93,7 @@ Access::Look Access::LookDirect(GetRequest* request, rdma::GlobalAddress address
   return Look::kDone;
 }
 
-Status Access::GetDirect(GetRequest* request) {
+Status LocalReader::Get(GetRequest* request) {
   GANNET_RETURN_IF_ERROR(CheckRow(*session_->local, *request->table, request->key));
   index::OwnLocations* const locations = request->table->own_locations();
   uint64_t hash = 0;
@@ -135,7 +102,7 @@ Status Access::GetDirect(GetRequest* request) {
     const rdma::GlobalAddress record =
         locations->IsFor(hash) ? locations->Find(hash, request->key, LinesToRead(*request)) : rdma::GlobalAddress();
     if (!record.is_null()) [[likely]] {
-      const Look look = LookDirect(request, record);
+      const Look look = LookAt(request, record);
       if (look == Look::kDone) [[likely]]
         return Served(request);
       if (look == Look::kConflict) return request->status;
@@ -146,10 +113,10 @@ Status Access::GetDirect(GetRequest* request) {
     if (found.is_lost()) [[unlikely]]
       return IndexDamaged(*request->table, request->key);
     if (found.record.is_null()) {
-      ReadMissing(request, found.witness);
+      ReadMissing(reads_, writes_, request, found.witness);
       return Served(request);
     }
-    switch (LookDirect(request, found.record)) {
+    switch (LookAt(request, found.record)) {
       case Look::kDone:
         if (locations != nullptr) locations->Remember(hash, found.record, *session_->participant);
         return Served(request);
@@ -191,7 +158,7 @@ void PrefetchLines(const std::byte* record, const GetRequest& request) {
 // Puts the certain or probable addresses of all requests' records into found_, and prefetches their lines. Indexes that
 // predict records take two steps, such as the buckets and then the records, each for all requests at once: a cache miss
 // is waited for once per step.
-Status Access::LocateDirect(std::span<GetRequest> requests) {
+Status LocalReader::Locate(std::span<GetRequest> requests) {
   found_.resize(std::max(found_.size(), requests.size()));
   pending_.clear();
   for (uint32_t i = 0; i < requests.size(); ++i) {
@@ -217,7 +184,7 @@ Status Access::LocateDirect(std::span<GetRequest> requests) {
 }
 
 // Looks up the requests in pending_, those of one table together; results go to found_.
-void Access::FindOrdered(std::span<const GetRequest> requests) {
+void LocalReader::FindOrdered(std::span<const GetRequest> requests) {
   while (!pending_.empty()) {
     const Table* table = requests[pending_.front()].table;
     keys_.clear();
@@ -238,15 +205,15 @@ void Access::FindOrdered(std::span<const GetRequest> requests) {
   }
 }
 
-Status Access::GetManyDirect(std::span<GetRequest> requests) {
+Status LocalReader::GetMany(std::span<GetRequest> requests) {
   for (; requests.size() > kLookupGroup; requests = requests.subspan(kLookupGroup)) {
-    GANNET_RETURN_IF_ERROR(GetGroupDirect(requests.first(kLookupGroup)));
+    GANNET_RETURN_IF_ERROR(GetGroup(requests.first(kLookupGroup)));
   }
-  return GetGroupDirect(requests);
+  return GetGroup(requests);
 }
 
-Status Access::GetGroupDirect(std::span<GetRequest> requests) {
-  GANNET_RETURN_IF_ERROR(LocateDirect(requests));
+Status LocalReader::GetGroup(std::span<GetRequest> requests) {
+  GANNET_RETURN_IF_ERROR(Locate(requests));
   for (size_t i = 0; i < requests.size(); ++i) {
     GetRequest& request = requests[i];
     FindResult found = found_[i];
@@ -257,145 +224,24 @@ Status Access::GetGroupDirect(std::span<GetRequest> requests) {
     if (found.is_lost()) [[unlikely]]
       return IndexDamaged(*request.table, request.key);
     if (found.record.is_null()) {
-      ReadMissing(&request, found.witness);
+      ReadMissing(reads_, writes_, &request, found.witness);
       GANNET_RETURN_IF_ERROR(Served(&request));
       continue;
     }
-    switch (LookDirect(&request, found.record)) {
+    switch (LookAt(&request, found.record)) {
       case Look::kDone:
         GANNET_RETURN_IF_ERROR(Served(&request));
         break;
       case Look::kConflict:
         return request.status;
       case Look::kGone:
-        GANNET_RETURN_IF_ERROR(GetDirect(&request));
+        GANNET_RETURN_IF_ERROR(Get(&request));
         break;
       case Look::kDamaged:
         return IndexDamaged(*request.table, request.key);
     }
   }
   return absl::OkStatus();
-}
-
-namespace {
-
-// True if the bytes of `key` may lie in [begin, end), which is written while they are used.
-bool LiesIn(const Key& key, const void* begin, const void* end) {
-  if (key.kind() == index::KeyKind::kInteger) [[likely]]
-    return false;
-  const std::less<const void*> before;
-  const char* const from = key.bytes().data();
-  return before(from, end) && before(begin, from + key.size());
-}
-
-bool LiesIn(const Key& key, std::span<const std::byte> out) {
-  return LiesIn(key, out.data(), out.data() + out.size());
-}
-
-// True if the key of a request may lie in the output of a request. All outputs are treated as one piece of memory.
-bool KeysLieInOutputs(std::span<const GetRequest> requests) {
-  const std::less<const std::byte*> before;
-  const std::byte* begin = nullptr;
-  const std::byte* end = nullptr;
-  for (const GetRequest& request : requests) {
-    if (request.out.empty()) continue;
-    const std::byte* const last = request.out.data() + request.out.size();
-    if (begin == nullptr || before(request.out.data(), begin)) begin = request.out.data();
-    if (end == nullptr || before(end, last)) end = last;
-  }
-  return std::ranges::any_of(requests, [&](const GetRequest& request) { return LiesIn(request.key, begin, end); });
-}
-
-}  // namespace
-
-Status Access::LoadDirect(GetRequest* request) {
-  Status status = GetDirect(request);
-  return status.ok() ? std::move(request->status) : Failed(std::move(status));
-}
-
-coro::Async<Status> Access::Get(const Table& table, Key key, std::span<std::byte> out, uint32_t offset) {
-  if (LiesIn(key, out)) [[unlikely]]
-    key = writes_.arena().Keep(key);
-  GetRequest request{.table = &table, .key = key, .out = out, .offset = offset};
-  rdma::NodeId owner;
-  if (!session_->OwnedHere(table, key, &owner)) [[unlikely]]
-    return GetOne(request);
-  return LoadDirect(&request);
-}
-
-coro::Async<StatusOr<RecordHandle>> Access::GetForUpdate(const Table& table, Key key, std::span<std::byte> out,
-                                                         uint32_t offset) {
-  if (LiesIn(key, out)) [[unlikely]]
-    key = writes_.arena().Keep(key);
-  GetRequest request{.table = &table, .key = key, .out = out, .offset = offset, .for_update = true};
-  rdma::NodeId owner;
-  if (!session_->OwnedHere(table, key, &owner)) [[unlikely]]
-    return GetOneForUpdate(request);
-  if (Status status = LoadDirect(&request); !status.ok()) return StatusOr<RecordHandle>(std::move(status));
-  return StatusOr<RecordHandle>(request.handle);
-}
-
-coro::Async<Status> Access::GetMany(std::span<GetRequest> requests) {
-  bool all_here = true;
-  bool integer_keys = true;
-  for (GetRequest& request : requests) {
-    if (request.table == nullptr) [[unlikely]]
-      return Failed(absl::InvalidArgumentError("GetMany: GetRequest::table is null"), requests);
-    rdma::NodeId owner;
-    all_here = all_here && session_->OwnedHere(*request.table, request.key, &owner);
-    integer_keys = integer_keys && request.key.kind() == index::KeyKind::kInteger;
-    request.status = Status(absl::StatusCode::kAborted, "");
-    request.payload_bytes = 0;
-    request.handle = {};
-  }
-  if (!integer_keys && KeysLieInOutputs(requests)) [[unlikely]]
-    return GetManyApart(requests);
-  if (!all_here) [[unlikely]]
-    return GetManyMixed(requests);
-  Status status = GetManyDirect(requests);
-  if (!status.ok()) [[unlikely]]
-    return Failed(std::move(status), requests);
-  return status;
-}
-
-// Uses copies of the keys. The copies, too, may lie between two outputs, and are not checked again.
-coro::Task<Status> Access::GetManyApart(std::span<GetRequest> requests) {
-  std::vector<GetRequest> copies(requests.begin(), requests.end());
-  bool all_here = true;
-  for (GetRequest& copy : copies) {
-    copy.key = writes_.arena().Keep(copy.key);
-    rdma::NodeId owner;
-    all_here = all_here && session_->OwnedHere(*copy.table, copy.key, &owner);
-  }
-  Status status;
-  if (all_here) {
-    status = GetManyDirect(copies);
-    if (!status.ok()) status = Failed(std::move(status), copies);
-  } else {
-    status = co_await GetManyMixed(copies);
-  }
-  for (size_t i = 0; i < requests.size(); ++i) {
-    requests[i].status = std::move(copies[i].status);
-    requests[i].payload_bytes = copies[i].payload_bytes;
-    requests[i].handle = copies[i].handle;
-  }
-  co_return status;
-}
-
-coro::Async<Status> Access::Update(const Table& table, Key key, std::span<const std::byte> data, PayloadPart part) {
-  rdma::NodeId owner;
-  if (!session_->OwnedHere(table, key, &owner)) return UpdateByKey(table, key, data, part);
-  GetRequest request = RequestForHandle(table, key);
-  if (Status status = LoadDirect(&request); !status.ok()) return status;
-  return writes_.Update(request.handle, data, part);
-}
-
-coro::Async<Status> Access::Remove(const Table& table, Key key) {
-  rdma::NodeId owner;
-  if (!session_->OwnedHere(table, key, &owner)) return RemoveByKey(table, key);
-  GetRequest request = RequestForHandle(table, key);
-  if (Status status = LoadDirect(&request); !status.ok()) return status;
-  return writes_.Remove(request.handle);
 }
 
 }  // namespace gannet::txn

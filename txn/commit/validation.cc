@@ -1,0 +1,100 @@
+#include "txn/commit/validation.h"
+
+#include "base/mutant.h"
+#include "base/sometimes.h"
+#include "base/thread.h"
+#include "index/witness_word.h"
+#include "txn/record/record.h"
+#include "txn/store/conflict.h"
+
+namespace gannet::txn {
+
+void Validation::TakeReadForUpdate() {
+  for (const WriteEntry& entry : writes_.entries()) {
+    if (entry.kind != WriteKind::kInsert) reads_.AddRecord(entry.record, entry.seen);
+  }
+}
+
+// True if a record that this transaction read and then locked itself is unchanged. (The owner bits alone do not show
+// this, because other transactions of this worker share them.)
+bool Validation::IsOwnLockOf(const ReadEntry& read, uint64_t word) const {
+  if (word != Locked(read.seen, session_->owner_bits)) return false;
+  const int own = writes_.FindRecord(read.word);
+  return own >= 0 && writes_[own].locked;
+}
+
+// A transaction that writes, or has read for update, may have read records before it added them to its read set.
+std::span<const ReadEntry> Validation::RecordsInDoubt() const {
+  const std::span<const ReadEntry> all = reads_.records();
+  if (!writes_.entries().empty()) return all;
+  return all.first(reads_.calm().RecordsInDoubt(session_->change_counters, all.size()));
+}
+
+Status Validation::CheckLocal() const {
+  PreemptionPoint();
+  for (const ReadEntry& entry : RecordsInDoubt()) {
+    const uint64_t word = LoadWord(session_->Direct(entry.word));
+    if (GANNET_MUTANT(kSkipValidation)) continue;
+    if (word != entry.seen && !IsOwnLockOf(entry, word)) {
+      Sometimes<"commit: a record that was read has changed">();
+      session_->conflict.NoteRecord(*session_->local, session_->Direct(entry.word));
+      return ConflictAt(word);
+    }
+  }
+  PreemptionPoint();
+  for (const ReadEntry& entry : reads_.witnesses()) {
+    if (GANNET_MUTANT(kSkipWitness)) break;
+    if (index::IsSameSet(LoadWord(session_->Direct(entry.word)), entry.seen)) [[likely]]
+      continue;
+    Sometimes<"commit: a witness has changed">();
+    return Conflict(AbortCause::kIndex);
+  }
+  return absl::OkStatus();
+}
+
+Validation::Pending Validation::AppendReads(bool in_the_past, std::vector<rdma::Operation>* operations) {
+  const std::span<const ReadEntry> records = reads_.records();
+  const std::span<const ReadEntry> witnesses = reads_.witnesses();
+  const size_t n = in_the_past && reads_.is_snapshot() ? 0 : reads_.size();
+  if (n == 0 && !reads_.empty()) Sometimes<"commit: what was read needs no validation">();
+  words_.Clear();
+  for (size_t i = 0; i < n; ++i) {
+    const ReadEntry& entry = i < records.size() ? records[i] : witnesses[i - records.size()];
+    if (!IsReadDirectly(entry)) words_.Add(entry.word, sizeof(uint64_t));
+  }
+  words_.AppendTo(operations, /*merge=*/true, &writes_.arena());
+  return {.words = n, .epochs = redo_.AppendEpochReads(operations)};
+}
+
+Status Validation::Judge(const Pending& pending, std::span<const rdma::Operation> operations) {
+  const std::span<const ReadEntry> records = reads_.records();
+  const std::span<const ReadEntry> witnesses = reads_.witnesses();
+  Status unsaved = redo_.NoteRemoteEpochs(pending.epochs, operations);
+  for (size_t i = 0, read = 0; i < pending.words; ++i) {
+    const bool is_record = i < records.size();
+    const ReadEntry& entry = is_record ? records[i] : witnesses[i - records.size()];
+    const uint64_t word =
+        IsReadDirectly(entry) ? LoadWord(session_->Direct(entry.word)) : LoadWord(words_.image(read++));
+    if (is_record && GANNET_MUTANT(kSkipValidation)) continue;
+    if (!is_record && GANNET_MUTANT(kSkipWitness)) continue;
+    if (is_record ? word == entry.seen || IsOwnLockOf(entry, word) : index::IsSameSet(word, entry.seen)) continue;
+    Sometimes<"commit: something read at another node has changed">();
+    return is_record ? ConflictAt(word) : Conflict(AbortCause::kIndex);
+  }
+  return unsaved;
+}
+
+coro::Task<Status> Validation::Check(bool in_the_past) {
+  operations_.clear();
+  const Pending pending = AppendReads(in_the_past, &operations_);
+  if (!operations_.empty()) {
+    Status status = co_await session_->channel->Post(operations_);
+    if (!status.ok()) {
+      Sometimes<"commit: the READs of a validation fail">();
+      co_return status;
+    }
+  }
+  co_return Judge(pending, operations_);
+}
+
+}  // namespace gannet::txn

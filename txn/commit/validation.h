@@ -1,0 +1,63 @@
+// Validation: whether what a transaction has read is unchanged. commit.cc says when it takes place, and why that is
+// enough.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/coro/task.h"
+#include "base/status.h"
+#include "rdma/fabric.h"
+#include "txn/access/neighbour_reads.h"
+#include "txn/access/read_set.h"
+#include "txn/access/write_buffer.h"
+#include "txn/commit/redo.h"
+#include "txn/session/session_state.h"
+
+namespace gannet::txn {
+
+// Used by the session's thread. It keeps its scratch from one commit to the next.
+class Validation {
+ public:
+  // All must outlive this.
+  Validation(SessionState* session, ReadSet* reads, WriteBuffer* writes, Redo* redo)
+      : session_(session), reads_(*reads), writes_(*writes), redo_(*redo) {}
+  Validation(const Validation&) = delete;
+  Validation& operator=(const Validation&) = delete;
+
+  // Adds what was read for update to the read set. Called for a transaction that locks nothing.
+  void TakeReadForUpdate();
+  // Looks at all that was read by this node's CPU. Aborted: something has changed. Unavailable: a worker of a dead node
+  // has locked a record.
+  Status CheckLocal() const;
+  // Does so with READs at other nodes, whose errors it returns, too. `in_the_past`: the moment at which all was read
+  // may be any since the transaction began. FailedPrecondition: that of Redo::NoteRemoteEpochs.
+  coro::Task<Status> Check(bool in_the_past);
+
+  // These are the two steps of Check: one adds the READs to *operations, which the caller posts, the other judges what
+  // they found. The read set must not change in between.
+  struct Pending {
+    size_t words = 0;
+    std::span<const uint64_t> epochs;
+  };
+  Pending AppendReads(bool in_the_past, std::vector<rdma::Operation>* operations);
+  Status Judge(const Pending& pending, std::span<const rdma::Operation> operations);
+
+ private:
+  std::span<const ReadEntry> RecordsInDoubt() const;
+  bool IsOwnLockOf(const ReadEntry& read, uint64_t word) const;
+  bool IsReadDirectly(const ReadEntry& read) const { return session_->direct && read.word.node() == session_->self; }
+
+  SessionState* const session_;
+  ReadSet& reads_;
+  WriteBuffer& writes_;
+  Redo& redo_;
+
+  // Scratch.
+  NeighbourReads words_;
+  std::vector<rdma::Operation> operations_;
+};
+
+}  // namespace gannet::txn
