@@ -90,7 +90,7 @@ struct IndexClientOptions {
   // (fabric.h, 5). Null: connections are never lost without a death.
   rdma::Node* node = nullptr;
   // The worker that runs the client's coroutines, for kinds whose clients change the index: inserts of the clients of a
-  // process that share a cache are then combined (remote/leaf_queues.h). Null: each is made alone.
+  // process that share a cache are then combined (shared_leaf/change/leaf_queues.h). Null: each is made alone.
   coro::Worker* worker = nullptr;
   // A cache that make_cache of this kind has made, for the clients of this index of this owner. Null: the client has a
   // cache of its own.

@@ -3,9 +3,9 @@
 
 #include "index/blink/blink_index.h"
 #include "index/blink/remote_blink.h"
-#include "index/remote/block_lending.h"
-#include "index/remote/change_calls.h"
 #include "index/service_method.h"
+#include "index/shared_leaf/blocks/block_lending.h"
+#include "index/shared_leaf/change/change_calls.h"
 
 namespace gannet::index {
 
@@ -37,8 +37,8 @@ void RegisterBlinkMethods(IndexService* service) {
         tree->Describe(response);
         return absl::OkStatus();
       });
-  remote::RegisterBlockLending(service);
-  remote::RegisterChangeCalls(service);
+  shared_leaf::RegisterBlockLending(service);
+  shared_leaf::RegisterChangeCalls(service);
 }
 
 }  // namespace gannet::index

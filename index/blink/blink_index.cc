@@ -9,12 +9,12 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "index/remote/schema_wire.h"
+#include "index/shared_leaf/leaf/schema_wire.h"
 
 namespace gannet::index::blink {
 
-using remote::FreeBlock;
-using remote::LeafLook;
+using shared_leaf::FreeBlock;
+using shared_leaf::LeafLook;
 
 template <class Keys>
 StatusOr<std::unique_ptr<BasicBlinkIndex<Keys>>> BasicBlinkIndex<Keys>::Create(IndexService* service,
@@ -23,7 +23,7 @@ StatusOr<std::unique_ptr<BasicBlinkIndex<Keys>>> BasicBlinkIndex<Keys>::Create(I
   std::unique_ptr<BasicBlinkIndex> index(new BasicBlinkIndex(service, schema, options));
   rdma::SlabCache slab(&service->slab());
   Context context{.slab = &slab, .epoch = nullptr};
-  const StatusOr<remote::FreeBlock> root = index->blocks_.Take(context);
+  const StatusOr<shared_leaf::FreeBlock> root = index->blocks_.Take(context);
   if (!root.ok()) return root.status();
   index->leaves_.Store(*root, 0, {}, Keys::kLeast, std::nullopt, {});
   index->root_ = root->address;
@@ -49,7 +49,7 @@ BasicBlinkIndex<Keys>::~BasicBlinkIndex() {
 template <class Keys>
 void BasicBlinkIndex<Keys>::Describe(rdma::WireWriter& writer) const {
   writer.PutU64(root_.offset());
-  remote::PutSchema<Keys>(schema_, writer);
+  shared_leaf::PutSchema<Keys>(schema_, writer);
 }
 
 template <class Keys>
@@ -82,7 +82,7 @@ Status BasicBlinkIndex<Keys>::LocateAt(uint8_t level, const Point& point, Place*
       node->address = descent.next();
       const LeafLook look = leaves_.Read(node->address, &node->image, &patience);
       if (look == LeafLook::kWhole && node->image.level() > level) {
-        remote::LoadAllKeys<Keys>(blocks_, schema_, node);
+        shared_leaf::LoadAllKeys<Keys>(blocks_, schema_, node);
         if constexpr (Keys::kKeysElsewhere) separators_->Put(*node);
       }
       descent.Take(look);
@@ -190,7 +190,7 @@ class BasicBlinkIndex<Keys>::Load final : public PartedLoad {
   }
 
  private:
-  using FreeBlock = remote::FreeBlock;
+  using FreeBlock = shared_leaf::FreeBlock;
   using Keyed = typename Keys::Keyed;
 
   bool in_root() const { return entries_.size() <= static_cast<size_t>(kRootSlots<Keys>); }

@@ -1,6 +1,6 @@
 // BlinkIndex: the owner's side of a B-link tree.
 //
-// The owner reads nodes by its CPU, and changes them by the same code as clients (remote/hand.h).
+// The owner reads nodes by its CPU, and changes them by the same code as clients (shared_leaf/owner/hand.h).
 #pragma once
 
 #include <memory>
@@ -13,16 +13,16 @@
 #include "index/blink/separator_table.h"
 #include "index/index.h"
 #include "index/parted_load.h"
-#include "index/remote/block_lending.h"
-#include "index/remote/hand.h"
-#include "index/remote/leaf_blocks.h"
-#include "index/remote/own_leaves.h"
 #include "index/service.h"
+#include "index/shared_leaf/blocks/block_lending.h"
+#include "index/shared_leaf/blocks/leaf_blocks.h"
+#include "index/shared_leaf/owner/hand.h"
+#include "index/shared_leaf/owner/own_leaves.h"
 #include "rdma/rpc.h"
 
 namespace gannet::index::blink {
 
-class BlinkTree : public LocalIndex, public remote::BlockLender {
+class BlinkTree : public LocalIndex, public shared_leaf::BlockLender {
  public:
   // What a client asks for first (kDescribe).
   virtual void Describe(rdma::WireWriter& writer) const = 0;
@@ -30,7 +30,7 @@ class BlinkTree : public LocalIndex, public remote::BlockLender {
 
 // Keys: IntegerKeys or ByteKeys.
 template <class Keys>
-class BasicBlinkIndex final : public BlinkTree, public PartedLoader, private remote::OwnLeafFinder<Keys> {
+class BasicBlinkIndex final : public BlinkTree, public PartedLoader, private shared_leaf::OwnLeafFinder<Keys> {
  public:
   using Schema = typename Keys::Schema;
 
@@ -62,7 +62,7 @@ class BasicBlinkIndex final : public BlinkTree, public PartedLoader, private rem
   Status CheckStructure() override;
   void RepairAfter(rdma::NodeId node) override;
 
-  remote::LeafBlocks& blocks() override { return blocks_; }
+  shared_leaf::LeafBlocks& blocks() override { return blocks_; }
   void Describe(rdma::WireWriter& writer) const override;
   rdma::GlobalAddress root() const { return root_; }
 
@@ -71,14 +71,14 @@ class BasicBlinkIndex final : public BlinkTree, public PartedLoader, private rem
   using Point = typename Keys::Point;
   using Entry = typename Keys::Entry;
   using Image = typename Keys::Image;
-  using Leaves = remote::OwnLeaves<Keys>;
-  using Place = remote::LeafPlaceOf<Keys>;
+  using Leaves = shared_leaf::OwnLeaves<Keys>;
+  using Place = shared_leaf::LeafPlaceOf<Keys>;
 
   struct OwnEditor : Editor<Keys> {
-    OwnEditor(remote::Hand* hand, const BasicBlinkIndex* index)
+    OwnEditor(shared_leaf::Hand* hand, const BasicBlinkIndex* index)
         : Editor<Keys>(&hand->leaves, &index->schema_, index->root_, &hand->blocks, nullptr) {}
   };
-  using Hands = remote::HandPool<BasicBlinkIndex, OwnEditor>;
+  using Hands = shared_leaf::HandPool<BasicBlinkIndex, OwnEditor>;
 
   BasicBlinkIndex(IndexService* service, const Schema& schema, const BlinkOptions& options);
 
@@ -95,7 +95,7 @@ class BasicBlinkIndex final : public BlinkTree, public PartedLoader, private rem
 
   IndexService* service_;
   Schema schema_;
-  remote::LeafBlocks blocks_;
+  shared_leaf::LeafBlocks blocks_;
   Leaves leaves_;
   rdma::GlobalAddress root_;
   // Null for integer keys: their inner nodes hold the separators.

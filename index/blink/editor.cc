@@ -7,14 +7,14 @@
 #include "base/clock.h"
 #include "base/runtime.h"
 #include "index/backoff.h"
-#include "index/remote/leaf_draft.h"
-#include "index/remote/leaf_split.h"
+#include "index/shared_leaf/leaf/leaf_draft.h"
+#include "index/shared_leaf/leaf/leaf_split.h"
 
 namespace gannet::index::blink {
 
-using remote::FreeBlock;
-using remote::LeafLook;
-using remote::Posting;
+using shared_leaf::FreeBlock;
+using shared_leaf::LeafLook;
+using shared_leaf::Posting;
 
 namespace {
 
@@ -29,7 +29,7 @@ Status StaysLocked(rdma::GlobalAddress node) {
 // The keys of a level without room: those of a place, with a new one, in ascending order.
 template <class Keys>
 struct Sorted {
-  Sorted(const remote::LeafPlaceOf<Keys>& of, const typename Keys::Keyed& with) : place(of), added(with) {
+  Sorted(const shared_leaf::LeafPlaceOf<Keys>& of, const typename Keys::Keyed& with) : place(of), added(with) {
     for (uint64_t used = place.image.template used<typename Keys::Entry>(); used != 0; used &= used - 1) {
       slots[size++] = std::countr_zero(used);
     }
@@ -44,7 +44,7 @@ struct Sorted {
     return slot < 0 ? Keys::EntryOf(added) : place.image.template entry<typename Keys::Entry>(slot);
   }
 
-  const remote::LeafPlaceOf<Keys>& place;
+  const shared_leaf::LeafPlaceOf<Keys>& place;
   const typename Keys::Keyed& added;
   std::array<int, Keys::kSlots + 1> slots;
   size_t size = 0;
@@ -77,7 +77,8 @@ coro::Task<Status> Editor<Keys>::Locate(Point point, uint8_t level, Notice notic
       if (!look.ok() && !absl::IsInvalidArgument(look.status())) co_return look.status();
       if constexpr (Keys::kKeysElsewhere) {
         if (look.ok() && *look == LeafLook::kWhole && node->image.level() > level) {
-          const Status read = co_await remote::ReadKeys(leaves_, *schema_, node, node->image.template used<Entry>());
+          const Status read =
+              co_await shared_leaf::ReadKeys(leaves_, *schema_, node, node->image.template used<Entry>());
           GANNET_CO_RETURN_IF_ERROR(read);
           if (notice == Notice::kMend && node->keys.stale != 0) co_await RemoveStale(node);
         }
@@ -123,7 +124,7 @@ coro::Task<StatusOr<int>> Editor<Keys>::FindSame(uint8_t level, const Keyed& ent
     if (level > 0) co_return SlotOf<Keys>(place->image, Keys::EntryOf(entry));
   }
   const Key key = Keys::KeyOf(entry);
-  const StatusOr<int> slot = co_await remote::FindKey<Keys>(leaves_, *schema_, key, place);
+  const StatusOr<int> slot = co_await shared_leaf::FindKey<Keys>(leaves_, *schema_, key, place);
   co_return slot;
 }
 
@@ -176,7 +177,7 @@ template <class Keys>
 coro::Task<StatusOr<bool>> Editor<Keys>::KnowAllKeys(Place* place) {
   if constexpr (Keys::kKeysElsewhere) {
     const uint64_t used = place->image.template used<Entry>();
-    const Status read = co_await remote::ReadKeys(leaves_, *schema_, place, used, /*sure=*/true);
+    const Status read = co_await shared_leaf::ReadKeys(leaves_, *schema_, place, used, /*sure=*/true);
     if (!read.ok()) co_return read;
     if (place->image.level() > 0 && place->keys.stale != 0) {
       co_await RemoveStale(place);
@@ -302,7 +303,7 @@ coro::Task<Status> Editor<Keys>::ReplaceAny(Key key, rdma::GlobalAddress to) {
   for (;;) {
     const Status located = co_await Locate(Keys::At(key), 0, Notice::kMend, &place);
     GANNET_CO_RETURN_IF_ERROR(located);
-    const StatusOr<int> slot = co_await remote::FindKey<Keys>(leaves_, *schema_, key, &place);
+    const StatusOr<int> slot = co_await shared_leaf::FindKey<Keys>(leaves_, *schema_, key, &place);
     if (!slot.ok()) co_return slot.status();
     if (*slot < 0) {
       co_return absl::NotFoundError(absl::StrCat("the key ", Keys::ToString(key), " is not in the index"));
@@ -392,7 +393,7 @@ coro::Task<bool> Editor<Keys>::MergeLeft(uint8_t level, const Place& node, Chang
     if (parent.image.template count<Entry>() == 1) co_await MergeLeft(above, parent, nullptr);
     co_return false;
   }
-  const Status read = co_await remote::ReadAllKeys<Keys>(leaves_, *schema_, &parent);
+  const Status read = co_await shared_leaf::ReadAllKeys<Keys>(leaves_, *schema_, &parent);
   if (!read.ok() || !Keys::Knows(parent.keys, slot)) co_return false;
   const int slot_of_left = ChildSlot<Keys>(parent.image, parent.keys, Keys::At(low), slot);
   if (slot_of_left < 0) co_return false;

@@ -19,11 +19,11 @@
 #include "index/blink/node.h"
 #include "index/blink/shared_cache.h"
 #include "index/index.h"
-#include "index/remote/block_source.h"
-#include "index/remote/byte_keys.h"
-#include "index/remote/integer_keys.h"
-#include "index/remote/leaf_change.h"
-#include "index/remote/leaf_channel.h"
+#include "index/shared_leaf/blocks/block_source.h"
+#include "index/shared_leaf/change/leaf_change.h"
+#include "index/shared_leaf/change/leaf_channel.h"
+#include "index/shared_leaf/leaf/byte_keys.h"
+#include "index/shared_leaf/leaf/integer_keys.h"
 
 namespace gannet::index::blink {
 
@@ -36,11 +36,11 @@ class Editor {
   using Entry = typename Keys::Entry;
   using Image = typename Keys::Image;
   using Schema = typename Keys::Schema;
-  using Place = remote::LeafPlaceOf<Keys>;
+  using Place = shared_leaf::LeafPlaceOf<Keys>;
 
   // All but `cache`, which may be null, must outlive this.
-  Editor(remote::LeafChannel* leaves, const Schema* schema, rdma::GlobalAddress root, remote::BlockSource* blocks,
-         typename SharedInnerCache<Keys>::View* cache)
+  Editor(shared_leaf::LeafChannel* leaves, const Schema* schema, rdma::GlobalAddress root,
+         shared_leaf::BlockSource* blocks, typename SharedInnerCache<Keys>::View* cache)
       : leaves_(leaves), schema_(schema), root_(root), blocks_(blocks), changer_(leaves, blocks), cache_(cache) {}
 
   // The node of `level` that covers `point`. kMend: separators that were missed or led astray are mended on the way,
@@ -98,11 +98,11 @@ class Editor {
   // merged: *change (if not null) has the words of the two.
   coro::Task<bool> MergeLeft(uint8_t level, const Place& node, Change* change);
 
-  remote::LeafChannel* leaves_;
+  shared_leaf::LeafChannel* leaves_;
   const Schema* schema_;
   rdma::GlobalAddress root_;
-  remote::BlockSource* blocks_;
-  remote::BasicLeafChanger<Keys> changer_;
+  shared_leaf::BlockSource* blocks_;
+  shared_leaf::BasicLeafChanger<Keys> changer_;
   typename SharedInnerCache<Keys>::View* cache_;  // null: none
 };
 

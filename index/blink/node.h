@@ -1,21 +1,22 @@
-// The nodes of a B-link tree: shared leaves (index/remote/leaf.h) at all levels. Keys: IntegerKeys or ByteKeys.
+// The nodes of a B-link tree: shared leaves (index/shared_leaf/leaf/leaf.h) at all levels. Keys: IntegerKeys or
+// ByteKeys.
 #pragma once
 
 #include <bit>
 #include <cstdint>
 
-#include "index/remote/byte_keys.h"
-#include "index/remote/integer_keys.h"
-#include "index/remote/leaf.h"
-#include "index/remote/leaf_keys.h"
+#include "index/shared_leaf/change/leaf_keys.h"
+#include "index/shared_leaf/leaf/byte_keys.h"
+#include "index/shared_leaf/leaf/integer_keys.h"
+#include "index/shared_leaf/leaf/leaf.h"
 
 namespace gannet::index::blink {
 
-using remote::ByteKeys;
-using remote::IntegerEntry;
-using remote::IntegerKeys;
-using remote::LeafImage;
-using remote::SlotOf;
+using shared_leaf::ByteKeys;
+using shared_leaf::IntegerEntry;
+using shared_leaf::IntegerKeys;
+using shared_leaf::LeafImage;
+using shared_leaf::SlotOf;
 
 // Levels are less than this: with at least two entries in an inner node, and 2^64 keys.
 inline constexpr uint8_t kMaxLevels = 64;

@@ -6,14 +6,14 @@
 #include "absl/strings/str_cat.h"
 #include "base/runtime.h"
 #include "index/record_header.h"
-#include "index/remote/leaf_scan.h"
-#include "index/remote/schema_wire.h"
+#include "index/shared_leaf/leaf/leaf_scan.h"
+#include "index/shared_leaf/leaf/schema_wire.h"
 #include "rdma/rpc.h"
 
 namespace gannet::index {
 namespace blink {
 
-using remote::LeafLook;
+using shared_leaf::LeafLook;
 
 template <class Keys>
 coro::Task<Status> RemoteBlink<Keys>::Prepare() {
@@ -27,10 +27,10 @@ coro::Task<Status> RemoteBlink<Keys>::Prepare() {
   if (!bytes.ok()) co_return bytes.status();
   rdma::WireReader reader(std::span<const std::byte>(response).first(*bytes));
   const rdma::GlobalAddress root(owner_, reader.GetU64());
-  const StatusOr<Schema> schema = remote::GetSchema<Keys>(reader);
+  const StatusOr<Schema> schema = shared_leaf::GetSchema<Keys>(reader);
   GANNET_CO_RETURN_IF_ERROR(reader.Finish());
   if (!schema.ok()) co_return schema.status();
-  GANNET_CO_RETURN_IF_ERROR(remote::CheckSchema<Keys>(*schema, options_.max_key_bytes));
+  GANNET_CO_RETURN_IF_ERROR(shared_leaf::CheckSchema<Keys>(*schema, options_.max_key_bytes));
   if (!editor_.has_value()) {
     schema_.emplace(*schema);
     editor_.emplace(&leaves_, &*schema_, root, &blocks_, &nodes_);
@@ -47,9 +47,9 @@ coro::Task<StatusOr<FindResult>> RemoteBlink<Keys>::FindOne(Key key) {
   const Status located = co_await editor_->Locate(Keys::At(key), 0, Editor<Keys>::Notice::kLeave, &place);
   GANNET_CO_RETURN_IF_ERROR(located);
   ++statistics_.one_sided;
-  const std::optional<FindResult> result = remote::ResultOf<Keys>(*schema_, place, key);
+  const std::optional<FindResult> result = shared_leaf::ResultOf<Keys>(*schema_, place, key);
   if (result.has_value()) co_return *result;
-  const StatusOr<int> slot = co_await remote::FindKey<Keys>(&leaves_, *schema_, key, &place);
+  const StatusOr<int> slot = co_await shared_leaf::FindKey<Keys>(&leaves_, *schema_, key, &place);
   if (!slot.ok()) co_return slot.status();
   co_return FindResult{.record = *slot < 0 ? rdma::GlobalAddress() : TargetOf(place.image, *slot),
                        .witness = place.witness()};
@@ -94,7 +94,8 @@ coro::Task<Status> RemoteBlink<Keys>::FindMany(std::span<const index::Key> keys,
             !Keys::CoversKey(images[r], key)) {
           continue;
         }
-        const std::optional<FindResult> result = remote::ResultOf<Keys>(*schema_, {reads[r].remote, images[r]}, key);
+        const std::optional<FindResult> result =
+            shared_leaf::ResultOf<Keys>(*schema_, {reads[r].remote, images[r]}, key);
         if (!result.has_value()) continue;
         results[first + key_of[r]] = *result;
         done[key_of[r]] = true;
@@ -132,9 +133,9 @@ coro::Task<Status> RemoteBlink<Keys>::Scan(ScanRange range, ScanResult* result) 
     const Status located =
         co_await editor_->Locate(Keys::PointOf(next, range.reverse), 0, Editor<Keys>::Notice::kLeave, &place);
     GANNET_CO_RETURN_IF_ERROR(located);
-    const Status read = co_await remote::ReadAllKeys<Keys>(&leaves_, *schema_, &place);
+    const Status read = co_await shared_leaf::ReadAllKeys<Keys>(&leaves_, *schema_, &place);
     GANNET_CO_RETURN_IF_ERROR(read);
-    if (remote::TakeLeaf(place, from, to, range.reverse, end, result, &next) || result->entries.size() >= end) {
+    if (shared_leaf::TakeLeaf(place, from, to, range.reverse, end, result, &next) || result->entries.size() >= end) {
       co_return absl::OkStatus();
     }
   }
@@ -192,9 +193,9 @@ coro::Task<StatusOr<bool>> RemoteBlink<Keys>::ScanCached(Key from, Key to, bool 
       }
       fill_.Note(images[i].template count<Entry>());
       Place place{reads[i].remote, images[i]};
-      const Status read = co_await remote::ReadAllKeys<Keys>(&leaves_, *schema_, &place);
+      const Status read = co_await shared_leaf::ReadAllKeys<Keys>(&leaves_, *schema_, &place);
       GANNET_CO_RETURN_IF_ERROR(read);
-      if (remote::TakeLeaf(place, from, to, reverse, end, result, next) || result->entries.size() >= end) {
+      if (shared_leaf::TakeLeaf(place, from, to, reverse, end, result, next) || result->entries.size() >= end) {
         co_return true;
       }
     }

@@ -12,22 +12,22 @@
 #include "index/blink/separator_notices.h"
 #include "index/blink/shared_cache.h"
 #include "index/index.h"
-#include "index/remote/block_lending.h"
-#include "index/remote/change_calls.h"
-#include "index/remote/leaf_channel.h"
-#include "index/remote/leaf_combiner.h"
-#include "index/remote/leaf_insert.h"
-#include "index/remote/leaf_scan.h"
+#include "index/shared_leaf/blocks/block_lending.h"
+#include "index/shared_leaf/change/change_calls.h"
+#include "index/shared_leaf/change/leaf_channel.h"
+#include "index/shared_leaf/change/leaf_combiner.h"
+#include "index/shared_leaf/change/leaf_insert.h"
+#include "index/shared_leaf/leaf/leaf_scan.h"
 #include "rdma/rpc.h"
 
 namespace gannet::index::blink {
 
-// index (2) -> offset of the root (8), schema of the keys (remote/schema_wire.h)
+// index (2) -> offset of the root (8), schema of the keys (shared_leaf/leaf/schema_wire.h)
 inline constexpr rdma::MethodId kDescribe = kBlinkMethods;
 
 // Keys: IntegerKeys or ByteKeys.
 template <class Keys>
-class RemoteBlink final : public RemoteIndex, public remote::CombinedLeaves<Keys> {
+class RemoteBlink final : public RemoteIndex, public shared_leaf::CombinedLeaves<Keys> {
  public:
   RemoteBlink(rdma::Channel* channel, rdma::NodeId owner, IndexId id, const BlinkClientOptions& options)
       : channel_(channel),
@@ -35,8 +35,8 @@ class RemoteBlink final : public RemoteIndex, public remote::CombinedLeaves<Keys
         id_(id),
         options_(options),
         leaves_(channel, options.node, owner, options.patience,
-                Keys::kKeysElsewhere ? remote::FenceLinesFor(options.max_key_bytes) : 0, nullptr,
-                remote::LeafChannel::As::kClient),
+                Keys::kKeysElsewhere ? shared_leaf::FenceLinesFor(options.max_key_bytes) : 0, nullptr,
+                shared_leaf::LeafChannel::As::kClient),
         calls_(channel, owner, id, options.call_timeout),
         shares_cache_(options.shared != nullptr),
         cache_(shares_cache_ ? options.shared : MakeBlinkCache(options.cache_bytes)),
@@ -51,7 +51,7 @@ class RemoteBlink final : public RemoteIndex, public remote::CombinedLeaves<Keys
   coro::Task<StatusOr<Change>> Remove(index::Key key, rdma::GlobalAddress record) override;
   std::unique_ptr<InsertBatch> NewInsertBatch() override {
     if (!changes_leaves()) return nullptr;
-    return std::make_unique<remote::LeafInserts<Keys>>(
+    return std::make_unique<shared_leaf::LeafInserts<Keys>>(
         &leaves_, &blocks_, this, std::make_unique<SeparatorNotices<Keys>>(&leaves_, &editor_, &nodes_));
   }
   coro::Task<Status> Replace(index::Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) override;
@@ -66,7 +66,7 @@ class RemoteBlink final : public RemoteIndex, public remote::CombinedLeaves<Keys
   using Entry = typename Keys::Entry;
   using Keyed = typename Keys::Keyed;
   using Image = typename Keys::Image;
-  using Place = remote::LeafPlaceOf<Keys>;
+  using Place = shared_leaf::LeafPlaceOf<Keys>;
   using Schema = typename Keys::Schema;
   using Reading = typename SharedInnerCache<Keys>::Reading;
 
@@ -85,13 +85,13 @@ class RemoteBlink final : public RemoteIndex, public remote::CombinedLeaves<Keys
   bool MaySplit(const Place& place) const override { return !editor_->IsRoot(place); }
   // Its separator is in no node yet.
   bool NoteSplit(const Keyed&) override { return false; }
-  remote::SplitHint HintOf(std::span<const Keyed>) override { return std::nullopt; }
-  coro::Task<StatusOr<remote::LeafLook>> ReadExpected(Key, rdma::GlobalAddress leaf, bool /*is_first*/,
-                                                      Image* image) override {
-    StatusOr<remote::LeafLook> look = co_await leaves_.Read(leaf, image);
+  shared_leaf::SplitHint HintOf(std::span<const Keyed>) override { return std::nullopt; }
+  coro::Task<StatusOr<shared_leaf::LeafLook>> ReadExpected(Key, rdma::GlobalAddress leaf, bool /*is_first*/,
+                                                           Image* image) override {
+    StatusOr<shared_leaf::LeafLook> look = co_await leaves_.Read(leaf, image);
     co_return look;
   }
-  coro::Task<void> PublishSplits(std::vector<Keyed> rights, remote::SplitHint) override {
+  coro::Task<void> PublishSplits(std::vector<Keyed> rights, shared_leaf::SplitHint) override {
     for (const Keyed& right : rights) co_await editor_->InsertSeparator(1, right);
   }
 
@@ -114,17 +114,17 @@ class RemoteBlink final : public RemoteIndex, public remote::CombinedLeaves<Keys
   rdma::NodeId owner_;
   IndexId id_;
   BlinkClientOptions options_;
-  remote::LeafChannel leaves_;
-  remote::ChangeCalls calls_;
+  shared_leaf::LeafChannel leaves_;
+  shared_leaf::ChangeCalls calls_;
   const bool shares_cache_;
   const std::shared_ptr<SharedNodes> cache_;
-  remote::BorrowedBlocks blocks_;
+  shared_leaf::BorrowedBlocks blocks_;
   mutable typename SharedInnerCache<Keys>::View nodes_;
-  remote::LeafCombiner<Keys> combiner_;
+  shared_leaf::LeafCombiner<Keys> combiner_;
   std::optional<Schema> schema_;
   std::optional<Editor<Keys>> editor_;
   ClientStatistics statistics_;
-  remote::LeafFill fill_{Keys::kSlots / 2.0};
+  shared_leaf::LeafFill fill_{Keys::kSlots / 2.0};
 };
 
 }  // namespace gannet::index::blink

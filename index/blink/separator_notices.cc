@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/sometimes.h"
-#include "index/remote/leaf_draft.h"
+#include "index/shared_leaf/leaf/leaf_draft.h"
 
 namespace gannet::index::blink {
 
@@ -31,7 +31,7 @@ bool SeparatorNotices<Keys>::Add(const Keyed& leaf) {
     Node* const node = NodeAbove(Keys::KeyOf(leaf));
     if (node == nullptr) return false;
     // Another client may have added it, and this one's cache knows.
-    if (const int slot = remote::FindSlot(node->place.image, Keys::KeyOf(leaf)); slot >= 0) {
+    if (const int slot = shared_leaf::FindSlot(node->place.image, Keys::KeyOf(leaf)); slot >= 0) {
       return node->place.image.template entry<typename Keys::Entry>(slot).target == leaf.target;
     }
     if (node->separators.size() >= static_cast<size_t>((*editor_)->RoomIn(node->place))) {

@@ -14,7 +14,7 @@
 #include "index/blink/inner_cache.h"
 #include "index/blink/node.h"
 #include "index/index.h"
-#include "index/remote/shared_leaves.h"
+#include "index/shared_leaf/shared_leaves.h"
 
 namespace gannet::index::blink {
 
@@ -65,7 +65,7 @@ class SharedInnerCache {
 };
 
 // For trees of either kind of keys, because its maker does not know which; one of the two stays empty.
-class SharedNodes final : public remote::SharedLeaves {
+class SharedNodes final : public shared_leaf::SharedLeaves {
  public:
   explicit SharedNodes(size_t max_bytes) : integer_keys_(max_bytes), byte_keys_(max_bytes) {}
 

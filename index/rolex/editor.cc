@@ -5,11 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/backoff.h"
-#include "index/remote/leaf_keys.h"
+#include "index/shared_leaf/change/leaf_keys.h"
 
 namespace gannet::index::rolex {
 
-using remote::LeafLook;
+using shared_leaf::LeafLook;
 
 namespace {
 
@@ -82,7 +82,7 @@ coro::Task<StatusOr<Change>> Editor<Keys>::Insert(Key key, rdma::GlobalAddress r
   for (;;) {
     const Status located = co_await Locate(Keys::At(key), &place);
     GANNET_CO_RETURN_IF_ERROR(located);
-    const StatusOr<int> slot = co_await remote::FindKey<Keys>(leaves_, *schema_, key, &place);
+    const StatusOr<int> slot = co_await shared_leaf::FindKey<Keys>(leaves_, *schema_, key, &place);
     if (!slot.ok()) co_return slot.status();
     if (*slot >= 0) {
       if (existing != nullptr) {
@@ -97,11 +97,11 @@ coro::Task<StatusOr<Change>> Editor<Keys>::Insert(Key key, rdma::GlobalAddress r
       if (!done.ok()) co_return done.status();
       if (*done) co_return std::move(change);
     } else {
-      const Status read = co_await remote::ReadAllKeys<Keys>(leaves_, *schema_, &place);
+      const Status read = co_await shared_leaf::ReadAllKeys<Keys>(leaves_, *schema_, &place);
       if (!read.ok()) co_return read;
-      if (remote::KnowsAll<Keys>(place)) {
+      if (shared_leaf::KnowsAll<Keys>(place)) {
         typename Keys::Keyed right;
-        remote::SplitHint taken;
+        shared_leaf::SplitHint taken;
         const StatusOr<bool> done = co_await changer_.Split(place, entry, &change, &right, this, &taken);
         if (!done.ok()) co_return done.status();
         if (*done) {
@@ -121,7 +121,7 @@ coro::Task<StatusOr<Change>> Editor<Keys>::Remove(Key key, rdma::GlobalAddress r
   for (;;) {
     const Status located = co_await Locate(Keys::At(key), &place);
     GANNET_CO_RETURN_IF_ERROR(located);
-    const int slot = remote::SlotOf<Keys>(place.image, EntryOf(key, record));
+    const int slot = shared_leaf::SlotOf<Keys>(place.image, EntryOf(key, record));
     if (slot < 0) {
       co_return absl::NotFoundError(
           absl::StrCat("the key ", Keys::ToString(key), " is not mapped to ", record.ToString()));
@@ -154,11 +154,11 @@ coro::Task<Status> Editor<Keys>::Replace(Key key, rdma::GlobalAddress from, rdma
     GANNET_CO_RETURN_IF_ERROR(located);
     int slot = -1;
     if (from.is_null()) {
-      const StatusOr<int> found = co_await remote::FindKey<Keys>(leaves_, *schema_, key, &place);
+      const StatusOr<int> found = co_await shared_leaf::FindKey<Keys>(leaves_, *schema_, key, &place);
       if (!found.ok()) co_return found.status();
       slot = *found;
     } else {
-      slot = remote::SlotOf<Keys>(place.image, EntryOf(key, from));
+      slot = shared_leaf::SlotOf<Keys>(place.image, EntryOf(key, from));
     }
     if (slot < 0) {
       co_return absl::NotFoundError(
@@ -176,7 +176,7 @@ coro::Task<bool> Editor<Keys>::MergeLeft(const Place& leaf, Change* change) {
   if (Keys::IsFirst(leaf.image) || leaf.image.template count<Entry>() > kSparse<Keys>) co_return false;
   const Key low = Keys::LowOf(leaf.image);
   Place left;
-  const Status located = co_await Locate(remote::PointBelow<Keys>(low), &left);
+  const Status located = co_await Locate(shared_leaf::PointBelow<Keys>(low), &left);
   if (!located.ok() || left.image.right() != leaf.address || Keys::IsLast(left.image) ||
       Keys::NextLow(left.image) != low || left.image.template count<Entry>() > kRoomy<Keys>) {
     co_return false;
@@ -188,7 +188,7 @@ coro::Task<bool> Editor<Keys>::MergeLeft(const Place& leaf, Change* change) {
 }
 
 template <class Keys>
-remote::SplitHint Editor<Keys>::HintOf(std::span<const typename Keys::Keyed> rights) {
+shared_leaf::SplitHint Editor<Keys>::HintOf(std::span<const typename Keys::Keyed> rights) {
   const std::optional<typename Guide<Keys>::Synonyms> first = guide_->KnownSynonyms(Keys::KeyOf(rights[0]));
   if (!first.has_value()) return std::nullopt;
   // New leaves of one split are next to each other, so one model is for all of them, or nearly.
@@ -204,7 +204,7 @@ remote::SplitHint Editor<Keys>::HintOf(std::span<const typename Keys::Keyed> rig
 }
 
 template <class Keys>
-coro::Task<void> Editor<Keys>::AddSynonyms(std::span<const typename Keys::Keyed> rights, remote::SplitHint taken) {
+coro::Task<void> Editor<Keys>::AddSynonyms(std::span<const typename Keys::Keyed> rights, shared_leaf::SplitHint taken) {
   std::vector<Synonym> synonyms;
   for (const auto& right : rights) guide_->NoteLeaf(NewLeaf<Keys>::Of(right, leaves_->owner()));
   if (!taken.has_value()) {

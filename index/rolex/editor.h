@@ -1,6 +1,6 @@
 // Editor: finds and changes the leaves of a ROLEX index by verbs (FAST'23, 3.4), for a client, and for the owner over a
-// channel of its own. Leaves are found by models and right links; they are not trusted (remote/leaf.h), so every loop
-// is bounded. Not thread-safe; coroutines of the channel's worker may use it at once.
+// channel of its own. Leaves are found by models and right links; they are not trusted (shared_leaf/leaf/leaf.h), so
+// every loop is bounded. Not thread-safe; coroutines of the channel's worker may use it at once.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 #include "base/coro/task.h"
 #include "base/status.h"
 #include "index/index.h"
-#include "index/remote/block_source.h"
-#include "index/remote/byte_keys.h"
-#include "index/remote/integer_keys.h"
-#include "index/remote/leaf_change.h"
-#include "index/remote/leaf_channel.h"
 #include "index/rolex/synonyms.h"
+#include "index/shared_leaf/blocks/block_source.h"
+#include "index/shared_leaf/change/leaf_change.h"
+#include "index/shared_leaf/change/leaf_channel.h"
+#include "index/shared_leaf/leaf/byte_keys.h"
+#include "index/shared_leaf/leaf/integer_keys.h"
 
 namespace gannet::index::rolex {
 
-using remote::ByteKeys;
-using remote::IntegerKeys;
+using shared_leaf::ByteKeys;
+using shared_leaf::IntegerKeys;
 
 // A leaf that is not in the table of its model.
 template <class Keys>
@@ -58,16 +58,16 @@ class Guide {
 
 // Keys: IntegerKeys or ByteKeys.
 template <class Keys>
-class Editor final : public remote::SplitHints<Keys> {
+class Editor final : public shared_leaf::SplitHints<Keys> {
  public:
   using Key = typename Keys::Key;
   using Point = typename Keys::Point;
   using Entry = typename Keys::Entry;
   using Schema = typename Keys::Schema;
-  using Place = remote::LeafPlaceOf<Keys>;
+  using Place = shared_leaf::LeafPlaceOf<Keys>;
 
   // All must outlive this.
-  Editor(remote::LeafChannel* leaves, const Schema* schema, remote::BlockSource* blocks, Guide<Keys>* guide)
+  Editor(shared_leaf::LeafChannel* leaves, const Schema* schema, shared_leaf::BlockSource* blocks, Guide<Keys>* guide)
       : leaves_(leaves), schema_(schema), changer_(leaves, blocks), guide_(guide) {}
 
   // The leaf that covers `point`.
@@ -79,10 +79,10 @@ class Editor final : public remote::SplitHints<Keys> {
   coro::Task<Status> Replace(Key key, rdma::GlobalAddress from, rdma::GlobalAddress to);
   // The FAA that takes slots of a synonym table for the leaves that a split is making: SplitHints. It goes out with the
   // split. nullopt if no model for them is known.
-  remote::SplitHint HintOf(std::span<const typename Keys::Keyed> rights) override;
+  shared_leaf::SplitHint HintOf(std::span<const typename Keys::Keyed> rights) override;
   // Makes the leaves that a split has made known to others, in the slots that `taken` has taken. If there was no such
   // FAA, it is made now. A hint: if it fails, the index works as before.
-  coro::Task<void> AddSynonyms(std::span<const typename Keys::Keyed> rights, remote::SplitHint taken);
+  coro::Task<void> AddSynonyms(std::span<const typename Keys::Keyed> rights, shared_leaf::SplitHint taken);
   // Has a model trained, by its synonym table (synonyms.h). A hint, too.
   coro::Task<void> Enqueue(rdma::GlobalAddress synonyms, bool urgent);
   // Replaces the entry of a slot. False: the leaf has changed, or is being changed.
@@ -100,9 +100,9 @@ class Editor final : public remote::SplitHints<Keys> {
   // Merges a leaf that has few entries with its left neighbour. True: *change has the words of both.
   coro::Task<bool> MergeLeft(const Place& leaf, Change* change);
 
-  remote::LeafChannel* leaves_;
+  shared_leaf::LeafChannel* leaves_;
   const Schema* schema_;
-  remote::BasicLeafChanger<Keys> changer_;
+  shared_leaf::BasicLeafChanger<Keys> changer_;
   Guide<Keys>* guide_;
 };
 

@@ -21,7 +21,7 @@
 
 namespace gannet::index::rolex {
 
-// index (2) -> offsets of the root (8) and the queues (8), schema of the keys (remote/schema_wire.h)
+// index (2) -> offsets of the root (8) and the queues (8), schema of the keys (shared_leaf/leaf/schema_wire.h)
 inline constexpr rdma::MethodId kDescribe = kRolexMethods;
 
 // Keys: IntegerKeys or ByteKeys.
@@ -41,7 +41,7 @@ class ModelCache final : public Guide<Keys> {
   };
 
   // `leaves`: over the same channel; must outlive this.
-  ModelCache(rdma::Channel* channel, remote::LeafChannel* leaves, IndexId id, absl::Duration call_timeout,
+  ModelCache(rdma::Channel* channel, shared_leaf::LeafChannel* leaves, IndexId id, absl::Duration call_timeout,
              std::shared_ptr<SharedModels> models)
       : channel_(channel),
         leaves_(leaves),
@@ -68,11 +68,11 @@ class ModelCache final : public Guide<Keys> {
   // READs a leaf that was found for `key`, as LeafChannel::Read does. If the model for the key was behind the splits
   // of other machines not long ago, its synonyms come along, by the same posting. It is behind when it leads to a leaf,
   // not the first for this key, that ends before the key: the right link of the first was not enough.
-  coro::Task<StatusOr<remote::LeafLook>> ReadLeaf(Key key, rdma::GlobalAddress leaf, bool is_first, Image* image);
+  coro::Task<StatusOr<shared_leaf::LeafLook>> ReadLeaf(Key key, rdma::GlobalAddress leaf, bool is_first, Image* image);
   rdma::GlobalAddress queue() const override;
 
-  remote::LeafQueues* queues() const { return &models_->queues(); }
-  remote::BlockStock* blocks() const { return &models_->blocks(); }
+  shared_leaf::LeafQueues* queues() const { return &models_->queues(); }
+  shared_leaf::BlockStock* blocks() const { return &models_->blocks(); }
   bool knows_directory() const;
   uint64_t bytes() const { return models_->bytes(); }
 
@@ -111,7 +111,7 @@ class ModelCache final : public Guide<Keys> {
   coro::Task<StatusOr<std::vector<NewLeaf<Keys>>>> LowsOf(std::vector<Synonym> synonyms);
 
   rdma::Channel* channel_;
-  remote::LeafChannel* leaves_;
+  shared_leaf::LeafChannel* leaves_;
   rdma::NodeId owner_;
   IndexId id_;
   absl::Duration call_timeout_;

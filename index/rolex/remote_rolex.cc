@@ -5,14 +5,14 @@
 
 #include "base/runtime.h"
 #include "index/record_header.h"
-#include "index/remote/leaf_keys.h"
-#include "index/remote/leaf_scan.h"
-#include "index/remote/schema_wire.h"
+#include "index/shared_leaf/change/leaf_keys.h"
+#include "index/shared_leaf/leaf/leaf_scan.h"
+#include "index/shared_leaf/leaf/schema_wire.h"
 
 namespace gannet::index {
 namespace rolex {
 
-using remote::LeafLook;
+using shared_leaf::LeafLook;
 
 namespace {
 
@@ -29,7 +29,7 @@ coro::Task<Status> RemoteRolex<Keys>::Start() {
   if (editor_.has_value()) co_return absl::OkStatus();
   const StatusOr<Schema> schema = co_await cache_.Describe();
   if (!schema.ok()) co_return schema.status();
-  GANNET_CO_RETURN_IF_ERROR(remote::CheckSchema<Keys>(*schema, max_key_bytes_));
+  GANNET_CO_RETURN_IF_ERROR(shared_leaf::CheckSchema<Keys>(*schema, max_key_bytes_));
   if (!editor_.has_value()) {
     schema_.emplace(*schema);
     editor_.emplace(&leaves_, &*schema_, &blocks_, &cache_);
@@ -68,7 +68,8 @@ bool RemoteRolex<Keys>::Judge(Probe* probe, FindResult* result) {
         !Keys::CoversKey(probe->image, probe->key)) {
       return false;
     }
-    const std::optional<FindResult> found = remote::ResultOf<Keys>(*schema_, {probe->leaf, probe->image}, probe->key);
+    const std::optional<FindResult> found =
+        shared_leaf::ResultOf<Keys>(*schema_, {probe->leaf, probe->image}, probe->key);
     if (found.has_value()) *result = *found;
     return found.has_value();
   }
@@ -86,7 +87,7 @@ int RemoteRolex<Keys>::SlotIn(const Probe& probe) const {
     uint64_t counted = UINT64_MAX;
     Charge(Cost::kRecordLine, values_in_entries_ ? 2 : 1);
     if (values_in_entries_) {
-      if (!remote::ProvesLine(probe.image, static_cast<size_t>(probe.line)) || probe.image.level() != 0) return -1;
+      if (!shared_leaf::ProvesLine(probe.image, static_cast<size_t>(probe.line)) || probe.image.level() != 0) return -1;
       counted = probe.image.template used<Entry>();
     }
     for (int i = 0; i < Entry::kPerLine; ++i) {
@@ -133,9 +134,9 @@ coro::Task<StatusOr<FindResult>> RemoteRolex<Keys>::FindOne(Key key) {
   const Status located = co_await editor_->Locate(Keys::At(key), &place);
   GANNET_CO_RETURN_IF_ERROR(located);
   if (key == forgotten_) forgotten_.reset();
-  const std::optional<FindResult> found = remote::ResultOf<Keys>(*schema_, place, key);
+  const std::optional<FindResult> found = shared_leaf::ResultOf<Keys>(*schema_, place, key);
   if (found.has_value()) co_return *found;
-  const StatusOr<int> slot = co_await remote::FindKey<Keys>(&leaves_, *schema_, key, &place);
+  const StatusOr<int> slot = co_await shared_leaf::FindKey<Keys>(&leaves_, *schema_, key, &place);
   if (!slot.ok()) co_return slot.status();
   co_return FindResult{.record = *slot < 0 ? rdma::GlobalAddress() : TargetOf(place.image, *slot),
                        .witness = place.witness()};
@@ -200,9 +201,9 @@ coro::Task<Status> RemoteRolex<Keys>::Scan(ScanRange range, ScanResult* result) 
     Place place;
     const Status located = co_await editor_->Locate(Keys::PointOf(next, range.reverse), &place);
     GANNET_CO_RETURN_IF_ERROR(located);
-    const Status read = co_await remote::ReadAllKeys<Keys>(&leaves_, *schema_, &place);
+    const Status read = co_await shared_leaf::ReadAllKeys<Keys>(&leaves_, *schema_, &place);
     GANNET_CO_RETURN_IF_ERROR(read);
-    if (remote::TakeLeaf(place, from, to, range.reverse, end, result, &next) || result->entries.size() >= end) {
+    if (shared_leaf::TakeLeaf(place, from, to, range.reverse, end, result, &next) || result->entries.size() >= end) {
       co_return absl::OkStatus();
     }
   }
@@ -223,11 +224,11 @@ coro::Task<StatusOr<bool>> RemoteRolex<Keys>::ScanCached(Key from, Key to, bool 
     if (leaves.empty()) co_return false;
     leaves.resize(std::min(leaves.size(), fill_.LeavesBehind(skipped, wanted, kMostReads)));
     // Integer keys: the last line may come later, where line 0 alone can prove it.
-    [[maybe_unused]] size_t lines = remote::kSlotLines;
+    [[maybe_unused]] size_t lines = shared_leaf::kSlotLines;
     if constexpr (!Keys::kKeysElsewhere) {
       if (channel_->capabilities().line_consistent) lines = tails_.lines();
     }
-    const auto bytes = static_cast<uint32_t>(leaves_.leaf_bytes() - (remote::kSlotLines - lines) * kLineBytes);
+    const auto bytes = static_cast<uint32_t>(leaves_.leaf_bytes() - (shared_leaf::kSlotLines - lines) * kLineBytes);
     for (size_t i = 0; i < leaves.size(); ++i) {
       reads[i] = rdma::Operation::Read(leaves[i], &images[i], bytes);
     }
@@ -254,9 +255,9 @@ coro::Task<StatusOr<bool>> RemoteRolex<Keys>::ScanCached(Key from, Key to, bool 
       }
       fill_.Note(images[i].template count<Entry>());
       Place place{leaves[i], images[i]};
-      const Status read = co_await remote::ReadAllKeys<Keys>(&leaves_, *schema_, &place);
+      const Status read = co_await shared_leaf::ReadAllKeys<Keys>(&leaves_, *schema_, &place);
       GANNET_CO_RETURN_IF_ERROR(read);
-      if (remote::TakeLeaf(place, from, to, reverse, end, result, next) || result->entries.size() >= end) {
+      if (shared_leaf::TakeLeaf(place, from, to, reverse, end, result, next) || result->entries.size() >= end) {
         co_return true;
       }
     }
@@ -264,7 +265,7 @@ coro::Task<StatusOr<bool>> RemoteRolex<Keys>::ScanCached(Key from, Key to, bool 
 }
 
 template <class Keys>
-coro::Task<void> RemoteRolex<Keys>::PublishSplits(std::vector<Keyed> rights, remote::SplitHint hint) {
+coro::Task<void> RemoteRolex<Keys>::PublishSplits(std::vector<Keyed> rights, shared_leaf::SplitHint hint) {
   co_await editor_->AddSynonyms(rights, hint);
 }
 
@@ -321,7 +322,7 @@ coro::Task<StatusOr<bool>> RemoteRolex<Keys>::ReplaceByLine(Key key, rdma::Globa
   const int slot = SlotIn(probe);
   if (slot < 0 || (!from.is_null() && TargetOf(probe.image, slot) != from)) co_return false;
   Place place{probe.leaf, probe.image};
-  remote::CompleteForLine(&place.image, static_cast<size_t>(probe.line));
+  shared_leaf::CompleteForLine(&place.image, static_cast<size_t>(probe.line));
   const Entry entry = Keys::EntryOf(Keys::RecordEntry(*schema_, key, to));
   StatusOr<bool> done = co_await editor_->TryReplace(place, slot, entry);
   co_return done;

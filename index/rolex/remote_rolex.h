@@ -13,30 +13,30 @@
 #include <vector>
 
 #include "index/index.h"
-#include "index/remote/block_lending.h"
-#include "index/remote/change_calls.h"
-#include "index/remote/leaf_channel.h"
-#include "index/remote/leaf_combiner.h"
-#include "index/remote/leaf_insert.h"
-#include "index/remote/leaf_scan.h"
 #include "index/rolex/editor.h"
 #include "index/rolex/model_cache.h"
 #include "index/rolex/rolex.h"
 #include "index/rolex/synonym_notices.h"
+#include "index/shared_leaf/blocks/block_lending.h"
+#include "index/shared_leaf/change/change_calls.h"
+#include "index/shared_leaf/change/leaf_channel.h"
+#include "index/shared_leaf/change/leaf_combiner.h"
+#include "index/shared_leaf/change/leaf_insert.h"
+#include "index/shared_leaf/leaf/leaf_scan.h"
 
 namespace gannet::index::rolex {
 
 // Keys: IntegerKeys or ByteKeys.
 template <class Keys>
-class RemoteRolex final : public RemoteIndex, public remote::CombinedLeaves<Keys> {
+class RemoteRolex final : public RemoteIndex, public shared_leaf::CombinedLeaves<Keys> {
  public:
   RemoteRolex(rdma::Channel* channel, rdma::NodeId owner, IndexId id, const RolexClientOptions& options)
       : channel_(channel),
         owner_(owner),
         max_key_bytes_(options.max_key_bytes),
         leaves_(channel, options.node, owner, options.patience,
-                Keys::kKeysElsewhere ? remote::FenceLinesFor(options.max_key_bytes) : 0, nullptr,
-                remote::LeafChannel::As::kClient),
+                Keys::kKeysElsewhere ? shared_leaf::FenceLinesFor(options.max_key_bytes) : 0, nullptr,
+                shared_leaf::LeafChannel::As::kClient),
         calls_(channel, owner, id, options.call_timeout),
         changes_leaves_(options.rights == IndexRights::kClients),
         shares_cache_(options.shared != nullptr),
@@ -55,7 +55,7 @@ class RemoteRolex final : public RemoteIndex, public remote::CombinedLeaves<Keys
   coro::Task<StatusOr<Change>> Remove(index::Key key, rdma::GlobalAddress record) override;
   std::unique_ptr<InsertBatch> NewInsertBatch() override {
     if (!changes_leaves_) return nullptr;
-    return std::make_unique<remote::LeafInserts<Keys>>(
+    return std::make_unique<shared_leaf::LeafInserts<Keys>>(
         &leaves_, &blocks_, this, std::make_unique<SynonymNotices<Keys>>(&editor_, &cache_, owner_));
   }
   coro::Task<Status> Replace(index::Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) override;
@@ -70,7 +70,7 @@ class RemoteRolex final : public RemoteIndex, public remote::CombinedLeaves<Keys
   using Entry = typename Keys::Entry;
   using Keyed = typename Keys::Keyed;
   using Image = typename Keys::Image;
-  using Place = remote::LeafPlaceOf<Keys>;
+  using Place = shared_leaf::LeafPlaceOf<Keys>;
   using Schema = typename Keys::Schema;
   using Lead = typename ModelCache<Keys>::Lead;
 
@@ -99,13 +99,13 @@ class RemoteRolex final : public RemoteIndex, public remote::CombinedLeaves<Keys
     cache_.NoteLeaf(NewLeaf<Keys>::Of(right, owner_));
     return true;
   }
-  coro::Task<StatusOr<remote::LeafLook>> ReadExpected(Key key, rdma::GlobalAddress leaf, bool is_first,
-                                                      Image* image) override {
-    StatusOr<remote::LeafLook> look = co_await cache_.ReadLeaf(key, leaf, is_first, image);
+  coro::Task<StatusOr<shared_leaf::LeafLook>> ReadExpected(Key key, rdma::GlobalAddress leaf, bool is_first,
+                                                           Image* image) override {
+    StatusOr<shared_leaf::LeafLook> look = co_await cache_.ReadLeaf(key, leaf, is_first, image);
     co_return look;
   }
-  remote::SplitHint HintOf(std::span<const Keyed> rights) override { return editor_->HintOf(rights); }
-  coro::Task<void> PublishSplits(std::vector<Keyed> rights, remote::SplitHint hint) override;
+  shared_leaf::SplitHint HintOf(std::span<const Keyed> rights) override { return editor_->HintOf(rights); }
+  coro::Task<void> PublishSplits(std::vector<Keyed> rights, shared_leaf::SplitHint hint) override;
 
   // READs one line for a key, or a whole leaf. If entries have values, the line comes with line 0.
   struct Probe {
@@ -132,21 +132,21 @@ class RemoteRolex final : public RemoteIndex, public remote::CombinedLeaves<Keys
   rdma::Channel* channel_;
   rdma::NodeId owner_;
   size_t max_key_bytes_;
-  remote::LeafChannel leaves_;
-  remote::ChangeCalls calls_;
+  shared_leaf::LeafChannel leaves_;
+  shared_leaf::ChangeCalls calls_;
   const bool changes_leaves_;  // by verbs; else by calls
   bool shares_cache_;
   ModelCache<Keys> cache_;
-  remote::BorrowedBlocks blocks_;
+  shared_leaf::BorrowedBlocks blocks_;
   std::optional<Schema> schema_;
   std::optional<Editor<Keys>> editor_;
-  remote::LeafCombiner<Keys> combiner_;
+  shared_leaf::LeafCombiner<Keys> combiner_;
   const bool combines_;
   const bool values_in_entries_;
   const bool single_lines_;  // lookups may READ them
   ClientStatistics statistics_;
-  remote::LeafFill fill_{kLoadedEntries<Keys> / 2.0};
-  remote::ScanTails tails_;
+  shared_leaf::LeafFill fill_{kLoadedEntries<Keys> / 2.0};
+  shared_leaf::ScanTails tails_;
   // Single lines are READ as long as they mostly have their keys.
   int credit_ = 0;
   std::optional<Key> forgotten_;  // the key for which a line was wrong

@@ -1,11 +1,11 @@
 // ROLEX's place among the kinds: its construction and its calls.
 #include "index/rolex/rolex.h"
 
-#include "index/remote/block_lending.h"
-#include "index/remote/change_calls.h"
 #include "index/rolex/model_cache.h"
 #include "index/rolex/rolex_index.h"
 #include "index/service_method.h"
+#include "index/shared_leaf/blocks/block_lending.h"
+#include "index/shared_leaf/change/change_calls.h"
 
 namespace gannet::index {
 
@@ -38,8 +38,8 @@ void RegisterRolexMethods(IndexService* service) {
         index->Describe(response);
         return absl::OkStatus();
       });
-  remote::RegisterBlockLending(service);
-  remote::RegisterChangeCalls(service);
+  shared_leaf::RegisterBlockLending(service);
+  shared_leaf::RegisterChangeCalls(service);
 }
 
 }  // namespace gannet::index

@@ -7,14 +7,14 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "index/remote/leaf_keys.h"
-#include "index/remote/schema_wire.h"
 #include "index/rolex/synonyms.h"
+#include "index/shared_leaf/change/leaf_keys.h"
+#include "index/shared_leaf/leaf/schema_wire.h"
 
 namespace gannet::index::rolex {
 
-using remote::FreeBlock;
-using remote::LeafLook;
+using shared_leaf::FreeBlock;
+using shared_leaf::LeafLook;
 
 namespace {
 
@@ -85,7 +85,7 @@ template <class Keys>
 void BasicRolexIndex<Keys>::Describe(rdma::WireWriter& writer) const {
   writer.PutU64(directory_.root_offset());
   writer.PutU64(queue_offset());
-  remote::PutSchema<Keys>(schema_, writer);
+  shared_leaf::PutSchema<Keys>(schema_, writer);
 }
 
 template <class Keys>
@@ -107,7 +107,7 @@ rdma::GlobalAddress BasicRolexIndex<Keys>::LeadTo(Point point, int attempt) cons
     }
     left -= leaf + 1;
     if (model->model.first() == Keys::kLeast) return first_leaf_;
-    const OwnModel<Keys>* const before = directory_.Find(remote::PointBelow<Keys>(model->model.first()));
+    const OwnModel<Keys>* const before = directory_.Find(shared_leaf::PointBelow<Keys>(model->model.first()));
     // Models that were trained on leaves that a client has damaged need not lie one behind the other.
     if (before == nullptr || !(before->model.first() < model->model.first())) return first_leaf_;
     model = before;

@@ -1,5 +1,5 @@
 // RolexIndex: the owner's side. It reads leaves by its CPU, led by its models, and changes them by the same code as
-// clients (remote/hand.h).
+// clients (shared_leaf/owner/hand.h).
 #pragma once
 
 #include <memory>
@@ -9,21 +9,21 @@
 #include "index/index.h"
 #include "index/model/trainer.h"
 #include "index/parted_load.h"
-#include "index/remote/block_lending.h"
-#include "index/remote/hand.h"
-#include "index/remote/leaf_blocks.h"
-#include "index/remote/own_leaves.h"
 #include "index/rolex/directory.h"
 #include "index/rolex/editor.h"
 #include "index/rolex/retraining.h"
 #include "index/rolex/rolex.h"
 #include "index/service.h"
+#include "index/shared_leaf/blocks/block_lending.h"
+#include "index/shared_leaf/blocks/leaf_blocks.h"
+#include "index/shared_leaf/owner/hand.h"
+#include "index/shared_leaf/owner/own_leaves.h"
 #include "rdma/rpc.h"
 
 namespace gannet::index::rolex {
 
 // What does not depend on the kind of keys.
-class RolexIndex : public LocalIndex, public remote::BlockLender {
+class RolexIndex : public LocalIndex, public shared_leaf::BlockLender {
  public:
   // What a client asks for first (kDescribe).
   virtual void Describe(rdma::WireWriter& writer) const = 0;
@@ -37,7 +37,7 @@ class RolexIndex : public LocalIndex, public remote::BlockLender {
 
 // Keys: IntegerKeys or ByteKeys.
 template <class Keys>
-class BasicRolexIndex final : public RolexIndex, public PartedLoader, private remote::OwnLeafFinder<Keys> {
+class BasicRolexIndex final : public RolexIndex, public PartedLoader, private shared_leaf::OwnLeafFinder<Keys> {
  public:
   using Schema = typename Keys::Schema;
 
@@ -69,7 +69,7 @@ class BasicRolexIndex final : public RolexIndex, public PartedLoader, private re
   Status CheckStructure() override;
   void RepairAfter(rdma::NodeId node) override;
 
-  remote::LeafBlocks& blocks() override { return blocks_; }
+  shared_leaf::LeafBlocks& blocks() override { return blocks_; }
   void Describe(rdma::WireWriter& writer) const override;
   void TrainNow() override { retraining_->TrainNow(); }
   std::vector<std::byte*> synonym_tables() const override;
@@ -82,8 +82,8 @@ class BasicRolexIndex final : public RolexIndex, public PartedLoader, private re
   using Entry = typename Keys::Entry;
   using Image = typename Keys::Image;
   class Load;
-  using Leaves = remote::OwnLeaves<Keys>;
-  using Place = remote::LeafPlaceOf<Keys>;
+  using Leaves = shared_leaf::OwnLeaves<Keys>;
+  using Place = shared_leaf::LeafPlaceOf<Keys>;
 
   class OwnGuide final : public Guide<Keys> {
    public:
@@ -100,13 +100,13 @@ class BasicRolexIndex final : public RolexIndex, public PartedLoader, private re
     const BasicRolexIndex* index_;
   };
   struct OwnEditor {
-    OwnEditor(remote::Hand* hand, const BasicRolexIndex* index)
+    OwnEditor(shared_leaf::Hand* hand, const BasicRolexIndex* index)
         : guide(index), editor(&hand->leaves, &index->schema_, &hand->blocks, &guide) {}
 
     OwnGuide guide;
     Editor<Keys> editor;
   };
-  using Hands = remote::HandPool<BasicRolexIndex, OwnEditor>;
+  using Hands = shared_leaf::HandPool<BasicRolexIndex, OwnEditor>;
 
   BasicRolexIndex(IndexService* service, const Schema& schema, const RolexOptions& options);
 
@@ -122,7 +122,7 @@ class BasicRolexIndex final : public RolexIndex, public PartedLoader, private re
   IndexService* service_;
   Schema schema_;
   std::byte* memory_;
-  remote::LeafBlocks blocks_;
+  shared_leaf::LeafBlocks blocks_;
   Directory<Keys> directory_;
   Leaves leaves_;
   std::unique_ptr<Retraining<Keys>> retraining_;

@@ -23,12 +23,12 @@
 #include "absl/container/btree_map.h"
 #include "base/many_readers_lock.h"
 #include "index/index.h"
-#include "index/remote/shared_leaves.h"
 #include "index/rolex/directory.h"
 #include "index/rolex/editor.h"
 #include "index/rolex/model.h"
 #include "index/rolex/synonyms.h"
 #include "index/rolex/upper_model.h"
+#include "index/shared_leaf/shared_leaves.h"
 
 namespace gannet::index::rolex {
 
@@ -180,7 +180,7 @@ class SharedModelsOf {
 };
 
 // For indexes of either kind of keys, because its maker does not know which; one of the two stays empty.
-class SharedModels final : public remote::SharedLeaves {
+class SharedModels final : public shared_leaf::SharedLeaves {
  public:
   explicit SharedModels(size_t max_bytes) : integer_keys_(max_bytes), byte_keys_(max_bytes) {}
 

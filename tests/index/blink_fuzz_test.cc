@@ -11,7 +11,7 @@
 #include "index/blink/blink.h"
 #include "index/blink/blink_index.h"
 #include "index/blink/remote_blink.h"
-#include "index/remote/block_lending.h"
+#include "index/shared_leaf/blocks/block_lending.h"
 #include "tests/index/record_helper.h"
 
 namespace gannet::index {
@@ -112,7 +112,7 @@ TEST_P(BlinkFuzzTest, RequestsAreChecked) {
       if (random.OneIn(2)) request[4] = static_cast<std::byte>((request.size() - 6) / 16), request[5] = std::byte{0};
     }
     (void)thread.Await(
-        Call(thread.channel(), random.OneIn(2) ? remote::kExchange : blink::kDescribe, request, response));
+        Call(thread.channel(), random.OneIn(2) ? shared_leaf::kExchange : blink::kDescribe, request, response));
   }
   EXPECT_TRUE((*created)->CheckStructure().ok());
   EXPECT_TRUE((*created)->Insert(owner.context(), KeyOf(1).view(), {0, 1 << 20}, nullptr).ok());

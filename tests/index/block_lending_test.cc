@@ -1,18 +1,18 @@
 // Blocks that the clients of a process borrow for the leaves of an index: one stock, whose surplus goes back.
-#include "index/remote/block_lending.h"
+#include "index/shared_leaf/blocks/block_lending.h"
 
 #include <memory>
 #include <set>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "index/remote/block_stock.h"
-#include "index/remote/leaf_channel.h"
 #include "index/rolex/rolex.h"
 #include "index/rolex/rolex_index.h"
+#include "index/shared_leaf/blocks/block_stock.h"
+#include "index/shared_leaf/change/leaf_channel.h"
 #include "tests/index/record_helper.h"
 
-namespace gannet::index::remote {
+namespace gannet::index::shared_leaf {
 namespace {
 
 constexpr IndexId kId = 1;
@@ -144,4 +144,4 @@ TEST_F(BlockLendingTest, ABlockOfAnotherConnectionBecomesNoLeaf) {
 }
 
 }  // namespace
-}  // namespace gannet::index::remote
+}  // namespace gannet::index::shared_leaf

@@ -1,5 +1,5 @@
 // Inserts of several clients of a process into the same leaves: who waits, who leads, and what it costs.
-#include "index/remote/leaf_combiner.h"
+#include "index/shared_leaf/change/leaf_combiner.h"
 
 #include <algorithm>
 #include <array>
@@ -17,17 +17,17 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "index/blink/blink.h"
-#include "index/remote/leaf_queues.h"
 #include "index/rolex/rolex.h"
 #include "index/rolex/rolex_index.h"
 #include "index/rolex/synonyms.h"
+#include "index/shared_leaf/change/leaf_queues.h"
 #include "tests/index/record_helper.h"
 #include "tests/index/slow_channel.h"
 
 namespace gannet::index {
 namespace {
 
-using remote::LeafQueues;
+using shared_leaf::LeafQueues;
 using Turn = LeafQueues::Turn;
 
 constexpr IndexId kId = 1;
@@ -456,7 +456,7 @@ TEST_F(RolexCombinerTest, ASplitTakesTheSlotOfItsSynonym) {
     ++splits;
     const rolex::Synonym synonym{LoadWord(table + rolex::SynonymOffset(splits - 1)),
                                  LoadWord(table + rolex::SynonymOffset(splits - 1) + kWordBytes)};
-    const auto* const leaf = reinterpret_cast<const remote::LeafHead*>(cluster_.At({0, synonym.leaf}));
+    const auto* const leaf = reinterpret_cast<const shared_leaf::LeafHead*>(cluster_.At({0, synonym.leaf}));
     EXPECT_EQ(leaf->low, synonym.low);
   }
   EXPECT_GE(splits, 3u);

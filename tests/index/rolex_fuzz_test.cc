@@ -9,10 +9,10 @@
 
 #include "base/random.h"
 #include "gtest/gtest.h"
-#include "index/remote/block_lending.h"
 #include "index/rolex/model_cache.h"
 #include "index/rolex/rolex.h"
 #include "index/rolex/rolex_index.h"
+#include "index/shared_leaf/blocks/block_lending.h"
 #include "tests/index/record_helper.h"
 
 namespace gannet::index {
@@ -128,7 +128,7 @@ TEST_P(RolexFuzzTest, RequestsAreChecked) {
       if (random.OneIn(2)) request[4] = static_cast<std::byte>((request.size() - 6) / 16), request[5] = std::byte{0};
     }
     (void)thread.Await(
-        Call(thread.channel(), random.OneIn(2) ? remote::kExchange : rolex::kDescribe, request, response));
+        Call(thread.channel(), random.OneIn(2) ? shared_leaf::kExchange : rolex::kDescribe, request, response));
   }
   EXPECT_TRUE((*created)->CheckStructure().ok());
   EXPECT_TRUE((*created)->Insert(owner.context(), KeyOf(1).view(), owner.NewRecord(KeyOf(1).view()), nullptr).ok());

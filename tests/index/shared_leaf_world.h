@@ -1,5 +1,5 @@
-// SharedLeafWorld: an index of shared leaves (index/remote/leaf.h), its owner and a client, for tests of each kind of
-// index that clients change. Keys are numbers; those of byte keys have 40 to 64 bytes in the same order.
+// SharedLeafWorld: an index of shared leaves (index/shared_leaf/leaf/leaf.h), its owner and a client, for tests of each
+// kind of index that clients change. Keys are numbers; those of byte keys have 40 to 64 bytes in the same order.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct SharedLeafKind {
   StatusOr<std::unique_ptr<LocalIndex>> (*create)(IndexService* service, IndexId id, KeyKind keys,
                                                   absl::Duration patience);
   StatusOr<std::unique_ptr<RemoteIndex>> (*connect)(rdma::Channel* channel, IndexId id, KeyKind keys);
-  remote::LeafBlocks& (*blocks)(LocalIndex* index);
+  shared_leaf::LeafBlocks& (*blocks)(LocalIndex* index);
   // What the owner does in the background.
   void (*tidy)(LocalIndex* index);
 };
@@ -38,7 +38,9 @@ inline constexpr SharedLeafKind kBlink = {
                  absl::Duration patience) { return CreateBlink(service, id, keys, {.patience = patience}); },
     .connect = [](rdma::Channel* channel, IndexId id,
                   KeyKind keys) { return ConnectBlink(channel, /*owner=*/0, id, {.key_kind = keys}); },
-    .blocks = [](LocalIndex* index) -> remote::LeafBlocks& { return static_cast<blink::BlinkTree*>(index)->blocks(); },
+    .blocks = [](LocalIndex* index) -> shared_leaf::LeafBlocks& {
+      return static_cast<blink::BlinkTree*>(index)->blocks();
+    },
     .tidy = [](LocalIndex*) {},
 };
 
@@ -49,7 +51,9 @@ inline constexpr SharedLeafKind kRolex = {
                  absl::Duration patience) { return CreateRolex(service, id, keys, {.patience = patience}); },
     .connect = [](rdma::Channel* channel, IndexId id,
                   KeyKind keys) { return ConnectRolex(channel, /*owner=*/0, id, {.key_kind = keys}); },
-    .blocks = [](LocalIndex* index) -> remote::LeafBlocks& { return static_cast<rolex::RolexIndex*>(index)->blocks(); },
+    .blocks = [](LocalIndex* index) -> shared_leaf::LeafBlocks& {
+      return static_cast<rolex::RolexIndex*>(index)->blocks();
+    },
     .tidy = [](LocalIndex* index) { static_cast<rolex::RolexIndex*>(index)->TrainNow(); },
 };
 
@@ -111,7 +115,7 @@ class SharedLeafWorld {
 
   // All blocks are free, or part of the index.
   void ExpectAllBlocksCounted() {
-    remote::LeafBlocks& blocks = kind_.blocks(index_.get());
+    shared_leaf::LeafBlocks& blocks = kind_.blocks(index_.get());
     size_t nodes = 0;
     blocks.ForEach([this, &nodes](rdma::GlobalAddress at) {
       if (!IsAbsent(LoadWord(cluster_.At(at)))) ++nodes;
