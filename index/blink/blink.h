@@ -37,7 +37,6 @@
 #include <memory>
 
 #include "absl/time/time.h"
-#include "base/coro/worker.h"
 #include "base/status.h"
 #include "index/index.h"
 #include "index/index_rights.h"
@@ -79,10 +78,7 @@ struct BlinkClientOptions {
   absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
   absl::Duration patience = rdma::Channel::kDefaultCallTimeout;  // with a leaf that stays locked; then Unavailable
   rdma::Node* node = nullptr;                                    // of the channel; see LeafChannel
-  // Runs the client's coroutines. Its inserts are combined with those of the other clients of `shared`
-  // (shared_leaf/change/leaf_combiner.h). Null: they are not.
-  coro::Worker* worker = nullptr;
-  IndexRights rights = IndexRights::kClients;  // as the owner's
+  IndexRights rights = IndexRights::kClients;                    // as the owner's
 };
 
 StatusOr<std::unique_ptr<RemoteIndex>> ConnectBlink(rdma::Channel* channel, rdma::NodeId owner, IndexId id,

@@ -212,12 +212,6 @@ coro::Task<StatusOr<Change>> RemoteBlink<Keys>::Insert(index::Key key, rdma::Glo
   if (!ready.ok()) co_return ready;
   const Status fits = Keys::CheckLength(*schema_, key);
   if (!fits.ok()) co_return fits;
-  if (options_.worker != nullptr) {
-    const auto entry = Keys::RecordEntry(*schema_, Keys::KeyFrom(key), record);
-    StatusOr<std::optional<Change>> combined = co_await combiner_.Insert(entry);
-    if (!combined.ok()) co_return combined.status();
-    if (combined->has_value()) co_return *std::move(*combined);
-  }
   StatusOr<Change> change = co_await editor_->Insert(Keys::KeyFrom(key), record, nullptr);
   co_return std::move(change);
 }

@@ -15,7 +15,6 @@
 #include "index/shared_leaf/blocks/block_lending.h"
 #include "index/shared_leaf/change/change_calls.h"
 #include "index/shared_leaf/change/leaf_channel.h"
-#include "index/shared_leaf/change/leaf_combiner.h"
 #include "index/shared_leaf/change/leaf_insert.h"
 #include "index/shared_leaf/leaf/leaf_scan.h"
 #include "rdma/rpc.h"
@@ -41,8 +40,7 @@ class RemoteBlink final : public RemoteIndex, public shared_leaf::CombinedLeaves
         shares_cache_(options.shared != nullptr),
         cache_(shares_cache_ ? options.shared : MakeBlinkCache(options.cache_bytes)),
         blocks_(channel, options.node, owner, id, options.call_timeout, &cache_->blocks()),
-        nodes_(cache_->template Of<Keys>()),
-        combiner_(&leaves_, &blocks_, &cache_->queues(), options.worker, this) {}
+        nodes_(cache_->template Of<Keys>()) {}
 
   coro::Async<StatusOr<FindResult>> Find(const index::Key& key) override { return FindOne(Keys::KeyFrom(key)); }
   coro::Task<Status> FindMany(std::span<const index::Key> keys, std::span<FindResult> results) override;
@@ -82,6 +80,9 @@ class RemoteBlink final : public RemoteIndex, public shared_leaf::CombinedLeaves
   const Schema& schema() const override { return *schema_; }
 
   // CombinedLeaves
+  shared_leaf::LeafChannel& leaves() override { return leaves_; }
+  shared_leaf::BlockSource& blocks() override { return blocks_; }
+  bool changes_leaves() const override { return options_.rights == IndexRights::kClients; }
   bool MaySplit(const Place& place) const override { return !editor_->IsRoot(place); }
   // Its separator is in no node yet.
   bool NoteSplit(const Keyed&) override { return false; }
@@ -95,7 +96,6 @@ class RemoteBlink final : public RemoteIndex, public shared_leaf::CombinedLeaves
     for (const Keyed& right : rights) co_await editor_->InsertSeparator(1, right);
   }
 
-  bool changes_leaves() const { return options_.rights == IndexRights::kClients; }
   // Makes the editor, which needs the place of the root. InvalidArgument: the owner's index has other keys than this
   // client was told.
   coro::Task<Status> Prepare();
@@ -120,7 +120,6 @@ class RemoteBlink final : public RemoteIndex, public shared_leaf::CombinedLeaves
   const std::shared_ptr<SharedNodes> cache_;
   shared_leaf::BorrowedBlocks blocks_;
   mutable typename SharedInnerCache<Keys>::View nodes_;
-  shared_leaf::LeafCombiner<Keys> combiner_;
   std::optional<Schema> schema_;
   std::optional<Editor<Keys>> editor_;
   ClientStatistics statistics_;

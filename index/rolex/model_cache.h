@@ -71,7 +71,6 @@ class ModelCache final : public Guide<Keys> {
   coro::Task<StatusOr<shared_leaf::LeafLook>> ReadLeaf(Key key, rdma::GlobalAddress leaf, bool is_first, Image* image);
   rdma::GlobalAddress queue() const override;
 
-  shared_leaf::LeafQueues* queues() const { return &models_->queues(); }
   shared_leaf::BlockStock* blocks() const { return &models_->blocks(); }
   bool knows_directory() const;
   uint64_t bytes() const { return models_->bytes(); }

@@ -287,12 +287,6 @@ coro::Task<StatusOr<Change>> RemoteRolex<Keys>::Insert(index::Key key, rdma::Glo
   if (!ready.ok()) co_return ready;
   const Status fits = Keys::CheckLength(*schema_, key);
   if (!fits.ok()) co_return fits;
-  if (combines_) {
-    const Keyed entry = Keys::RecordEntry(*schema_, Keys::KeyFrom(key), record);
-    StatusOr<std::optional<Change>> combined = co_await combiner_.Insert(entry);
-    if (!combined.ok()) co_return combined.status();
-    if (combined->has_value()) co_return *std::move(*combined);
-  }
   StatusOr<Change> change = co_await editor_->Insert(Keys::KeyFrom(key), record, nullptr);
   co_return std::move(change);
 }

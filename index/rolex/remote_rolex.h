@@ -20,7 +20,6 @@
 #include "index/shared_leaf/blocks/block_lending.h"
 #include "index/shared_leaf/change/change_calls.h"
 #include "index/shared_leaf/change/leaf_channel.h"
-#include "index/shared_leaf/change/leaf_combiner.h"
 #include "index/shared_leaf/change/leaf_insert.h"
 #include "index/shared_leaf/leaf/leaf_scan.h"
 
@@ -43,8 +42,6 @@ class RemoteRolex final : public RemoteIndex, public shared_leaf::CombinedLeaves
         cache_(channel, &leaves_, id, options.call_timeout,
                shares_cache_ ? options.shared : MakeRolexCache(options.max_cache_bytes)),
         blocks_(channel, options.node, owner, id, options.call_timeout, cache_.blocks()),
-        combiner_(&leaves_, &blocks_, cache_.queues(), options.worker, this),
-        combines_(options.worker != nullptr),
         values_in_entries_(options.values_in_entries && !Keys::kKeysElsewhere),
         single_lines_(!values_in_entries_ || channel->capabilities().line_consistent) {}
 
@@ -94,6 +91,9 @@ class RemoteRolex final : public RemoteIndex, public shared_leaf::CombinedLeaves
   coro::Task<Status> Start();
 
   // CombinedLeaves
+  shared_leaf::LeafChannel& leaves() override { return leaves_; }
+  shared_leaf::BlockSource& blocks() override { return blocks_; }
+  bool changes_leaves() const override { return changes_leaves_; }
   bool MaySplit(const Place&) const override { return true; }
   bool NoteSplit(const Keyed& right) override {
     cache_.NoteLeaf(NewLeaf<Keys>::Of(right, owner_));
@@ -140,8 +140,6 @@ class RemoteRolex final : public RemoteIndex, public shared_leaf::CombinedLeaves
   shared_leaf::BorrowedBlocks blocks_;
   std::optional<Schema> schema_;
   std::optional<Editor<Keys>> editor_;
-  shared_leaf::LeafCombiner<Keys> combiner_;
-  const bool combines_;
   const bool values_in_entries_;
   const bool single_lines_;  // lookups may READ them
   ClientStatistics statistics_;

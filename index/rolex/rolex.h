@@ -29,7 +29,6 @@
 #include <string_view>
 
 #include "absl/time/time.h"
-#include "base/coro/worker.h"
 #include "base/status.h"
 #include "index/index.h"
 #include "index/index_rights.h"
@@ -79,9 +78,6 @@ struct RolexClientOptions {
   absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
   absl::Duration patience = rdma::Channel::kDefaultCallTimeout;  // with a leaf that stays locked; then Unavailable
   rdma::Node* node = nullptr;                                    // of the channel; see LeafChannel
-  // Runs the client's coroutines. Its inserts are combined with those of the other clients of `shared`
-  // (shared_leaf/change/leaf_combiner.h). Null: they are not.
-  coro::Worker* worker = nullptr;
   // Entries of integer keys have values, not addresses. A single line does not tell whether its entries are in the
   // index, and there is no record that does: so lookups READ line 0 of the leaf with it (leaf.h).
   bool values_in_entries = false;

@@ -4,18 +4,15 @@
 
 #include "index/index.h"
 #include "index/shared_leaf/blocks/block_stock.h"
-#include "index/shared_leaf/change/leaf_queues.h"
 
 namespace gannet::index::shared_leaf {
 
 // Thread-safe.
 class SharedLeaves : public SharedCache {
  public:
-  LeafQueues& queues() { return queues_; }
   BlockStock& blocks() { return blocks_; }
 
  private:
-  LeafQueues queues_;
   BlockStock blocks_;
 };
 

@@ -39,7 +39,7 @@ class BlinkSharedCacheTest : public ::testing::Test {
   }
 
   std::unique_ptr<RemoteIndex> Connect(ClientThread* thread, const std::shared_ptr<SharedNodes>& cache) {
-    auto remote = ConnectBlink(thread->channel(), 0, kId, {.shared = cache, .worker = thread->worker()});
+    auto remote = ConnectBlink(thread->channel(), 0, kId, {.shared = cache});
     GANNET_CHECK(remote.ok(), "%s", remote.status().ToString());
     return *std::move(remote);
   }

@@ -60,8 +60,7 @@ class RolexSharedCache : public ::testing::Test {
   }
 
   std::unique_ptr<RemoteIndex> Connect(ClientThread* thread, const std::shared_ptr<SharedModels>& cache) {
-    auto remote =
-        ConnectRolex(thread->channel(), 0, kId, {.key_kind = kind_, .shared = cache, .worker = thread->worker()});
+    auto remote = ConnectRolex(thread->channel(), 0, kId, {.key_kind = kind_, .shared = cache});
     GANNET_CHECK(remote.ok(), "%s", remote.status().ToString());
     return *std::move(remote);
   }

@@ -1,6 +1,5 @@
 // LeafQueues: the clients of an index in this process that want to change the same leaf at the same time, in any of its
-// threads (ROLEX, FAST'23, 3.4: threads of a machine share a lock; Sherman, SIGMOD'22, has queues of local locks). They
-// share one object (shared_leaves.h).
+// threads (ROLEX, FAST'23, 3.4: threads of a machine share a lock; Sherman, SIGMOD'22, has queues of local locks).
 //
 // The first client that comes to a leaf leads. Others that come meanwhile wait, and send nothing. When the leader has
 // the leaf's lock, it takes those that wait, makes their changes in the posting of its own, and answers them
@@ -37,7 +36,7 @@
 #include "base/thread.h"
 #include "rdma/global_address.h"
 
-namespace gannet::index::shared_leaf {
+namespace gannet::ycsb {
 
 class LeafQueues {
  public:
@@ -142,4 +141,4 @@ class LeafQueues {
   std::array<Part, kParts> parts_;
 };
 
-}  // namespace gannet::index::shared_leaf
+}  // namespace gannet::ycsb

@@ -1,4 +1,4 @@
-#include "index/shared_leaf/change/leaf_queues.h"
+#include "ycsb/leaf_queues.h"
 
 #include <algorithm>
 #include <mutex>
@@ -6,7 +6,7 @@
 
 #include "base/runtime.h"
 
-namespace gannet::index::shared_leaf {
+namespace gannet::ycsb {
 
 bool LeafQueues::Join(rdma::GlobalAddress leaf, Waiter* waiter) {
   Charge(Cost::kIndexStep);
@@ -120,4 +120,4 @@ void LeafQueues::Lead::Disperse() {
   DisperseQueue(part, leaf_);
 }
 
-}  // namespace gannet::index::shared_leaf
+}  // namespace gannet::ycsb

@@ -1,16 +1,16 @@
-// LeafCombiner: inserts of a client into the shared leaves of one index, together with those of the other clients of
-// this process (leaf_queues.h). The client that leads a leaf's queue READs the leaf, takes its lock, and adds the
-// entries of all that wait in one change. If they have no room, it splits the leaf, and both parts get what belongs
-// there. So a run of inserts into one leaf costs one READ, and one lock and one change for each batch of them.
+// LeafCombiner: inserts of a client into the shared leaves of one index of integer keys, together with those of the
+// other clients of this process (leaf_queues.h). The client that leads a leaf's queue READs the leaf, takes its lock,
+// and adds the entries of all that wait in one change. If they have no room, it splits the leaf, and both parts get
+// what belongs there. So a run of inserts into one leaf costs one READ, and one lock and one change for each batch of
+// them.
 //
 // Other machines may have split the leaf since the caches learned of it, which is the rule where keys ascend. Then the
 // leader and those that wait go on to the right together, each to the leaf that the caches expect by then: none waits
 // for the search of another. After the second leaf that was too far left, the caches catch up with the splits of other
 // machines while the third one is READ (ReadExpected).
 //
-// What it does not decide itself, it leaves to the caller, which then inserts alone: a key that the leaf has; a byte
-// key whose tag the leaf has, since only that record could tell whether it is the same key; a split of a leaf of byte
-// keys, or of the root of a tree.
+// What it does not decide itself, it leaves to the caller, which then inserts alone: a key that the leaf has, and a
+// split of the root of a tree.
 //
 // Each insert of a batch has a version of the leaf of its own, of which only the last is ever published. So the Change
 // of one never covers what another has done: for a transaction that has the leaf as a witness, the others' inserts are
@@ -33,53 +33,36 @@
 #include "index/shared_leaf/change/leaf_change.h"
 #include "index/shared_leaf/change/leaf_channel.h"
 #include "index/shared_leaf/change/leaf_insert.h"
-#include "index/shared_leaf/change/leaf_queues.h"
+#include "ycsb/leaf_queues.h"
 
-namespace gannet::index::shared_leaf {
-
-// What LeafCombiner needs to know of an index, in addition.
-template <class Keys>
-class CombinedLeaves : public LeafFinder<Keys>, public SplitHints<Keys> {
- public:
-  // READs the leaf that the client's caches expect to cover `key`, as LeafChannel::Read does. Caches that are behind
-  // the splits of other machines may be brought up to date in the same posting. `is_first`: they have not been wrong
-  // about this key yet.
-  virtual coro::Task<StatusOr<LeafLook>> ReadExpected(typename Keys::Key key, rdma::GlobalAddress leaf, bool is_first,
-                                                      typename Keys::Image* image) = 0;
-  // After NoteSplit, for others; `hint` went out with the split (SplitHints).
-  virtual coro::Task<void> PublishSplits(std::vector<typename Keys::Keyed> rights, SplitHint hint) = 0;
-
- protected:
-  ~CombinedLeaves() = default;
-};
+namespace gannet::ycsb {
 
 // Not thread-safe; coroutines of the channel's worker may use it at once.
-template <class Keys>
 class LeafCombiner {
  public:
-  using Keyed = typename Keys::Keyed;
+  using Entry = index::shared_leaf::IntegerEntry;
+  using Leaves = index::shared_leaf::CombinedLeaves<index::shared_leaf::IntegerKeys>;
 
   // All must outlive this. `worker` runs the client's coroutines.
-  LeafCombiner(LeafChannel* leaves, BlockSource* blocks, LeafQueues* queues, coro::Worker* worker,
-               CombinedLeaves<Keys>* index)
-      : leaves_(leaves), blocks_(blocks), queues_(queues), worker_(worker), index_(index) {}
+  LeafCombiner(Leaves* index, LeafQueues* queues, coro::Worker* worker)
+      : index_(index), leaves_(&index->leaves()), blocks_(&index->blocks()), queues_(queues), worker_(worker) {}
 
   // nullopt: nothing was done, and the caller inserts the entry. Errors: as those of LeafChanger.
-  coro::Task<StatusOr<std::optional<Change>>> Insert(Keyed entry);
+  coro::Task<StatusOr<std::optional<index::Change>>> Insert(Entry entry);
 
  private:
-  using Place = LeafPlaceOf<Keys>;
-  using Draft = typename Keys::Draft;
+  using Place = index::shared_leaf::LeafPlace;
+  using Draft = index::shared_leaf::LeafDraft;
 
   struct Request : LeafQueues::Waiter {
-    Request(coro::Worker* worker, const Keyed& of) : Waiter(worker), entry(of) {}
+    Request(coro::Worker* worker, const Entry& of) : Waiter(worker), entry(of) {}
 
-    const Keyed entry;
+    const Entry entry;
     int turns = 0;                            // those before
     std::optional<rdma::GlobalAddress> leaf;  // that covers the key: then `place` has its image
     Place place;
     Status status;
-    Change change;
+    index::Change change;
   };
   struct Batch;
   enum class Step : uint8_t { kDone, kAgain, kAlone };
@@ -94,21 +77,20 @@ class LeafCombiner {
   size_t LeavesFor(const Place& place, size_t waiting) const;
   // What a split has made.
   struct Splits {
-    std::vector<Keyed> rights;
-    SplitHint hint;
+    std::vector<Entry> rights;
+    index::shared_leaf::SplitHint hint;
   };
   // The leaf is locked. `blocks`: for a split. False: the leader's own entry has found no room.
   coro::Task<StatusOr<bool>> ChangeLocked(LeafQueues::Lead* lead, Request* own, Draft* draft,
-                                          std::span<const FreeBlock> blocks, Splits* splits);
+                                          std::span<const index::shared_leaf::FreeBlock> blocks, Splits* splits);
   // Those that wait for a leaf that does not cover their keys go on at once: the caches lead them elsewhere.
   static void SendOthersAway(LeafQueues::Lead* lead, const Place& place);
-  bool IsNew(const typename Keys::Image& image, const Keyed& entry) const;
 
-  LeafChannel* leaves_;
-  BlockSource* blocks_;
+  Leaves* index_;
+  index::shared_leaf::LeafChannel* leaves_;
+  index::shared_leaf::BlockSource* blocks_;
   LeafQueues* queues_;
   coro::Worker* worker_;
-  CombinedLeaves<Keys>* index_;
 };
 
-}  // namespace gannet::index::shared_leaf
+}  // namespace gannet::ycsb

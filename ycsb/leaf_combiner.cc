@@ -1,4 +1,4 @@
-#include "index/shared_leaf/change/leaf_combiner.h"
+#include "ycsb/leaf_combiner.h"
 
 #include <algorithm>
 #include <utility>
@@ -9,7 +9,18 @@
 #include "index/shared_leaf/leaf/leaf_split.h"
 #include "index/shared_leaf/leaf/posting.h"
 
-namespace gannet::index::shared_leaf {
+namespace gannet::ycsb {
+
+using index::Change;
+using index::Patience;
+using index::VersionOf;
+using index::WordChange;
+using index::shared_leaf::FreeBlock;
+using index::shared_leaf::LeafLook;
+using index::shared_leaf::Posting;
+using index::shared_leaf::Spread;
+using Keys = index::shared_leaf::IntegerKeys;
+
 namespace {
 
 // Leaves to which one insert comes: the caches of clients are wrong about it, or it is split again and again.
@@ -20,21 +31,15 @@ constexpr size_t kMostNewLeaves = 4;  // of one split
 // Inserts of one batch.
 constexpr size_t kMostTogether = 96;
 
-}  // namespace
-
-template <class Keys>
-bool LeafCombiner<Keys>::IsNew(const typename Keys::Image& image, const Keyed& entry) const {
-  if constexpr (Keys::kKeysElsewhere) {
-    return MatchTag(image, Keys::EntryOf(entry).tag()) == 0;
-  } else {
-    return FindSlot(image, Keys::KeyOf(entry)) < 0;
-  }
+bool IsNew(const index::shared_leaf::LeafImage& image, const LeafCombiner::Entry& entry) {
+  return FindSlot(image, entry.key) < 0;
 }
 
-template <class Keys>
-coro::Task<StatusOr<rdma::GlobalAddress>> LeafCombiner<Keys>::QueueFor(Request* request) {
+}  // namespace
+
+coro::Task<StatusOr<rdma::GlobalAddress>> LeafCombiner::QueueFor(Request* request) {
   if (request->leaf.has_value()) co_return *request->leaf;
-  const auto& key = Keys::KeyOf(request->entry);
+  const auto& key = request->entry.key;
   const rdma::GlobalAddress expected = index_->ExpectLeaf(key);
   if (expected.node() == leaves_->owner() && expected.offset() != 0 && expected.offset() % kLineBytes == 0) {
     co_return expected;
@@ -45,18 +50,16 @@ coro::Task<StatusOr<rdma::GlobalAddress>> LeafCombiner<Keys>::QueueFor(Request* 
   co_return *request->leaf;
 }
 
-template <class Keys>
-coro::Task<StatusOr<bool>> LeafCombiner<Keys>::ReadPlace(rdma::GlobalAddress leaf, Request* own) {
+coro::Task<StatusOr<bool>> LeafCombiner::ReadPlace(rdma::GlobalAddress leaf, Request* own) {
   Place* const place = &own->place;
-  const auto& key = Keys::KeyOf(own->entry);
-  Keys::ForgetKeys(&place->keys);
+  const auto& key = own->entry.key;
   place->address = leaf;
   const StatusOr<LeafLook> look = co_await index_->ReadExpected(key, leaf, own->turns == 0, &place->image);
   // A wrong address is what a stale or hostile hint may have.
   if (!look.ok() && !absl::IsInvalidArgument(look.status())) co_return look.status();
   if (look.ok() && *look == LeafLook::kWhole && place->image.level() == 0) {
     own->leaf = leaf;
-    if (Keys::CoversKey(place->image, key)) co_return true;
+    if (place->image.Covers(key)) co_return true;
     if (!Keys::BeginsBehind(place->image, Keys::At(key)) &&
         index_->NoteSplit(Keys::ChildEntry(Keys::NextLow(place->image), place->image.right())) &&
         index_->ExpectLeaf(key) != leaf) {
@@ -69,15 +72,13 @@ coro::Task<StatusOr<bool>> LeafCombiner<Keys>::ReadPlace(rdma::GlobalAddress lea
   co_return true;
 }
 
-template <class Keys>
-void LeafCombiner<Keys>::SendOthersAway(LeafQueues::Lead* lead, const Place& place) {
+void LeafCombiner::SendOthersAway(LeafQueues::Lead* lead, const Place& place) {
   lead->SendAway([&place](const LeafQueues::Waiter& waiter) {
-    return Keys::CoversKey(place.image, Keys::KeyOf(static_cast<const Request&>(waiter).entry));
+    return place.image.Covers(static_cast<const Request&>(waiter).entry.key);
   });
 }
 
-template <class Keys>
-coro::Task<StatusOr<std::optional<Change>>> LeafCombiner<Keys>::Insert(Keyed entry) {
+coro::Task<StatusOr<std::optional<Change>>> LeafCombiner::Insert(Entry entry) {
   Request request(worker_, entry);
   for (; request.turns < kMostTurns; ++request.turns) {
     const StatusOr<rdma::GlobalAddress> leaf = co_await QueueFor(&request);
@@ -101,21 +102,18 @@ coro::Task<StatusOr<std::optional<Change>>> LeafCombiner<Keys>::Insert(Keyed ent
   co_return std::optional<Change>();
 }
 
-template <class Keys>
-coro::Task<StatusOr<typename LeafCombiner<Keys>::Step>> LeafCombiner<Keys>::InsertAll(LeafQueues::Lead* lead,
-                                                                                      Request* own) {
+coro::Task<StatusOr<LeafCombiner::Step>> LeafCombiner::InsertAll(LeafQueues::Lead* lead, Request* own) {
   Place* const place = &own->place;
   const auto hand = [place](LeafQueues::Waiter& waiter) {
     auto& next = static_cast<Request&>(waiter);
     next.place.address = place->address;
     next.place.image = place->image;
-    Keys::ForgetKeys(&next.place.keys);
     next.leaf = place->address;
   };
   Patience patience(leaves_->patience_nanos());
   for (;;) {
     // What was handed on may be the image of a leaf that does not cover this key.
-    if (own->leaf != lead->leaf() || !Keys::CoversKey(place->image, Keys::KeyOf(own->entry))) {
+    if (own->leaf != lead->leaf() || !place->image.Covers(own->entry.key)) {
       const StatusOr<bool> read = co_await ReadPlace(lead->leaf(), own);
       if (!read.ok()) co_return read.status();
       if (!*read) {
@@ -182,8 +180,7 @@ coro::Task<StatusOr<typename LeafCombiner<Keys>::Step>> LeafCombiner<Keys>::Inse
 
 // The inserts of one batch, with the leader's own as the first. The others are answered when this goes, also if the
 // leader's coroutine is destroyed while it waits for the posting.
-template <class Keys>
-struct LeafCombiner<Keys>::Batch {
+struct LeafCombiner::Batch {
   Batch(LeafQueues::Lead* of, Request* own) : lead(of), leader(own) {
     all.push_back({own->entry});
     lead->Take(kMostTogether, [this](const LeafQueues::Waiter& waiter) {
@@ -206,7 +203,7 @@ struct LeafCombiner<Keys>::Batch {
   Batch& operator=(const Batch&) = delete;
 
   struct Insertion {
-    Keyed entry;
+    Entry entry;
     bool is_added = false;
     bool waits_again = false;
     Change change{};
@@ -218,17 +215,15 @@ struct LeafCombiner<Keys>::Batch {
   Status outcome = absl::UnavailableError("the client that was making this insert has been stopped");
 };
 
-template <class Keys>
-size_t LeafCombiner<Keys>::LeavesFor(const Place& place, size_t waiting) const {
-  if (Keys::kKeysElsewhere || !index_->MaySplit(place)) return 0;
-  const size_t used = static_cast<size_t>(place.image.template count<typename Keys::Entry>());
+size_t LeafCombiner::LeavesFor(const Place& place, size_t waiting) const {
+  if (!index_->MaySplit(place)) return 0;
+  const size_t used = static_cast<size_t>(place.image.count<Entry>());
   return std::min((used + waiting + kMayCome) / Keys::kSlots, kMostNewLeaves);
 }
 
-template <class Keys>
-coro::Task<StatusOr<bool>> LeafCombiner<Keys>::ChangeLocked(LeafQueues::Lead* lead, Request* own, Draft* draft,
-                                                            std::span<const FreeBlock> blocks, Splits* splits) {
-  using Insertion = typename Batch::Insertion;
+coro::Task<StatusOr<bool>> LeafCombiner::ChangeLocked(LeafQueues::Lead* lead, Request* own, Draft* draft,
+                                                      std::span<const FreeBlock> blocks, Splits* splits) {
+  using Insertion = Batch::Insertion;
   constexpr size_t kSlots = Keys::kSlots;
   const Place& place = own->place;
   SendOthersAway(lead, place);  // which have come while the lock was taken
@@ -237,13 +232,13 @@ coro::Task<StatusOr<bool>> LeafCombiner<Keys>::ChangeLocked(LeafQueues::Lead* le
   // is one.
   std::vector<Insertion*> fit;
   for (Insertion& one : batch.all) {
-    if (Keys::CoversKey(place.image, Keys::KeyOf(one.entry)) && IsNew(place.image, one.entry)) fit.push_back(&one);
+    if (place.image.Covers(one.entry.key) && IsNew(place.image, one.entry)) fit.push_back(&one);
   }
-  const auto key = [](const Insertion* one) -> decltype(auto) { return Keys::KeyOf(one->entry); };
+  const auto key = [](const Insertion* one) -> decltype(auto) { return one->entry.key; };
   std::ranges::stable_sort(fit, {}, key);
   fit.erase(std::ranges::unique(fit, {}, key).begin(), fit.end());
 
-  const auto used = static_cast<size_t>(place.image.template count<typename Keys::Entry>());
+  const auto used = static_cast<size_t>(place.image.count<Entry>());
   const size_t room = index_->RoomIn(place);
   const bool is_split = !blocks.empty() && fit.size() > room && used + std::min(fit.size(), kSlots) > kSlots;
   // Takes as many as there is room for, from the first one on; the leader's is among them.
@@ -260,30 +255,27 @@ coro::Task<StatusOr<bool>> LeafCombiner<Keys>::ChangeLocked(LeafQueues::Lead* le
   std::vector<Insertion*> added;
   const uint64_t before = draft->unlocked();
   Change of_new_leaves;
-  if constexpr (!Keys::kKeysElsewhere) {
-    if (is_split) {
-      std::vector<Keyed> entries;
-      for (const Insertion* const one : fit) entries.push_back(one->entry);
-      std::vector<Draft> fresh;
-      for (const FreeBlock& block : blocks) {
-        fresh.emplace_back(block.address, block.word, place.image.level(), leaves_->owner_bits());
-      }
-      draft->SkipVersions(entries.size() - 1);
-      const Spread spread = AppendSpread<Keys>(place.image, entries, draft, fresh, &posting);
-      added.assign(fit.begin(), fit.begin() + static_cast<ptrdiff_t>(spread.added));
-      for (size_t i = spread.added; i < fit.size(); ++i) fit[i]->waits_again = true;
-      for (size_t i = 0; i < spread.leaves; ++i) {
-        splits->rights.push_back(Keys::ChildEntry(Keys::LowOf(fresh[i].image()), blocks[i].address));
-        // Not AddCreated: see LeafChanger::Split.
-        of_new_leaves.AddChanged(blocks[i].address, blocks[i].word, fresh[i].unlocked());
-      }
+  if (is_split) {
+    std::vector<Entry> entries;
+    for (const Insertion* const one : fit) entries.push_back(one->entry);
+    std::vector<Draft> fresh;
+    for (const FreeBlock& block : blocks) {
+      fresh.emplace_back(block.address, block.word, place.image.level(), leaves_->owner_bits());
+    }
+    draft->SkipVersions(entries.size() - 1);
+    const Spread spread = AppendSpread(place.image, entries, draft, fresh, &posting);
+    added.assign(fit.begin(), fit.begin() + static_cast<ptrdiff_t>(spread.added));
+    for (size_t i = spread.added; i < fit.size(); ++i) fit[i]->waits_again = true;
+    for (size_t i = 0; i < spread.leaves; ++i) {
+      splits->rights.push_back(Keys::ChildEntry(Keys::LowOf(fresh[i].image()), blocks[i].address));
+      // Not AddCreated: see LeafChanger::Split.
+      of_new_leaves.AddChanged(blocks[i].address, blocks[i].word, fresh[i].unlocked());
     }
   }
   for (size_t i = splits->rights.size(); i < blocks.size(); ++i) blocks_->PutBack(blocks[i]);
   if (splits->rights.empty()) {
     for (Insertion* const one : fit) {
-      // Two byte keys of the batch may have the same tag.
-      if (IsNew(draft->image(), one->entry) && draft->Add(Keys::EntryOf(one->entry)) >= 0) added.push_back(one);
+      if (draft->Add(one->entry) >= 0) added.push_back(one);
     }
     draft->SkipVersions(added.size() - 1);
     draft->AppendChange(&posting);
@@ -301,11 +293,8 @@ coro::Task<StatusOr<bool>> LeafCombiner<Keys>::ChangeLocked(LeafQueues::Lead* le
   batch.outcome = co_await leaves_->Commit(draft->address(), &posting);
   if (!batch.outcome.ok()) co_return batch.outcome;
   if (splits->hint.has_value()) splits->hint = posting.operations().back();
-  for (const Keyed& right : splits->rights) index_->NoteSplit(right);
+  for (const Entry& right : splits->rights) index_->NoteSplit(right);
   co_return batch.all[0].is_added;
 }
 
-template class LeafCombiner<IntegerKeys>;
-template class LeafCombiner<ByteKeys>;
-
-}  // namespace gannet::index::shared_leaf
+}  // namespace gannet::ycsb

@@ -8,9 +8,9 @@
 #include "rdma/fabric.h"
 #include "tests/index/carrying_channel.h"
 
-namespace gannet::index {
+namespace gannet::ycsb {
 
-class SlowChannel final : public CarryingChannel {
+class SlowChannel final : public index::CarryingChannel {
  public:
   using CarryingChannel::CarryingChannel;
 
@@ -54,4 +54,4 @@ class SlowChannel final : public CarryingChannel {
   size_t changes_ = 0;
 };
 
-}  // namespace gannet::index
+}  // namespace gannet::ycsb

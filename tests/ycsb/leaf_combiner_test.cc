@@ -1,5 +1,5 @@
 // Inserts of several clients of a process into the same leaves: who waits, who leads, and what it costs.
-#include "index/shared_leaf/change/leaf_combiner.h"
+#include "ycsb/leaf_combiner.h"
 
 #include <algorithm>
 #include <array>
@@ -20,14 +20,35 @@
 #include "index/rolex/rolex.h"
 #include "index/rolex/rolex_index.h"
 #include "index/rolex/synonyms.h"
-#include "index/shared_leaf/change/leaf_queues.h"
 #include "tests/index/record_helper.h"
-#include "tests/index/slow_channel.h"
+#include "tests/ycsb/slow_channel.h"
+#include "ycsb/leaf_queues.h"
 
-namespace gannet::index {
+namespace gannet::ycsb {
 namespace {
 
-using shared_leaf::LeafQueues;
+using index::Change;
+using index::ClientThread;
+using index::ConnectBlink;
+using index::ConnectRolex;
+using index::CreateBlink;
+using index::CreateRolex;
+using index::IndexCluster;
+using index::IndexId;
+using index::IndexService;
+using index::Key;
+using index::KeyKind;
+using index::LoadEntry;
+using index::LocalIndex;
+using index::MakeBlinkCache;
+using index::MakeRolexCache;
+using index::OwnerThread;
+using index::RegisterBlinkMethods;
+using index::RegisterRolexMethods;
+using index::RemoteIndex;
+using index::ScanResult;
+using index::Witness;
+using index::WordChange;
 using Turn = LeafQueues::Turn;
 
 constexpr IndexId kId = 1;
@@ -206,7 +227,7 @@ rdma::GlobalAddress RecordOf(uint64_t key) {
 template <class Kind>
 class LeafCombinerTest : public ::testing::Test {
  protected:
-  LeafCombinerTest() : cluster_({}), shared_(Kind::Cache()) {
+  LeafCombinerTest() : cluster_({}) {
     Kind::Register(cluster_.owner().service.get());
     cluster_.Serve();
     owner_ = std::make_unique<OwnerThread>(&cluster_);
@@ -219,13 +240,22 @@ class LeafCombinerTest : public ::testing::Test {
   struct Client {
     explicit Client(LeafCombinerTest* test) : thread(&test->cluster_), channel(thread.channel()) {
       worker->AddPoller([this] { return channel.Poll(); });
-      auto connected = Kind::Connect(&channel, worker.get(), test->shared_);
+      auto connected = Kind::Connect(&channel, test->machine_->cache);
       GANNET_CHECK(connected.ok(), "%s", connected.status().ToString());
       remote = *std::move(connected);
+      combiner.emplace(dynamic_cast<LeafCombiner::Leaves*>(remote.get()), &test->machine_->queues, worker.get());
     }
     void Spawn(uint64_t key) { worker->Spawn(InsertKey(this, key)); }
     static coro::Task<void> InsertKey(Client* client, uint64_t key) {
-      StatusOr<Change> change = co_await client->remote->Insert(Key(key), RecordOf(key));
+      StatusOr<std::optional<Change>> combined = co_await client->combiner->Insert({key, RecordOf(key).bits()});
+      StatusOr<Change> change = Change();
+      if (!combined.ok()) {
+        change = combined.status();
+      } else if (combined->has_value()) {
+        change = *std::move(*combined);
+      } else {
+        change = co_await client->remote->Insert(Key(key), RecordOf(key));
+      }
       if (!change.ok()) {
         client->errors.push_back(change.status());
       } else {
@@ -236,6 +266,7 @@ class LeafCombinerTest : public ::testing::Test {
     ClientThread thread;
     SlowChannel channel;
     std::unique_ptr<RemoteIndex> remote;
+    std::optional<LeafCombiner> combiner;
     std::vector<Change> changes;
     std::vector<Status> errors;
     std::unique_ptr<coro::Worker> worker = std::make_unique<coro::Worker>();
@@ -247,7 +278,7 @@ class LeafCombinerTest : public ::testing::Test {
     ScanResult all;
     ASSERT_TRUE(index_->Scan({.from = Key(uint64_t{0}), .to = Key(UINT64_MAX)}, &all).ok());
     std::set<uint64_t> found;
-    for (const Entry& entry : all.entries) {
+    for (const index::Entry& entry : all.entries) {
       EXPECT_EQ(entry.record, RecordOf(entry.key.integer()));
       found.insert(entry.key.integer());
     }
@@ -267,28 +298,34 @@ class LeafCombinerTest : public ::testing::Test {
     return loaded;
   }
 
+  // What the clients of a machine share.
+  struct Machine {
+    std::shared_ptr<typename Kind::Shared> cache = Kind::Cache();
+    LeafQueues queues;
+  };
+
   IndexCluster cluster_;
-  std::shared_ptr<typename Kind::Shared> shared_;
+  std::unique_ptr<Machine> machine_ = std::make_unique<Machine>();
   std::unique_ptr<OwnerThread> owner_;
   std::unique_ptr<LocalIndex> index_;
 };
 
 struct Rolex {
-  using Shared = rolex::SharedModels;
+  using Shared = index::rolex::SharedModels;
   static auto Cache() { return MakeRolexCache(); }
   static void Register(IndexService* service) { RegisterRolexMethods(service); }
   static auto Create(IndexService* service) { return CreateRolex(service, kId, KeyKind::kInteger); }
-  static auto Connect(rdma::Channel* channel, coro::Worker* worker, const std::shared_ptr<Shared>& cache) {
-    return ConnectRolex(channel, 0, kId, {.shared = cache, .worker = worker});
+  static auto Connect(rdma::Channel* channel, const std::shared_ptr<Shared>& cache) {
+    return ConnectRolex(channel, 0, kId, {.shared = cache});
   }
 };
 struct Blink {
-  using Shared = blink::SharedNodes;
+  using Shared = index::blink::SharedNodes;
   static auto Cache() { return MakeBlinkCache(); }
   static void Register(IndexService* service) { RegisterBlinkMethods(service); }
   static auto Create(IndexService* service) { return CreateBlink(service, kId, KeyKind::kInteger); }
-  static auto Connect(rdma::Channel* channel, coro::Worker* worker, const std::shared_ptr<Shared>& cache) {
-    return ConnectBlink(channel, 0, kId, {.key_kind = KeyKind::kInteger, .shared = cache, .worker = worker});
+  static auto Connect(rdma::Channel* channel, const std::shared_ptr<Shared>& cache) {
+    return ConnectBlink(channel, 0, kId, {.key_kind = KeyKind::kInteger, .shared = cache});
   }
 };
 using Kinds = ::testing::Types<Rolex, Blink>;
@@ -415,22 +452,42 @@ TYPED_TEST(LeafCombinerTest, ALeaderThatEndsLetsTheOthersGoOn) {
     for (const Status& error : other.errors) EXPECT_TRUE(absl::IsUnavailable(error)) << error;
     // The channel's node has died for the owner: what its verbs had locked is repaired.
     this->index_->RepairAfter(1);
-    this->shared_ = TypeParam::Cache();
+    this->machine_ = std::make_unique<typename TestFixture::Machine>();
     const Status status = this->index_->CheckStructure();
     ASSERT_TRUE(status.ok()) << status;
     EXPECT_FALSE(this->index_->Find(Key(from)).record.is_null());
   }
 }
 
+TYPED_TEST(LeafCombinerTest, ClientsOfSeveralThreads) {
+  std::set<uint64_t> keys = this->Load(200);
+  std::vector<std::thread> threads;
+  for (uint64_t n = 1; n <= 3; ++n) {
+    for (uint64_t i = 0; i < 200; ++i) keys.insert(10 * i + n);
+    threads.emplace_back([this, n] {
+      typename TestFixture::Client client(this);
+      for (uint64_t i = 0; i < 200; ++i) {
+        client.Spawn(10 * i + n);
+        if (i % 8 == 7) client.worker->Run();
+      }
+      for (const Status& error : client.errors) ADD_FAILURE() << error;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  this->ExpectKeys(keys);
+}
+
 class RolexCombinerTest : public LeafCombinerTest<Rolex> {
  protected:
   // A client of another machine, which has a cache of its own.
   std::unique_ptr<Client> OnOtherMachine() {
-    const auto own = std::exchange(shared_, Rolex::Cache());
+    std::swap(machine_, other_);
     auto client = std::make_unique<Client>(this);
-    shared_ = own;
+    std::swap(machine_, other_);
     return client;
   }
+
+  std::unique_ptr<Machine> other_ = std::make_unique<Machine>();
 };
 
 // What others know of a new leaf costs one posting after the split: the slot was taken in that of the split.
@@ -440,8 +497,8 @@ TEST_F(RolexCombinerTest, ASplitTakesTheSlotOfItsSynonym) {
   client.Spawn(1001);
   client.worker->Run();
   keys.insert(1001);
-  const std::byte* const table = static_cast<rolex::RolexIndex*>(index_.get())->synonym_tables()[0];
-  ASSERT_EQ(LoadWord(table + rolex::kUsedOffset), 0u);
+  const std::byte* const table = static_cast<index::rolex::RolexIndex*>(index_.get())->synonym_tables()[0];
+  ASSERT_EQ(LoadWord(table + index::rolex::kUsedOffset), 0u);
   const auto postings = [&client] { return std::array{client.channel.reads(), client.channel.changes()}; };
   size_t splits = 0;
   for (uint64_t key = 1002; key < 1060; ++key) {
@@ -449,14 +506,14 @@ TEST_F(RolexCombinerTest, ASplitTakesTheSlotOfItsSynonym) {
     const auto before = postings();
     client.Spawn(key);
     client.worker->Run();
-    const bool is_split = LoadWord(table + rolex::kUsedOffset) > splits;
+    const bool is_split = LoadWord(table + index::rolex::kUsedOffset) > splits;
     EXPECT_EQ(postings()[0], before[0] + 1);
     EXPECT_EQ(postings()[1], before[1] + (is_split ? 2 : 1));
     if (!is_split) continue;
     ++splits;
-    const rolex::Synonym synonym{LoadWord(table + rolex::SynonymOffset(splits - 1)),
-                                 LoadWord(table + rolex::SynonymOffset(splits - 1) + kWordBytes)};
-    const auto* const leaf = reinterpret_cast<const shared_leaf::LeafHead*>(cluster_.At({0, synonym.leaf}));
+    const index::rolex::Synonym synonym{LoadWord(table + index::rolex::SynonymOffset(splits - 1)),
+                                        LoadWord(table + index::rolex::SynonymOffset(splits - 1) + kWordBytes)};
+    const auto* const leaf = reinterpret_cast<const index::shared_leaf::LeafHead*>(cluster_.At({0, synonym.leaf}));
     EXPECT_EQ(leaf->low, synonym.low);
   }
   EXPECT_GE(splits, 3u);
@@ -505,7 +562,7 @@ TEST_F(RolexCombinerTest, ClientsCatchUpOverTheEndOfTheRing) {
   client.worker->Run();
   keys.insert(9'990);
   uint64_t next = 10'000;
-  const std::byte* const table = static_cast<rolex::RolexIndex*>(index_.get())->synonym_tables()[0];
+  const std::byte* const table = static_cast<index::rolex::RolexIndex*>(index_.get())->synonym_tables()[0];
   for (int round = 0; round < 60; ++round) {
     for (uint64_t n = random.Below(400); n > 0; --n) {
       other->Spawn(next);
@@ -520,11 +577,11 @@ TEST_F(RolexCombinerTest, ClientsCatchUpOverTheEndOfTheRing) {
     client.worker->Run();
     EXPECT_LE(client.channel.reads() - reads, 6u);
   }
-  EXPECT_GT(LoadWord(table + rolex::kUsedOffset), 2 * rolex::kSynonyms);
+  EXPECT_GT(LoadWord(table + index::rolex::kUsedOffset), 2 * index::rolex::kSynonyms);
   EXPECT_TRUE(client.errors.empty());
   EXPECT_TRUE(other->errors.empty());
   ExpectKeys(keys);
 }
 
 }  // namespace
-}  // namespace gannet::index
+}  // namespace gannet::ycsb
