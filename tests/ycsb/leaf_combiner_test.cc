@@ -497,7 +497,7 @@ TEST_F(RolexCombinerTest, ASplitTakesTheSlotOfItsSynonym) {
   client.Spawn(1001);
   client.worker->Run();
   keys.insert(1001);
-  const std::byte* const table = static_cast<index::rolex::RolexIndex*>(index_.get())->synonym_tables()[0];
+  const std::byte* const table = dynamic_cast<index::rolex::RolexIndex*>(index_.get())->synonym_tables()[0];
   ASSERT_EQ(LoadWord(table + index::rolex::kUsedOffset), 0u);
   const auto postings = [&client] { return std::array{client.channel.reads(), client.channel.changes()}; };
   size_t splits = 0;
@@ -562,7 +562,7 @@ TEST_F(RolexCombinerTest, ClientsCatchUpOverTheEndOfTheRing) {
   client.worker->Run();
   keys.insert(9'990);
   uint64_t next = 10'000;
-  const std::byte* const table = static_cast<index::rolex::RolexIndex*>(index_.get())->synonym_tables()[0];
+  const std::byte* const table = dynamic_cast<index::rolex::RolexIndex*>(index_.get())->synonym_tables()[0];
   for (int round = 0; round < 60; ++round) {
     for (uint64_t n = random.Below(400); n > 0; --n) {
       other->Spawn(next);
