@@ -163,7 +163,7 @@ coro::Task<StatusOr<LeafCombiner::Step>> LeafCombiner::InsertAll(LeafQueues::Lea
         lead->Pass(hand);
       } else {
         lead->Disperse();  // most of them belong to the new leaves now
-        co_await index_->PublishSplits(std::move(splits.rights), splits.hint);
+        co_await index_->editor().PublishSplit(0, std::move(splits.rights), splits.hint);
         co_await blocks_->Refill();
       }
       co_return step;
@@ -288,7 +288,7 @@ coro::Task<StatusOr<bool>> LeafCombiner::ChangeLocked(LeafQueues::Lead* lead, Re
   }
   for (const WordChange& word : of_new_leaves.words()) added[0]->change.AddChanged(word.word, word.before, word.after);
 
-  if (!splits->rights.empty()) splits->hint = index_->HintOf(splits->rights);
+  if (!splits->rights.empty()) splits->hint = index_->editor().HintOf(splits->rights);
   if (splits->hint.has_value()) posting.Add(*splits->hint);
   batch.outcome = co_await leaves_->Commit(draft->address(), &posting);
   if (!batch.outcome.ok()) co_return batch.outcome;

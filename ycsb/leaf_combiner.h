@@ -32,7 +32,7 @@
 #include "index/shared_leaf/blocks/block_source.h"
 #include "index/shared_leaf/change/leaf_change.h"
 #include "index/shared_leaf/change/leaf_channel.h"
-#include "index/shared_leaf/change/leaf_insert.h"
+#include "index/shared_leaf/leaf_client.h"
 #include "ycsb/leaf_queues.h"
 
 namespace gannet::ycsb {
@@ -41,7 +41,7 @@ namespace gannet::ycsb {
 class LeafCombiner {
  public:
   using Entry = index::shared_leaf::IntegerEntry;
-  using Leaves = index::shared_leaf::CombinedLeaves<index::shared_leaf::IntegerKeys>;
+  using Leaves = index::shared_leaf::LeafClient<index::shared_leaf::IntegerKeys>;
 
   // All must outlive this. `worker` runs the client's coroutines.
   LeafCombiner(Leaves* index, LeafQueues* queues, coro::Worker* worker)

@@ -1,5 +1,5 @@
 // InnerCache: clients' copies of inner nodes, by level and low fence. A copy may be stale; what it leads to shows that.
-// Not thread-safe: SharedInnerCache (shared_cache.h) guards it.
+// Not thread-safe: SharedNodes (shared_cache.h) guards it.
 #pragma once
 
 #include <array>

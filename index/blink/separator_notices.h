@@ -23,7 +23,7 @@ template <class Keys>
 class SeparatorNotices final : public shared_leaf::SplitNotices<Keys> {
  public:
   using Keyed = typename Keys::Keyed;
-  using View = typename SharedInnerCache<Keys>::View;
+  using View = SharedNodes::View<Keys>;
 
   // All must outlive this. The editor is there once a leaf is added.
   SeparatorNotices(shared_leaf::LeafChannel* leaves, const std::optional<Editor<Keys>>* editor, View* cache)

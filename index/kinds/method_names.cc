@@ -1,6 +1,6 @@
 #include "index/kinds/method_names.h"
 
-#include "index/blink/remote_blink.h"
+#include "index/blink/blink_index.h"
 #include "index/catfish/rpc/messages.h"
 #include "index/hash/hash_rpc.h"
 #include "index/rolex/model_cache.h"

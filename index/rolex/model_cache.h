@@ -32,7 +32,6 @@ class ModelCache final : public Guide<Keys> {
   using Point = typename Keys::Point;
   using Schema = typename Keys::Schema;
   using Image = typename Keys::Image;
-  using Models = SharedModelsOf<Keys>;
 
   // Where a lookup begins.
   struct Lead {
@@ -49,7 +48,7 @@ class ModelCache final : public Guide<Keys> {
         id_(id),
         call_timeout_(call_timeout),
         models_(std::move(models)),
-        view_(models_->template Of<Keys>()) {}
+        view_(models_.get()) {}
 
   // What all users of the index have to know; asks the owner, if no client of the cache did. InvalidArgument: its index
   // has keys of the other kind.
@@ -71,15 +70,13 @@ class ModelCache final : public Guide<Keys> {
   coro::Task<StatusOr<shared_leaf::LeafLook>> ReadLeaf(Key key, rdma::GlobalAddress leaf, bool is_first, Image* image);
   rdma::GlobalAddress queue() const override;
 
-  shared_leaf::BlockStock* blocks() const { return &models_->blocks(); }
   bool knows_directory() const;
-  uint64_t bytes() const { return models_->bytes(); }
 
  private:
   using Known = KnownModel<Keys>;
   using Entry = DirectoryEntry<Keys>;
-  using Reading = typename Models::Reading;
-  using Changing = typename Models::Changing;
+  using Reading = SharedModels::Reading<Keys>;
+  using Changing = SharedModels::Changing<Keys>;
 
   std::shared_ptr<Known> ModelFor(const Point& point) const;
   coro::Task<Status> FetchTop();
@@ -115,7 +112,7 @@ class ModelCache final : public Guide<Keys> {
   IndexId id_;
   absl::Duration call_timeout_;
   const std::shared_ptr<SharedModels> models_;
-  mutable typename Models::View view_;
+  mutable SharedModels::View<Keys> view_;
 };
 
 }  // namespace gannet::index::rolex

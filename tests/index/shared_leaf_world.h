@@ -16,7 +16,6 @@
 #include "gtest/gtest.h"
 #include "index/blink/blink.h"
 #include "index/blink/blink_index.h"
-#include "index/blink/remote_blink.h"
 #include "index/blink/shared_cache.h"
 #include "index/rolex/model_cache.h"
 #include "index/rolex/rolex.h"

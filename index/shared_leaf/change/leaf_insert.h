@@ -23,7 +23,6 @@
 #include "base/status.h"
 #include "index/index.h"
 #include "index/shared_leaf/blocks/block_source.h"
-#include "index/shared_leaf/change/leaf_change.h"
 #include "index/shared_leaf/change/leaf_channel.h"
 #include "index/shared_leaf/change/split_notices.h"
 #include "index/shared_leaf/leaf/byte_keys.h"
@@ -53,26 +52,6 @@ class LeafFinder {
 
  protected:
   ~LeafFinder() = default;
-};
-
-// What an engine of inserts outside of transactions needs to know in addition (ycsb/leaf_combiner.h).
-template <class Keys>
-class CombinedLeaves : public LeafFinder<Keys>, public SplitHints<Keys> {
- public:
-  virtual LeafChannel& leaves() = 0;
-  virtual BlockSource& blocks() = 0;
-  // The client changes leaves by verbs.
-  virtual bool changes_leaves() const = 0;
-  // READs the leaf that the client's caches expect to cover `key`, as LeafChannel::Read does. Caches that are behind
-  // the splits of other machines may be brought up to date in the same posting. `is_first`: they have not been wrong
-  // about this key yet.
-  virtual coro::Task<StatusOr<LeafLook>> ReadExpected(typename Keys::Key key, rdma::GlobalAddress leaf, bool is_first,
-                                                      typename Keys::Image* image) = 0;
-  // After NoteSplit, for others; `hint` went out with the split (SplitHints).
-  virtual coro::Task<void> PublishSplits(std::vector<typename Keys::Keyed> rights, SplitHint hint) = 0;
-
- protected:
-  ~CombinedLeaves() = default;
 };
 
 template <class Keys>

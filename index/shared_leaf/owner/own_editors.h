@@ -1,7 +1,8 @@
-// HandPool: by what the owner of an index changes its leaves: channels, with an editor each. A thread takes one for a
-// call, because on some fabrics it has to use its own NIC, and waits until its verbs have completed.
+// OwnEditors: the editors by which the owner of an index changes its leaves, each over a channel of its own. A thread
+// takes one for a call, because on some fabrics it has to use its own NIC, and waits until its verbs have completed.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "index/shared_leaf/blocks/block_source.h"
 #include "index/shared_leaf/blocks/leaf_blocks.h"
 #include "index/shared_leaf/change/leaf_channel.h"
+#include "index/shared_leaf/change/leaf_editor.h"
 
 namespace gannet::index::shared_leaf {
 
@@ -38,8 +40,8 @@ class OwnBlocks final : public BlockSource {
 };
 
 // A channel with what an editor of leaves needs. Used by one thread at a time.
-struct Hand {
-  Hand(std::unique_ptr<rdma::Channel> own, LeafBlocks* of_index, absl::Duration patience)
+struct OwnChannel {
+  OwnChannel(std::unique_ptr<rdma::Channel> own, LeafBlocks* of_index, absl::Duration patience)
       : channel(std::move(own)),
         leaves(channel.get(), nullptr, channel->node(), patience, of_index->fence_lines(), of_index),
         blocks(of_index) {
@@ -52,62 +54,65 @@ struct Hand {
   coro::Worker worker;
 };
 
-// Thread-safe. Editor: made of a Hand and `Index`, which must outlive the pool.
-template <class Index, class Editor>
-class HandPool {
+// Thread-safe.
+template <class Keys>
+class OwnEditors {
  public:
-  HandPool(IndexService* service, LeafBlocks* blocks, absl::Duration patience, const Index* index)
-      : service_(service), blocks_(blocks), patience_(patience), index_(index) {}
+  using Editor = LeafEditor<Keys>;
+  using MakeEditor = std::function<std::unique_ptr<Editor>(OwnChannel* channel)>;
+
+  // Both pointers must outlive this.
+  OwnEditors(IndexService* service, LeafBlocks* blocks, absl::Duration patience, MakeEditor make_editor)
+      : service_(service), blocks_(blocks), patience_(patience), make_editor_(std::move(make_editor)) {}
 
  private:
   struct Own {
-    Own(std::unique_ptr<rdma::Channel> channel, LeafBlocks* blocks, absl::Duration patience, const Index* index)
-        : hand(std::move(channel), blocks, patience), editor(&hand, index) {}
-
-    Hand hand;
-    Editor editor;
+    OwnChannel channel;
+    std::unique_ptr<Editor> editor;
   };
 
  public:
-  // One of the pool's hands, or a new one, for a call with `context`.
+  // An idle editor, or a new one, for a call with `context`.
   class Lease {
    public:
-    Lease(HandPool* pool, Context* context) : pool_(pool) {
+    Lease(OwnEditors* editors, Context* context) : editors_(editors) {
       {
-        std::lock_guard lock(pool->mutex_);
-        if (!pool->idle_.empty()) {
-          own_ = std::move(pool->idle_.back());
-          pool->idle_.pop_back();
+        std::lock_guard lock(editors->mutex_);
+        if (!editors->idle_.empty()) {
+          own_ = std::move(editors->idle_.back());
+          editors->idle_.pop_back();
         }
       }
       if (own_ == nullptr) {
-        auto channel = pool->service_->node().OpenChannel();
+        auto channel = editors->service_->node().OpenChannel();
         if (!channel.ok()) {
           status_ = channel.status();
           return;
         }
-        own_ = std::make_unique<Own>(*std::move(channel), pool->blocks_, pool->patience_, pool->index_);
+        own_.reset(new Own{{*std::move(channel), editors->blocks_, editors->patience_}, nullptr});
+        own_->editor = editors->make_editor_(&own_->channel);
       }
-      own_->hand.blocks.set_context(context);
+      own_->channel.blocks.set_context(context);
     }
     ~Lease() {
       if (own_ == nullptr) return;
-      std::lock_guard lock(pool_->mutex_);
-      pool_->idle_.push_back(std::move(own_));
+      std::lock_guard lock(editors_->mutex_);
+      editors_->idle_.push_back(std::move(own_));
     }
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
 
     // Not ok: there is no channel, and nothing else may be called.
     const Status& status() const { return status_; }
-    Editor& editor() { return own_->editor; }
+    Editor& operator*() { return *own_->editor; }
+    Editor* operator->() { return own_->editor.get(); }
     template <class T>
     T Run(coro::Task<T> task) {
-      return own_->hand.worker.BlockOn(std::move(task));
+      return own_->channel.worker.BlockOn(std::move(task));
     }
 
    private:
-    HandPool* pool_;
+    OwnEditors* editors_;
     std::unique_ptr<Own> own_;
     Status status_;
   };
@@ -116,7 +121,7 @@ class HandPool {
   IndexService* service_;
   LeafBlocks* blocks_;
   absl::Duration patience_;
-  const Index* index_;
+  MakeEditor make_editor_;
   Mutex mutex_;
   std::vector<std::unique_ptr<Own>> idle_;
 };
