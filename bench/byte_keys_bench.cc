@@ -90,7 +90,7 @@ struct World {
       const auto change = index->Insert(owner->context(), keys[i].view(), records[i], nullptr);
       GANNET_CHECK(change.ok(), "%s", change.status().ToString());
     }
-    if (kind == Kind::kRolex) static_cast<rolex::RolexIndex*>(index.get())->TrainNow();
+    if (kind == Kind::kRolex) dynamic_cast<rolex::RolexIndex*>(index.get())->TrainNow();
   }
   void Connect(size_t key_bytes) {
     if (kind == Kind::kXStore) {

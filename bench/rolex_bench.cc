@@ -19,10 +19,10 @@
 
 #include "absl/container/btree_map.h"
 #include "base/random.h"
-#include "index/remote/leaf.h"
 #include "index/rolex/model.h"
 #include "index/rolex/shared_models.h"
 #include "index/rolex/upper_model.h"
+#include "index/shared_leaf/leaf/leaf.h"
 
 namespace gannet::index::rolex {
 namespace {
@@ -112,7 +112,7 @@ std::vector<TrainedLeaf> LeavesOf(std::span<const uint64_t> keys) {
   std::vector<TrainedLeaf> leaves;
   for (size_t from = 0; from + kKeysPerLeaf <= keys.size(); from += kKeysPerLeaf) {
     TrainedLeaf leaf{
-        .low = leaves.empty() ? 0 : keys[from], .offset = (leaves.size() + 1) * remote::kLeafBytes, .image = {}};
+        .low = leaves.empty() ? 0 : keys[from], .offset = (leaves.size() + 1) * shared_leaf::kLeafBytes, .image = {}};
     leaf.image.head.low = leaf.low;
     leaf.image.head.high = from + 2 * kKeysPerLeaf > keys.size() ? UINT64_MAX : keys[from + kKeysPerLeaf] - 1;
     for (size_t i = 0; i < kKeysPerLeaf; ++i) {

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "base/coro/worker.h"
 #include "base/status.h"
 #include "index/index.h"
 #include "index/index_rights.h"
@@ -89,9 +88,6 @@ struct IndexClientOptions {
   // The channel's node, for kinds whose clients change the index: their verbs name the connection to the owner
   // (fabric.h, 5). Null: connections are never lost without a death.
   rdma::Node* node = nullptr;
-  // The worker that runs the client's coroutines, for kinds whose clients change the index: inserts of the clients of a
-  // process that share a cache are then combined (remote/leaf_queues.h). Null: each is made alone.
-  coro::Worker* worker = nullptr;
   // A cache that make_cache of this kind has made, for the clients of this index of this owner. Null: the client has a
   // cache of its own.
   std::shared_ptr<SharedCache> shared_cache = {};

@@ -1,6 +1,6 @@
 #include "txn/method_names.h"
 
-#include "index/method_names.h"
+#include "index/kinds/method_names.h"
 #include "txn/peer/wire.h"
 
 namespace gannet::txn {

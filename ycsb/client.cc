@@ -211,9 +211,8 @@ coro::Task<Status> Client::Insert(uint64_t key, std::span<const std::byte> value
     co_return inserted;
   }
   const InEpoch in(connection_);
-  index::RemoteIndex& index = connection_->index(connection_->keys().OwnerOf(key));
-  const StatusOr<index::Change> inserted = co_await index.Insert(key, EntryOfValue(value));
-  co_return inserted.status();
+  Status inserted = co_await connection_->Insert(key, EntryOfValue(value));
+  co_return inserted;
 }
 
 }  // namespace gannet::ycsb

@@ -21,6 +21,7 @@
 #include "rdma/fabric.h"
 #include "rdma/slab.h"
 #include "ycsb/key_space.h"
+#include "ycsb/leaf_queues.h"
 #include "ycsb/location_cache.h"
 #include "ycsb/server.h"
 #include "ycsb/value.h"
@@ -70,6 +71,7 @@ struct Machine {
   // Caches that its threads share, one for each server; none if they do not share. See CacheOptions.
   std::vector<std::shared_ptr<index::xstore::CachedModel>> xcaches;
   std::vector<std::shared_ptr<index::SharedCache>> caches;  // of kinds whose clients change the index
+  std::shared_ptr<LeafQueues> queues;                       // of their leaves; null if its threads do not share
   std::shared_ptr<LocationCache> locations;
   rdma::Node* node = nullptr;
   rdma::EpochManager* epochs = nullptr;

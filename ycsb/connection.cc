@@ -55,6 +55,7 @@ StatusOr<std::unique_ptr<Connection>> Connection::Open(Cluster* cluster, int mac
   connection->epochs_ = home.epochs;
   connection->chooser_.Resize(1, static_cast<size_t>(cluster->options().servers), txn::ReadPathPolicy::kAdaptive);
   connection->random_ = Random(Mix64(uint64_t{connection->channel_->node()} << 16 | connection->channel_->index()));
+  connection->queues_ = home.queues != nullptr ? home.queues : std::make_shared<LeafQueues>();
   auto epoch = rdma::EpochManager::Participant::Join(home.epochs);
   if (!epoch.ok()) return epoch.status();
   connection->epoch_ = *std::move(epoch);
@@ -67,11 +68,11 @@ StatusOr<std::unique_ptr<Connection>> Connection::Open(Cluster* cluster, int mac
                                .location_cache_bytes = options.location_bytes,
                                .values_in_entries = connection->values_in_entries(),
                                .node = home.node,
-                               .worker = &connection->worker_,
                                .shared_cache = connection->CacheFor(home, static_cast<size_t>(i), options.index_bytes),
                                .own = XCacheFor(home, static_cast<size_t>(i), options)});
     if (!index.ok()) return index.status();
     connection->indexes_.push_back(*std::move(index));
+    connection->AddCombiner(connection->indexes_.back().get());
   }
   connection->durable_.resize(static_cast<size_t>(cluster->options().servers));
   if (kind.traits.learned) connection->locations_ = LocationsFor(&home, options);
@@ -86,6 +87,23 @@ std::shared_ptr<index::SharedCache> Connection::CacheFor(const Machine& machine,
   const index::IndexKindEntry& kind = index::EntryOf(cluster_->options().index);
   if (kind.traits.learned || kind.make_cache == nullptr) return nullptr;
   return own_caches_.emplace_back(kind.make_cache(max_bytes));
+}
+
+void Connection::AddCombiner(index::RemoteIndex* index) {
+  auto* const leaves = dynamic_cast<LeafCombiner::Leaves*>(index);
+  const bool combines = leaves != nullptr && leaves->changes_leaves();
+  combiners_.push_back(combines ? std::make_unique<LeafCombiner>(leaves, queues_.get(), &worker_) : nullptr);
+}
+
+coro::Task<Status> Connection::Insert(uint64_t key, rdma::GlobalAddress entry) {
+  const rdma::NodeId server = keys().OwnerOf(key);
+  if (combiners_[server] != nullptr) {
+    const StatusOr<std::optional<index::Change>> combined = co_await combiners_[server]->Insert({key, entry.bits()});
+    if (!combined.ok()) co_return combined.status();
+    if (combined->has_value()) co_return absl::OkStatus();
+  }
+  const StatusOr<index::Change> inserted = co_await indexes_[server]->Insert(key, entry);
+  co_return inserted.status();
 }
 
 index::ClientStatistics Connection::statistics() const {

@@ -17,6 +17,8 @@
 #include "txn/path/measured_access.h"
 #include "txn/path/offload_chooser.h"
 #include "ycsb/cluster.h"
+#include "ycsb/leaf_combiner.h"
+#include "ycsb/leaf_queues.h"
 #include "ycsb/location_cache.h"
 
 namespace gannet::ycsb {
@@ -58,6 +60,9 @@ class Connection {
   bool awaits_durability() const { return cluster_->options().durability == DurabilityMode::kSync; }
   size_t value_bytes() const { return cluster_->options().value_bytes; }
   index::RemoteIndex& index(rdma::NodeId server) { return *indexes_[server]; }
+  // Inserts an entry into the index of the key's server. Inserts into shared leaves are combined with those of the
+  // other threads of the machine.
+  coro::Task<Status> Insert(uint64_t key, rdma::GlobalAddress entry);
   // Null if there is none.
   LocationCache* locations() { return locations_.get(); }
   // Sum over all its index clients, without shared caches.
@@ -79,6 +84,9 @@ class Connection {
   // The machine's cache, or one of this connection. Null for kinds that have no such caches, or (xstore) their own.
   std::shared_ptr<index::SharedCache> CacheFor(const Machine& machine, size_t server, size_t max_bytes);
 
+  // The next one is of the next server.
+  void AddCombiner(index::RemoteIndex* index);
+
   // Of a server's log: what its clients know, and when one of them READs it again.
   struct DurableEpoch {
     uint64_t epoch = 0;
@@ -93,6 +101,8 @@ class Connection {
   std::unique_ptr<rdma::EpochManager::Participant> epoch_;
   std::vector<std::shared_ptr<index::SharedCache>> own_caches_;  // those that other threads do not share
   std::vector<std::unique_ptr<index::RemoteIndex>> indexes_;
+  std::shared_ptr<LeafQueues> queues_;
+  std::vector<std::unique_ptr<LeafCombiner>> combiners_;  // by server; null if its clients do not change leaves
   std::shared_ptr<LocationCache> locations_;
   std::vector<DurableEpoch> durable_;  // by server
   coro::Worker worker_;                // destroyed first: its coroutines use the other members

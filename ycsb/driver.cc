@@ -63,6 +63,7 @@ class Runner {
       cluster->machine(i).xcaches.clear();
       cluster->machine(i).locations.reset();
       cluster->machine(i).caches.clear();
+      cluster->machine(i).queues = options.caches.share ? std::make_shared<LeafQueues>() : nullptr;
       for (int server = 0; options.caches.share && server < cluster->options().servers; ++server) {
         AddCaches(&cluster->machine(i));
       }

@@ -1,5 +1,5 @@
-/* leaf.pml: the leaf that clients change by verbs (index/remote/), as a model for SPIN 6.5: "line 0 is the commit point of
- * every change".
+/* leaf.pml: the leaf that clients change by verbs (index/shared_leaf/), as a model for SPIN 6.5: "line 0 is the commit
+ * point of every change".
  *
  * What is modelled. NB blocks of memory of one owner; block 0 is the leaf, the others are free blocks that a split takes
  * as right sibling. A block has line 0 (state word, bitmap, low, high, right, version of each slot line) and NL slot
@@ -30,8 +30,8 @@
  *  P6  What the owner's CPU reads from a locked leaf is what line 0 says: no key of the index is missing, and a key that
  *      is not in the index has no record that says "present". The word without its lock is a witness of it.
  *
- * Run: docs/models/README.md. Without switches this is the protocol of index/remote/. Its size: OPS1, OPS2 (changes by
- * each client), DEATHS, NB.
+ * Run: docs/models/README.md. Without switches this is the protocol of index/shared_leaf/. Its size: OPS1, OPS2
+ * (changes by each client), DEATHS, NB.
  *   CLIENT_READ_LINES  clients, too, READ line by line (otherwise at once, which P1 justifies for all but replace)
  *   START_SPLIT        begins with block 1 linked as an empty right sibling
  *   LOCKED_READS       the reader may also be the owner's CPU (P6)

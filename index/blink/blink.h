@@ -1,9 +1,9 @@
 // The B-link tree that clients change by verbs: the mode of Sherman (SIGMOD'22) that the papers of DEX, ROLEX and
 // Dolphin compare with. Clients cache inner nodes, READ whole leaves, lock by CAS and WRITE what they change.
 //
-// Every node is a shared leaf (index/remote/leaf.h), inner nodes too: their entries are | low key of a child | its
-// address |. The nodes of a level form a chain by right links. The root stays at one address: when it is nearly full,
-// its entries move to two new nodes below it.
+// Every node is a shared leaf (index/shared_leaf/leaf/leaf.h), inner nodes too: their entries are | low key of a child
+// | its address |. The nodes of a level form a chain by right links. The root stays at one address: when it is nearly
+// full, its entries move to two new nodes below it.
 //
 // A separator is an entry of an inner node. It may be missing, unless it is the first of its node: then readers come to
 // its child by the right link of the child's left sibling. A change that comes this way inserts the separator. So a
@@ -26,18 +26,17 @@
 // key. Then readers take the entry to its left. They do the same in the tree itself, where only a client that breaks
 // the rules leaves such a separator; a change that meets one removes it.
 //
-// Byte keys (index/remote/tagged_leaf.h). An entry is the tag of its key and the address of a record, which holds the
-// key; one of an inner node is the address of a child alone, whose low fence is the separator. So a client READs the
-// records of a leaf's entries for a scan or a split, and the children of an inner node when it takes that into its
-// cache: one more posting each. A lookup takes no more than with integer keys. The owner keeps copies of inner nodes
-// with their separators (separator_table.h).
+// Byte keys (index/shared_leaf/leaf/tagged_leaf.h). An entry is the tag of its key and the address of a record, which
+// holds the key; one of an inner node is the address of a child alone, whose low fence is the separator. So a client
+// READs the records of a leaf's entries for a scan or a split, and the children of an inner node when it takes that
+// into its cache: one more posting each. A lookup takes no more than with integer keys. The owner keeps copies of inner
+// nodes with their separators (separator_table.h).
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
 #include "absl/time/time.h"
-#include "base/coro/worker.h"
 #include "base/status.h"
 #include "index/index.h"
 #include "index/index_rights.h"
@@ -79,10 +78,7 @@ struct BlinkClientOptions {
   absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
   absl::Duration patience = rdma::Channel::kDefaultCallTimeout;  // with a leaf that stays locked; then Unavailable
   rdma::Node* node = nullptr;                                    // of the channel; see LeafChannel
-  // Runs the client's coroutines. Its inserts are combined with those of the other clients of `shared`
-  // (remote/leaf_combiner.h). Null: they are not.
-  coro::Worker* worker = nullptr;
-  IndexRights rights = IndexRights::kClients;  // as the owner's
+  IndexRights rights = IndexRights::kClients;                    // as the owner's
 };
 
 StatusOr<std::unique_ptr<RemoteIndex>> ConnectBlink(rdma::Channel* channel, rdma::NodeId owner, IndexId id,

@@ -9,12 +9,12 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "index/remote/schema_wire.h"
+#include "index/shared_leaf/leaf/schema_wire.h"
 
 namespace gannet::index::blink {
 
-using remote::FreeBlock;
-using remote::LeafLook;
+using shared_leaf::FreeBlock;
+using shared_leaf::LeafLook;
 
 template <class Keys>
 StatusOr<std::unique_ptr<BasicBlinkIndex<Keys>>> BasicBlinkIndex<Keys>::Create(IndexService* service,
@@ -23,48 +23,29 @@ StatusOr<std::unique_ptr<BasicBlinkIndex<Keys>>> BasicBlinkIndex<Keys>::Create(I
   std::unique_ptr<BasicBlinkIndex> index(new BasicBlinkIndex(service, schema, options));
   rdma::SlabCache slab(&service->slab());
   Context context{.slab = &slab, .epoch = nullptr};
-  const StatusOr<remote::FreeBlock> root = index->blocks_.Take(context);
-  if (!root.ok()) return root.status();
-  index->leaves_.Store(*root, 0, {}, Keys::kLeast, std::nullopt, {});
-  index->root_ = root->address;
+  GANNET_RETURN_IF_ERROR(index->MakeFirst(context));
   return index;
 }
 
 template <class Keys>
-BasicBlinkIndex<Keys>::BasicBlinkIndex(IndexService* service, const Schema& schema, const BlinkOptions& options)
-    : service_(service),
-      schema_(schema),
-      blocks_(&service->fabric(), &service->node(), schema.fence_lines(), options.rights),
-      leaves_(&service->node(), &blocks_, &schema_, static_cast<uint64_t>(absl::ToInt64Nanoseconds(options.patience)),
-              this, "B-link tree"),
-      separators_(Keys::kKeysElsewhere ? std::make_unique<SeparatorTable>() : nullptr),
-      hands_(service, &blocks_, options.patience, this) {}
-
-template <class Keys>
-BasicBlinkIndex<Keys>::~BasicBlinkIndex() {
-  rdma::SlabCache slab(&service_->slab());
-  blocks_.Close(slab);
-}
-
-template <class Keys>
 void BasicBlinkIndex<Keys>::Describe(rdma::WireWriter& writer) const {
-  writer.PutU64(root_.offset());
-  remote::PutSchema<Keys>(schema_, writer);
+  writer.PutU64(first_.offset());
+  shared_leaf::PutSchema<Keys>(schema_, writer);
 }
 
 template <class Keys>
 bool BasicBlinkIndex<Keys>::LocateByHints(const Point& point, Place* leaf) const {
   if constexpr (Keys::kKeysElsewhere) {
     const SeparatorTable::Words words(point);
-    uint64_t offset = root_.offset();
+    uint64_t offset = first_.offset();
     uint8_t level = kMaxLevels;
     while (level > 1) {
       uint8_t of_node = 0;
       offset = separators_->ChildOf(offset, LoadWord(blocks_.Memory(offset)), words, &of_node);
-      if (of_node >= level || !blocks_.MayHave({root_.node(), offset})) return false;
+      if (of_node >= level || !blocks_.MayHave({first_.node(), offset})) return false;
       level = of_node;
     }
-    leaf->address = {root_.node(), offset};
+    leaf->address = {first_.node(), offset};
     const LeafLook look = blocks_.Look(offset, &leaf->image);
     return look == LeafLook::kWhole && leaf->image.level() == 0 && Keys::Covers(leaf->image, point);
   }
@@ -76,13 +57,13 @@ Status BasicBlinkIndex<Keys>::LocateAt(uint8_t level, const Point& point, Place*
   if (level == 0 && LocateByHints(point, place)) return absl::OkStatus();
   Patience patience(leaves_.patience_nanos());
   do {
-    Descent<Keys> descent(root_, point, level);
+    Descent<Keys> descent(first_, point, level);
     while (descent.step() == Step::kRead) {
       Place* const node = &descent.node();
       node->address = descent.next();
       const LeafLook look = leaves_.Read(node->address, &node->image, &patience);
       if (look == LeafLook::kWhole && node->image.level() > level) {
-        remote::LoadAllKeys<Keys>(blocks_, schema_, node);
+        shared_leaf::LoadAllKeys<Keys>(blocks_, schema_, node);
         if constexpr (Keys::kKeysElsewhere) separators_->Put(*node);
       }
       descent.Take(look);
@@ -95,130 +76,47 @@ Status BasicBlinkIndex<Keys>::LocateAt(uint8_t level, const Point& point, Place*
     }
   } while (patience.Pause());
   return absl::DataLossError(
-      absl::StrCat("the B-link tree at ", root_.ToString(), " has no way to a key: a client has damaged it"));
+      absl::StrCat("the B-link tree at ", first_.ToString(), " has no way to a key: a client has damaged it"));
 }
 
+// The root stays where it is, and is written last, by Finish, which also makes the levels between the leaves and it.
 template <class Keys>
-void BasicBlinkIndex<Keys>::FindMany(std::span<const index::Key> keys, std::span<FindResult> results) {
-  for (size_t i = 0; i < keys.size(); ++i) results[i] = Find(keys[i]);
-}
-
-template <class Keys>
-StatusOr<Change> BasicBlinkIndex<Keys>::Insert(Context& context, const index::Key& key, rdma::GlobalAddress record,
-                                               rdma::GlobalAddress* existing) {
-  GANNET_RETURN_IF_ERROR(Keys::CheckLength(schema_, key));
-  typename Hands::Lease hand(&hands_, &context);
-  GANNET_RETURN_IF_ERROR(hand.status());
-  return hand.Run(hand.editor().Insert(Keys::KeyFrom(key), record, existing));
-}
-
-template <class Keys>
-StatusOr<Change> BasicBlinkIndex<Keys>::Remove(Context& context, const index::Key& key, rdma::GlobalAddress record) {
-  typename Hands::Lease hand(&hands_, &context);
-  GANNET_RETURN_IF_ERROR(hand.status());
-  return hand.Run(hand.editor().Remove(Keys::KeyFrom(key), record));
-}
-
-template <class Keys>
-Status BasicBlinkIndex<Keys>::Replace(const index::Key& key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
-  typename Hands::Lease hand(&hands_, nullptr);
-  GANNET_RETURN_IF_ERROR(hand.status());
-  return hand.Run(hand.editor().Replace(Keys::KeyFrom(key), from, to));
-}
-
-// The root stays where it is, and is written last, by Finish. The blocks of the parts' first leaves are taken at the
-// beginning: then each part can link its last leaf. The levels above the leaves are made by Finish.
-template <class Keys>
-class BasicBlinkIndex<Keys>::Load final : public PartedLoad {
+class BasicBlinkIndex<Keys>::Load final : public Base::Load {
  public:
   Load(BasicBlinkIndex* index, LoadRuns entries, double fill, size_t most_parts)
-      : index_(index), entries_(std::move(entries)), shape_(entries_, fill, Keys::kSlots, most_parts) {
-    if (in_root()) return;
-    blocks_.resize(shape_.leaves());
-    leaves_.resize(shape_.leaves());
-  }
-  ~Load() override {
-    if (finished_) return;
-    for (const FreeBlock& block : blocks_) {
-      if (!block.address.is_null()) index_->blocks_.Discard(block);
-    }
-  }
-
-  Status Begin(Context& context) {
-    for (size_t part = 0; part < parts() && !in_root(); ++part) {
-      GANNET_RETURN_IF_ERROR(Take(context, &blocks_[shape_.FirstLeaf(part)]));
-    }
-    return absl::OkStatus();
-  }
-
-  size_t parts() const override { return shape_.parts(); }
-
-  Status Build(Context& context, size_t part) override {
-    const size_t first = shape_.FirstLeaf(part);
-    const size_t end = shape_.EndLeaf(part);
-    GANNET_RETURN_IF_ERROR(shape_.CheckOrder(entries_, part));
-    LoadRuns::Reader entries(entries_);
-    for (size_t i = shape_.Begin(first); i < shape_.End(end - 1); ++i) {
-      GANNET_RETURN_IF_ERROR(Keys::CheckLength(index_->schema_, entries[i].key));
-    }
-    if (in_root()) return absl::OkStatus();
-    for (size_t n = first + 1; n < end; ++n) GANNET_RETURN_IF_ERROR(Take(context, &blocks_[n]));
-    const auto keyed = [&](size_t i) { return KeyedOf(entries[i]); };
-    for (size_t n = first; n < end; ++n) {
-      const rdma::GlobalAddress right = n + 1 < blocks_.size() ? blocks_[n + 1].address : rdma::GlobalAddress();
-      leaves_[n] = Store(blocks_[n], 0, shape_.Begin(n), shape_.End(n), entries_.size(), right, keyed);
-    }
-    return absl::OkStatus();
+      : Base::Load(index, std::move(entries), fill, Keys::kSlots, most_parts, {}), index_(index) {
+    makes_leaves_ = entries_.size() > static_cast<size_t>(kRootSlots<Keys>);
   }
 
   Status Finish(Context& context) override {
-    std::vector<Keyed> children = std::move(leaves_);
-    uint8_t level = in_root() ? 0 : 1;
-    if (in_root()) {
-      LoadRuns::Reader entries(entries_);
-      for (size_t i = 0; i < entries_.size(); ++i) children.push_back(KeyedOf(entries[i]));
+    std::vector<Keyed> children;
+    LoadRuns::Reader entries(entries_);
+    const auto keyed = [&](size_t i) { return this->KeyedOf(entries[i]); };
+    if (makes_leaves_) {
+      for (size_t n = 0; n < shape_.leaves(); ++n) {
+        children.push_back(Keys::ChildEntry(this->LowAt(0, shape_.Begin(n), keyed), blocks_[n].address));
+      }
+    } else {
+      for (size_t i = 0; i < entries_.size(); ++i) children.push_back(keyed(i));
     }
+    uint8_t level = makes_leaves_ ? 1 : 0;
     for (; children.size() > static_cast<size_t>(kRootSlots<Keys>); ++level) {
       GANNET_RETURN_IF_ERROR(MakeLevel(context, level, &children));
       if (level + 1 >= kMaxLevels) return absl::InternalError("a B-link tree of too many levels");
     }
-    typename Hands::Lease hand(&index_->hands_, &context);
-    GANNET_RETURN_IF_ERROR(hand.status());
-    GANNET_RETURN_IF_ERROR(hand.Run(hand.editor().FillRoot(level, children)));
+    typename Base::Editors::Lease editor(&index_->editors_, &context);
+    GANNET_RETURN_IF_ERROR(editor.status());
+    GANNET_RETURN_IF_ERROR(editor.Run(static_cast<Editor<Keys>&>(*editor).FillRoot(level, children)));
     finished_ = true;
     return absl::OkStatus();
   }
 
  private:
-  using FreeBlock = remote::FreeBlock;
-  using Keyed = typename Keys::Keyed;
-
-  bool in_root() const { return entries_.size() <= static_cast<size_t>(kRootSlots<Keys>); }
-  Keyed KeyedOf(const LoadEntry& entry) const {
-    return Keys::RecordEntry(index_->schema_, Keys::KeyFrom(entry.key), entry.record);
-  }
-  Status Take(Context& context, FreeBlock* block) {
-    const StatusOr<FreeBlock> taken = index_->blocks_.Take(context);
-    if (!taken.ok()) return taken.status();
-    *block = *taken;
-    return absl::OkStatus();
-  }
-
-  // Makes an unlocked node of the entries [begin, end), of `size`, of a level. Returns its entry in the level above.
-  template <class KeyedAt>
-  Keyed Store(const FreeBlock& block, uint8_t level, size_t begin, size_t end, size_t size, rdma::GlobalAddress right,
-              const KeyedAt& keyed) {
-    const auto border = [&](size_t i) {
-      return Keys::Border(Keys::KeyOf(keyed(i - 1)), Keys::KeyOf(keyed(i)), level, false);
-    };
-    const Key low = begin == 0 ? Key(Keys::kLeast) : border(begin);
-    std::optional<Key> next_low;
-    if (end < size) next_low = border(end);
-    std::array<Entry, static_cast<size_t>(Keys::kSlots)> own;
-    for (size_t i = begin; i < end; ++i) own[i - begin] = Keys::EntryOf(keyed(i));
-    index_->leaves_.Store(block, level, std::span(own).first(end - begin), low, next_low, right);
-    return Keys::ChildEntry(low, block.address);
-  }
+  using Base::Load::blocks_;
+  using Base::Load::entries_;
+  using Base::Load::finished_;
+  using Base::Load::makes_leaves_;
+  using Base::Load::shape_;
 
   // Makes the nodes of a level, from the right, and leaves their separators for the next.
   Status MakeLevel(Context& context, uint8_t level, std::vector<Keyed>* children) {
@@ -229,48 +127,31 @@ class BasicBlinkIndex<Keys>::Load final : public PartedLoad {
     rdma::GlobalAddress right;
     for (size_t n = nodes; n-- > 0;) {
       FreeBlock& block = blocks_.emplace_back();
-      GANNET_RETURN_IF_ERROR(Take(context, &block));
+      GANNET_RETURN_IF_ERROR(this->Take(context, &block));
       const size_t end = std::min((n + 1) * each, children->size());
-      above[n] = Store(block, level, n * each, end, children->size(), right, keyed);
+      this->Store(block, level, n * each, end, children->size(), right, keyed);
+      above[n] = Keys::ChildEntry(this->LowAt(level, n * each, keyed), block.address);
       right = block.address;
     }
     *children = std::move(above);
     return absl::OkStatus();
   }
 
-  BasicBlinkIndex* index_;
-  const LoadRuns entries_;
-  const LoadShape shape_;
-  std::vector<FreeBlock> blocks_;  // first those of the leaves, which are written by the threads of their parts only
-  std::vector<Keyed> leaves_;      // the same: their entries in the level above
-  bool finished_ = false;
+  BasicBlinkIndex* const index_;
 };
 
 template <class Keys>
-StatusOr<std::unique_ptr<PartedLoad>> BasicBlinkIndex<Keys>::BeginLoad(Context& context, LoadRuns entries, double fill,
-                                                                       size_t most_parts) {
-  GANNET_RETURN_IF_ERROR(CheckFill(fill));
-  Place root;
-  if (leaves_.Read(root_, &root.image) != LeafLook::kWhole || root.image.level() != 0 ||
-      root.image.template count<Entry>() != 0) {
-    return absl::FailedPreconditionError("a bulk load needs an empty index");
-  }
-  auto load = std::make_unique<Load>(this, std::move(entries), fill, most_parts);
-  GANNET_RETURN_IF_ERROR(load->Begin(context));
-  return load;
+std::unique_ptr<typename BasicBlinkIndex<Keys>::Base::Load> BasicBlinkIndex<Keys>::NewLoad(LoadRuns entries,
+                                                                                           double fill,
+                                                                                           size_t most_parts) {
+  return std::make_unique<Load>(this, std::move(entries), fill, most_parts);
 }
 
 template <class Keys>
-Status BasicBlinkIndex<Keys>::BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) {
-  const StatusOr<std::unique_ptr<PartedLoad>> load = BeginLoad(context, LoadRuns(entries), fill, 1);
-  return load.ok() ? (*load)->Run(context) : load.status();
-}
-
-template <class Keys>
-Status BasicBlinkIndex<Keys>::ForEachLinked(const typename Leaves::Visit& visit) const {
+Status BasicBlinkIndex<Keys>::ForEachNode(const Visit& visit) const {
   Place place;
-  place.address = root_;
-  leaves_.Read(root_, &place.image);
+  place.address = first_;
+  leaves_.Read(first_, &place.image);
   uint64_t most = leaves_.Most();
   for (uint8_t level = place.image.level();; --level) {
     Key low = Keys::kLeast;
@@ -291,24 +172,9 @@ Status BasicBlinkIndex<Keys>::ForEachLinked(const typename Leaves::Visit& visit)
 }
 
 template <class Keys>
-void BasicBlinkIndex<Keys>::RepairAfter(rdma::NodeId node) {
-  leaves_.RepairAfter(node, [this](const typename Leaves::Visit& visit) { return ForEachLinked(visit); });
-}
-
-template <class Keys>
 Statistics BasicBlinkIndex<Keys>::statistics() {
-  Statistics statistics;
-  statistics.registered_bytes = blocks_.bytes();
+  Statistics statistics = Base::statistics();
   if (separators_ != nullptr) statistics.private_bytes = separators_->bytes();
-  const Status walked = ForEachLinked([&statistics](const Place& place) {
-    const Image& image = place.image;
-    if (image.level() == 0) {
-      ++statistics.nodes;
-      statistics.keys += static_cast<uint64_t>(image.template count<Entry>());
-    }
-    statistics.height = std::max(statistics.height, image.level() + 1);
-  });
-  if (!walked.ok()) statistics.height = 0;  // of a damaged tree: what the walk has met
   return statistics;
 }
 
@@ -323,7 +189,7 @@ Status BasicBlinkIndex<Keys>::CheckStructure() {
   const auto fail = [&status](rdma::GlobalAddress at, auto&&... what) {
     if (status.ok()) status = absl::InternalError(absl::StrCat("node ", at.ToString(), ": ", what...));
   };
-  const Status walked = ForEachLinked([&](const Place& seen) {
+  const Status walked = ForEachNode([&](const Place& seen) {
     if (!status.ok()) return;
     Place place = seen;
     const rdma::GlobalAddress at = place.address;
@@ -349,7 +215,7 @@ Status BasicBlinkIndex<Keys>::CheckStructure() {
       const int slot = std::countr_zero(used);
       const Key key = Keys::KeyAt(image, place.keys, slot);
       has_first = has_first || key == begins;
-      next_children[Keys::TargetOf(image.template entry<Entry>(slot), root_.node()).offset()] = key;
+      next_children[Keys::TargetOf(image.template entry<Entry>(slot), first_.node()).offset()] = key;
     }
     if (!has_first) fail(at, "has no first child");
   });

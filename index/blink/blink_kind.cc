@@ -23,7 +23,6 @@ IndexKindEntry BlinkKind() {
                                  .call_timeout = options.call_timeout,
                                  .patience = options.call_timeout,
                                  .node = options.node,
-                                 .worker = options.worker,
                                  .rights = options.rights});
           },
       .register_methods = RegisterBlinkMethods,

@@ -26,7 +26,7 @@ enum class Step : uint8_t {
 template <class Keys>
 class Descent {
  public:
-  using Place = remote::LeafPlaceOf<Keys>;
+  using Place = shared_leaf::LeafPlaceOf<Keys>;
   using Keyed = typename Keys::Keyed;
   using Point = typename Keys::Point;
 
@@ -52,12 +52,12 @@ class Descent {
   // Where the reader puts the node at next(); after kFound, the node that was searched for.
   Place& node() { return nodes_[current_]; }
   // The node is read. If it is an inner node that covers the point, a cache may keep it (passed).
-  void Take(remote::LeafLook look) {
+  void Take(shared_leaf::LeafLook look) {
     const Place& read = node();
     passed_ = false;
     if (++steps_ > kMostSteps) {
       step_ = Step::kLost;
-    } else if (look != remote::LeafLook::kWhole || Keys::BeginsBehind(read.image, point_) ||
+    } else if (look != shared_leaf::LeafLook::kWhole || Keys::BeginsBehind(read.image, point_) ||
                read.image.level() < level_ || (has_parent_ && read.image.level() >= parent().image.level())) {
       StepLeft();
     } else if (Keys::EndsBefore(read.image, point_)) {

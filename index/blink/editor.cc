@@ -7,29 +7,26 @@
 #include "base/clock.h"
 #include "base/runtime.h"
 #include "index/backoff.h"
-#include "index/remote/leaf_draft.h"
-#include "index/remote/leaf_split.h"
+#include "index/shared_leaf/leaf/leaf_draft.h"
+#include "index/shared_leaf/leaf/leaf_split.h"
 
 namespace gannet::index::blink {
 
-using remote::FreeBlock;
-using remote::LeafLook;
-using remote::Posting;
+using shared_leaf::FreeBlock;
+using shared_leaf::LeafLook;
+using shared_leaf::Posting;
 
 namespace {
 
-// Descents of one search. The tree changes while it is searched, but only a damaged one leads astray so often.
+// Descents of one search. The tree changes while it is searched, but only a
+// damaged one leads astray so often.
 constexpr int kMostDescents = 1000;
 
-Status StaysLocked(rdma::GlobalAddress node) {
-  return absl::UnavailableError(absl::StrCat("the node of a B-link tree at ", node.ToString(),
-                                             " stays locked, or changes all the time; try again"));
-}
-
-// The keys of a level without room: those of a place, with a new one, in ascending order.
+// The keys of a level without room: those of a place, with a new one, in
+// ascending order.
 template <class Keys>
 struct Sorted {
-  Sorted(const remote::LeafPlaceOf<Keys>& of, const typename Keys::Keyed& with) : place(of), added(with) {
+  Sorted(const shared_leaf::LeafPlaceOf<Keys>& of, const typename Keys::Keyed& with) : place(of), added(with) {
     for (uint64_t used = place.image.template used<typename Keys::Entry>(); used != 0; used &= used - 1) {
       slots[size++] = std::countr_zero(used);
     }
@@ -44,7 +41,7 @@ struct Sorted {
     return slot < 0 ? Keys::EntryOf(added) : place.image.template entry<typename Keys::Entry>(slot);
   }
 
-  const remote::LeafPlaceOf<Keys>& place;
+  const shared_leaf::LeafPlaceOf<Keys>& place;
   const typename Keys::Keyed& added;
   std::array<int, Keys::kSlots + 1> slots;
   size_t size = 0;
@@ -54,8 +51,8 @@ struct Sorted {
 
 template <class Keys>
 coro::Task<Status> Editor<Keys>::Locate(Point point, uint8_t level, Notice notice, Place* place) {
-  using Reading = typename SharedInnerCache<Keys>::Reading;
-  using Changing = typename SharedInnerCache<Keys>::Changing;
+  using Reading = SharedNodes::Reading<Keys>;
+  using Changing = SharedNodes::Changing<Keys>;
   Backoff backoff;
   for (int n = 0; n < kMostDescents; ++n) {
     Descent<Keys> descent(root_, point, level);
@@ -77,7 +74,8 @@ coro::Task<Status> Editor<Keys>::Locate(Point point, uint8_t level, Notice notic
       if (!look.ok() && !absl::IsInvalidArgument(look.status())) co_return look.status();
       if constexpr (Keys::kKeysElsewhere) {
         if (look.ok() && *look == LeafLook::kWhole && node->image.level() > level) {
-          const Status read = co_await remote::ReadKeys(leaves_, *schema_, node, node->image.template used<Entry>());
+          const Status read =
+              co_await shared_leaf::ReadKeys(leaves_, *schema_, node, node->image.template used<Entry>());
           GANNET_CO_RETURN_IF_ERROR(read);
           if (notice == Notice::kMend && node->keys.stale != 0) co_await RemoveStale(node);
         }
@@ -112,55 +110,9 @@ coro::Task<void> Editor<Keys>::Mend(uint8_t level, typename Descent<Keys>::Notes
 }
 
 template <class Keys>
-coro::Task<StatusOr<Change>> Editor<Keys>::Insert(Key key, rdma::GlobalAddress record, rdma::GlobalAddress* existing) {
-  return InsertAt(0, Keys::RecordEntry(*schema_, key, record), existing);
-}
-
-template <class Keys>
-coro::Task<StatusOr<int>> Editor<Keys>::FindSame(uint8_t level, const Keyed& entry, Place* place) {
-  if constexpr (Keys::kKeysElsewhere) {
-    // The separator of a child is its low fence: it needs no comparison.
-    if (level > 0) co_return SlotOf<Keys>(place->image, Keys::EntryOf(entry));
-  }
-  const Key key = Keys::KeyOf(entry);
-  const StatusOr<int> slot = co_await remote::FindKey<Keys>(leaves_, *schema_, key, place);
-  co_return slot;
-}
-
-template <class Keys>
-coro::Task<StatusOr<Change>> Editor<Keys>::InsertAt(uint8_t level, Keyed entry, rdma::GlobalAddress* existing) {
-  Place place;
-  Patience patience(leaves_->patience_nanos());
-  for (;;) {
-    const Status located = co_await Locate(Keys::At(Keys::KeyOf(entry)), level, Notice::kMend, &place);
-    GANNET_CO_RETURN_IF_ERROR(located);
-    const StatusOr<int> slot = co_await FindSame(level, entry, &place);
-    if (!slot.ok()) co_return slot.status();
-    if (*slot >= 0) {
-      if (existing != nullptr) *existing = TargetOf(place.image.template entry<Entry>(*slot));
-      co_return absl::AlreadyExistsError(
-          absl::StrCat("the key ", Keys::ToString(Keys::KeyOf(entry)), " is in the index"));
-    }
-    if (level > 0) {
-      const Status lives = co_await LookAtChild(level, entry);
-      GANNET_CO_RETURN_IF_ERROR(lives);
-    }
-    Change change;
-    std::optional<Keyed> separator;
-    const StatusOr<bool> done = co_await TryInsert(&place, entry, &change, &separator);
-    if (!done.ok()) co_return done.status();
-    if (*done) {
-      if (separator.has_value()) co_await InsertSeparator(static_cast<uint8_t>(level + 1), *separator);
-      co_return std::move(change);
-    }
-    if (!patience.Pause()) co_return StaysLocked(place.address);
-  }
-}
-
-template <class Keys>
 coro::Task<Status> Editor<Keys>::LookAtChild(uint8_t level, Keyed separator) {
   const rdma::GlobalAddress address = TargetOf(Keys::EntryOf(separator));
-  Image child;
+  typename Keys::Image child;
   const StatusOr<LeafLook> look = co_await leaves_->Glance(address, &child);
   if (!look.ok()) co_return look.status();
   if (*look == LeafLook::kLocked || *look == LeafLook::kTorn) {
@@ -174,36 +126,21 @@ coro::Task<Status> Editor<Keys>::LookAtChild(uint8_t level, Keyed separator) {
 
 template <class Keys>
 coro::Task<StatusOr<bool>> Editor<Keys>::KnowAllKeys(Place* place) {
+  const StatusOr<bool> known = co_await Base::KnowAllKeys(place);
   if constexpr (Keys::kKeysElsewhere) {
-    const uint64_t used = place->image.template used<Entry>();
-    const Status read = co_await remote::ReadKeys(leaves_, *schema_, place, used, /*sure=*/true);
-    if (!read.ok()) co_return read;
-    if (place->image.level() > 0 && place->keys.stale != 0) {
+    if (known.ok() && place->image.level() > 0 && place->keys.stale != 0) {
       co_await RemoveStale(place);
       co_return false;
     }
-    co_return (used & ~place->keys.known) == 0;
   }
-  co_return true;
+  co_return known;
 }
 
 template <class Keys>
-coro::Task<StatusOr<bool>> Editor<Keys>::TryInsert(Place* place, Keyed entry, Change* change,
-                                                   std::optional<Keyed>* separator) {
-  if (RoomIn(*place) == 0) {
-    const StatusOr<bool> known = co_await KnowAllKeys(place);
-    if (!known.ok() || !*known) co_return known;
-    if (place->address == root_) {
-      const StatusOr<bool> split = co_await SplitRoot(*place, entry, change);
-      co_return split;
-    }
-    Keyed right;
-    const StatusOr<bool> split = co_await changer_.Split(*place, entry, change, &right);
-    if (split.ok() && *split) *separator = right;
-    co_return split;
-  }
-  const StatusOr<bool> done = co_await changer_.Add(*place, Keys::EntryOf(entry), change);
-  co_return done;
+coro::Task<StatusOr<bool>> Editor<Keys>::Split(const Place& place, Keyed entry, Change* change,
+                                               std::optional<Keyed>* right, shared_leaf::SplitHint* hint) {
+  if (place.address == root_) return SplitRoot(place, entry, change);
+  return Base::Split(place, entry, change, right, hint);
 }
 
 template <class Keys>
@@ -242,7 +179,8 @@ coro::Task<StatusOr<bool>> Editor<Keys>::SplitRoot(const Place& place, Keyed ent
   left.set_right(right.address());
   Keys::SetLow(&right, border);
   Keys::SetNextLow(&right, NextLowOf<Keys>(place.image));
-  // In slots that are free now: the others belong to the root until its line 0 says that they do not.
+  // In slots that are free now: the others belong to the root until its line 0
+  // says that they do not.
   const uint64_t old = place.image.template used<Entry>();
   root.Add(Keys::EntryOf(Keys::ChildEntry(low, left.address())));
   root.Add(Keys::EntryOf(Keys::ChildEntry(border, right.address())));
@@ -264,77 +202,8 @@ coro::Task<StatusOr<bool>> Editor<Keys>::SplitRoot(const Place& place, Keyed ent
 }
 
 template <class Keys>
-coro::Task<StatusOr<Change>> Editor<Keys>::Remove(Key key, rdma::GlobalAddress record) {
-  Place place;
-  Patience patience(leaves_->patience_nanos());
-  for (;;) {
-    const Status located = co_await Locate(Keys::At(key), 0, Notice::kMend, &place);
-    GANNET_CO_RETURN_IF_ERROR(located);
-    const int slot = SlotOf<Keys>(place.image, EntryOf(key, record));
-    if (slot < 0) {
-      co_return absl::NotFoundError(
-          absl::StrCat("the key ", Keys::ToString(key), " is not mapped to ", record.ToString()));
-    }
-    const uint64_t before = place.image.head.state;
-    Change removed;
-    const StatusOr<bool> done = co_await changer_.Remove(&place, slot, &removed);
-    if (!done.ok()) co_return done.status();
-    if (*done) {
-      Change merged;
-      if (co_await MergeLeft(0, place, &merged)) {
-        // The merge has changed the leaf's word again, and nobody else has in between.
-        Change change;
-        for (const WordChange& word : merged.words()) {
-          change.AddChanged(word.word, word.word == place.address ? before : word.before, word.after);
-        }
-        co_return std::move(change);
-      }
-      co_return std::move(removed);
-    }
-    if (!patience.Pause()) co_return StaysLocked(place.address);
-  }
-}
-
-template <class Keys>
-coro::Task<Status> Editor<Keys>::ReplaceAny(Key key, rdma::GlobalAddress to) {
-  Place place;
-  Patience patience(leaves_->patience_nanos());
-  for (;;) {
-    const Status located = co_await Locate(Keys::At(key), 0, Notice::kMend, &place);
-    GANNET_CO_RETURN_IF_ERROR(located);
-    const StatusOr<int> slot = co_await remote::FindKey<Keys>(leaves_, *schema_, key, &place);
-    if (!slot.ok()) co_return slot.status();
-    if (*slot < 0) {
-      co_return absl::NotFoundError(absl::StrCat("the key ", Keys::ToString(key), " is not in the index"));
-    }
-    const StatusOr<bool> done = co_await changer_.Replace(place, *slot, EntryOf(key, to));
-    if (!done.ok()) co_return done.status();
-    if (*done) co_return absl::OkStatus();
-    if (!patience.Pause()) co_return StaysLocked(place.address);
-  }
-}
-
-template <class Keys>
-coro::Task<Status> Editor<Keys>::ReplaceAt(uint8_t level, Key key, Entry from, Entry to) {
-  Place place;
-  Patience patience(leaves_->patience_nanos());
-  for (;;) {
-    const Status located = co_await Locate(Keys::At(key), level, Notice::kMend, &place);
-    GANNET_CO_RETURN_IF_ERROR(located);
-    const int slot = SlotOf<Keys>(place.image, from);
-    if (slot < 0) {
-      co_return absl::NotFoundError(
-          absl::StrCat("the key ", Keys::ToString(key), " is not mapped to ", TargetOf(from).ToString()));
-    }
-    if (level > 0) {
-      const Status lives = co_await LookAtChild(level, Keys::ChildEntry(key, TargetOf(to)));
-      GANNET_CO_RETURN_IF_ERROR(lives);
-    }
-    const StatusOr<bool> done = co_await changer_.Replace(place, slot, to);
-    if (!done.ok()) co_return done.status();
-    if (*done) co_return absl::OkStatus();
-    if (!patience.Pause()) co_return StaysLocked(place.address);
-  }
+coro::Task<void> Editor<Keys>::PublishSplit(uint8_t level, std::vector<Keyed> rights, shared_leaf::SplitHint /*hint*/) {
+  for (const Keyed& right : rights) co_await InsertSeparator(static_cast<uint8_t>(level + 1), right);
 }
 
 template <class Keys>
@@ -343,10 +212,11 @@ coro::Task<void> Editor<Keys>::InsertSeparator(uint8_t level, Keyed separator) {
   const rdma::GlobalAddress target = TargetOf(Keys::EntryOf(separator));
   const StatusOr<Change> inserted = co_await InsertAt(level, separator, &existing);
   if (!absl::IsAlreadyExists(inserted.status()) || existing == target) co_return;
-  // Somebody who does not keep the rules has led the key elsewhere; or this separator is stale by now.
+  // Somebody who does not keep the rules has led the key elsewhere; or this
+  // separator is stale by now.
   const Key key = Keys::KeyOf(separator);
   const Entry from = Keys::EntryOf(Keys::ChildEntry(key, existing));
-  co_await ReplaceAt(level, key, from, Keys::EntryOf(separator));
+  co_await ReplaceAt(level, separator, from);
 }
 
 template <class Keys>
@@ -356,7 +226,8 @@ coro::Task<void> Editor<Keys>::RemoveSeparator(uint8_t level, Keyed separator) {
   const Status located = co_await Locate(Keys::At(key), level, Notice::kMend, &place);
   if (!located.ok()) co_return;
   const int slot = SlotOf<Keys>(place.image, Keys::EntryOf(separator));
-  // The first one stays: without it the keys before the second one had no child.
+  // The first one stays: without it the keys before the second one had no
+  // child.
   if (slot < 0 || key == Keys::LowOf(place.image)) co_return;
   Change unused;
   co_await changer_.Remove(&place, slot, &unused);
@@ -374,7 +245,7 @@ coro::Task<void> Editor<Keys>::RemoveStale(Place* node) {
 }
 
 template <class Keys>
-coro::Task<bool> Editor<Keys>::MergeLeft(uint8_t level, const Place& node, Change* change) {
+coro::Task<bool> Editor<Keys>::MergeAt(uint8_t level, const Place& node, Change* change) {
   if (node.address == root_ || Keys::IsFirst(node.image) || node.image.template count<Entry>() > kSparse<Keys>) {
     co_return false;
   }
@@ -387,12 +258,12 @@ coro::Task<bool> Editor<Keys>::MergeLeft(uint8_t level, const Place& node, Chang
   const int slot = SlotOf<Keys>(parent.image, Keys::EntryOf(separator));
   if (slot < 0) co_return false;
   if (low == Keys::LowOf(parent.image)) {
-    // Its left sibling has another parent. If this parent leads to nothing else, it can be merged itself; then a later
-    // removal merges the node.
-    if (parent.image.template count<Entry>() == 1) co_await MergeLeft(above, parent, nullptr);
+    // Its left sibling has another parent. If this parent leads to nothing
+    // else, it can be merged itself; then a later removal merges the node.
+    if (parent.image.template count<Entry>() == 1) co_await MergeAt(above, parent, nullptr);
     co_return false;
   }
-  const Status read = co_await remote::ReadAllKeys<Keys>(leaves_, *schema_, &parent);
+  const Status read = co_await shared_leaf::ReadAllKeys<Keys>(leaves_, *schema_, &parent);
   if (!read.ok() || !Keys::Knows(parent.keys, slot)) co_return false;
   const int slot_of_left = ChildSlot<Keys>(parent.image, parent.keys, Keys::At(low), slot);
   if (slot_of_left < 0) co_return false;
@@ -409,13 +280,14 @@ coro::Task<bool> Editor<Keys>::MergeLeft(uint8_t level, const Place& node, Chang
   }
   if (left.image.template count<Entry>() > kRoomy<Keys> || Keys::NextLow(left.image) != low) co_return false;
 
-  // The separator goes while the node is locked, so nobody adds it again (LookAtChild); and it goes before the node
-  // dies: a stale one would lead to a block that may become any other node.
+  // The separator goes while the node is locked, so nobody adds it again
+  // (LookAtChild); and it goes before the node dies: a stale one would lead to
+  // a block that may become any other node.
   Change unused;
   const auto part = [&] { return changer_.Remove(&parent, slot, &unused); };
   const StatusOr<bool> merged = co_await changer_.Absorb(left, node, change == nullptr ? &unused : change, part);
   if (!merged.ok() || !*merged) co_return false;
-  co_await MergeLeft(above, parent, nullptr);
+  co_await MergeAt(above, parent, nullptr);
   co_return true;
 }
 

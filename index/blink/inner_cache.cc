@@ -33,7 +33,7 @@ void InnerCache<Keys>::Drop(uint8_t level, const Point& point) {
   level = LowestWith(level, point);
   if (level == kMaxLevels) return;
   Level& nodes = levels_[level];
-  nodes.erase(std::prev(remote::FirstRightOf<Keys>(nodes, point)));
+  nodes.erase(std::prev(shared_leaf::FirstRightOf<Keys>(nodes, point)));
   set_size(size() - 1);
 }
 

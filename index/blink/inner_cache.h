@@ -1,5 +1,5 @@
 // InnerCache: clients' copies of inner nodes, by level and low fence. A copy may be stale; what it leads to shows that.
-// Not thread-safe: SharedInnerCache (shared_cache.h) guards it.
+// Not thread-safe: SharedNodes (shared_cache.h) guards it.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ class InnerCache {
  public:
   using Key = typename Keys::Key;
   using Point = typename Keys::Point;
-  using Node = remote::LeafPlaceOf<Keys>;
+  using Node = shared_leaf::LeafPlaceOf<Keys>;
 
   explicit InnerCache(size_t max_bytes) : most_(max_bytes / kNodeBytes) {}
 
@@ -24,7 +24,7 @@ class InnerCache {
   const Node* Find(uint8_t level, const Point& point) const {
     const Level& nodes = levels_[level];
     // Its low fence is the greatest that is at most the point's, unless a copy is stale.
-    auto at = remote::FirstRightOf<Keys>(nodes, point);
+    auto at = shared_leaf::FirstRightOf<Keys>(nodes, point);
     if (at == nodes.begin()) return nullptr;
     --at;
     return Keys::Covers(at->second.image, point) ? &at->second : nullptr;

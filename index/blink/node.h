@@ -1,32 +1,31 @@
-// The nodes of a B-link tree: shared leaves (index/remote/leaf.h) at all levels. Keys: IntegerKeys or ByteKeys.
+// The nodes of a B-link tree: shared leaves (index/shared_leaf/leaf/leaf.h) at all levels. Keys: IntegerKeys or
+// ByteKeys.
 #pragma once
 
 #include <bit>
 #include <cstdint>
 
-#include "index/remote/byte_keys.h"
-#include "index/remote/integer_keys.h"
-#include "index/remote/leaf.h"
-#include "index/remote/leaf_keys.h"
+#include "index/shared_leaf/change/leaf_editor.h"
+#include "index/shared_leaf/change/leaf_keys.h"
+#include "index/shared_leaf/leaf/byte_keys.h"
+#include "index/shared_leaf/leaf/integer_keys.h"
+#include "index/shared_leaf/leaf/leaf.h"
 
 namespace gannet::index::blink {
 
-using remote::ByteKeys;
-using remote::IntegerEntry;
-using remote::IntegerKeys;
-using remote::LeafImage;
-using remote::SlotOf;
+using shared_leaf::ByteKeys;
+using shared_leaf::IntegerEntry;
+using shared_leaf::IntegerKeys;
+using shared_leaf::kRoomy;
+using shared_leaf::kSparse;
+using shared_leaf::LeafImage;
+using shared_leaf::SlotOf;
 
 // Levels are less than this: with at least two entries in an inner node, and 2^64 keys.
 inline constexpr uint8_t kMaxLevels = 64;
 // The root keeps this many slots free: for the two entries that lead to its former content.
 template <class Keys>
 inline constexpr int kRootSlots = Keys::kSlots - 2;
-// A node with at most kSparse entries gives them to its left sibling, if that has at most kRoomy then.
-template <class Keys>
-inline constexpr int kSparse = Keys::kSlots / 4;
-template <class Keys>
-inline constexpr int kRoomy = 2 * Keys::kSlots / 3;
 
 // The slot of the greatest separator that leads to the point or to its left; with `below`, of the greatest below that
 // slot's. -1: there is none. Byte keys: of those that are known.

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/sometimes.h"
-#include "index/remote/leaf_draft.h"
+#include "index/shared_leaf/leaf/leaf_draft.h"
 
 namespace gannet::index::blink {
 
@@ -15,7 +15,7 @@ void SeparatorNotices<Keys>::Begin(uint64_t connection) {
 
 template <class Keys>
 typename SeparatorNotices<Keys>::Node* SeparatorNotices<Keys>::NodeAbove(const typename Keys::Key& low) {
-  const typename SharedInnerCache<Keys>::Reading cached(*cache_);
+  const SharedNodes::Reading<Keys> cached(*cache_);
   const auto* const node = cached->Find(1, Keys::At(low));
   if (node == nullptr) return nullptr;
   const auto known =
@@ -31,12 +31,12 @@ bool SeparatorNotices<Keys>::Add(const Keyed& leaf) {
     Node* const node = NodeAbove(Keys::KeyOf(leaf));
     if (node == nullptr) return false;
     // Another client may have added it, and this one's cache knows.
-    if (const int slot = remote::FindSlot(node->place.image, Keys::KeyOf(leaf)); slot >= 0) {
+    if (const int slot = shared_leaf::FindSlot(node->place.image, Keys::KeyOf(leaf)); slot >= 0) {
       return node->place.image.template entry<typename Keys::Entry>(slot).target == leaf.target;
     }
     if (node->separators.size() >= static_cast<size_t>((*editor_)->RoomIn(node->place))) {
       // The change that adds the separator is to split the node. Then the copy would be of no use.
-      const typename SharedInnerCache<Keys>::Changing cached(*cache_);
+      const SharedNodes::Changing<Keys> cached(*cache_);
       cached->Drop(1, Keys::At(Keys::KeyOf(leaf)));
       return false;
     }
@@ -66,7 +66,7 @@ coro::Task<void> SeparatorNotices<Keys>::TakeLocks(Status posted, std::span<cons
     node.is_locked = taken.ok() && *taken;
     if (node.is_locked) continue;
     Sometimes<"blink: a cached inner node is too old for a separator">();
-    const typename SharedInnerCache<Keys>::Changing cached(*cache_);
+    const SharedNodes::Changing<Keys> cached(*cache_);
     cached->Drop(1, Keys::At(Keys::KeyOf(node.separators[0])));
   }
 }
@@ -102,7 +102,7 @@ coro::Task<void> SeparatorNotices<Keys>::TakeChanges(Status posted) {
         node.place.address, changes_.operations().subspan(node.first_change, node.changes), posted);
     if (!done.ok() || !node.is_changed) continue;
     Sometimes<"blink: inserts by verbs add a separator">();
-    const typename SharedInnerCache<Keys>::Changing cached(*cache_);
+    const SharedNodes::Changing<Keys> cached(*cache_);
     cached->Put({node.place.address, node.draft->image()});
   }
 }

@@ -1,7 +1,7 @@
 // SeparatorNotices: adds the separators of new leaves to the inner nodes above them, in the postings of a transaction's
-// inserts (remote/split_notices.h). An inner node is not READ: the lock's CAS expects the state word of the cached
-// copy, and no state word returns (remote/leaf.h), so the copy is current if the CAS succeeds. If it does not, the copy
-// is dropped, and the separator stays missing until another change mends that (editor.h).
+// inserts (shared_leaf/change/split_notices.h). An inner node is not READ: the lock's CAS expects the state word of the
+// cached copy, and no state word returns (shared_leaf/leaf/leaf.h), so the copy is current if the CAS succeeds. If it
+// does not, the copy is dropped, and the separator stays missing until another change mends that (editor.h).
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,21 @@
 
 #include "index/blink/editor.h"
 #include "index/blink/shared_cache.h"
-#include "index/remote/leaf_channel.h"
-#include "index/remote/posting.h"
-#include "index/remote/split_notices.h"
+#include "index/shared_leaf/change/leaf_channel.h"
+#include "index/shared_leaf/change/split_notices.h"
+#include "index/shared_leaf/leaf/posting.h"
 
 namespace gannet::index::blink {
 
 // Byte keys: knows no node, so it makes nothing known.
 template <class Keys>
-class SeparatorNotices final : public remote::SplitNotices<Keys> {
+class SeparatorNotices final : public shared_leaf::SplitNotices<Keys> {
  public:
   using Keyed = typename Keys::Keyed;
-  using View = typename SharedInnerCache<Keys>::View;
+  using View = SharedNodes::View<Keys>;
 
   // All must outlive this. The editor is there once a leaf is added.
-  SeparatorNotices(remote::LeafChannel* leaves, const std::optional<Editor<Keys>>* editor, View* cache)
+  SeparatorNotices(shared_leaf::LeafChannel* leaves, const std::optional<Editor<Keys>>* editor, View* cache)
       : leaves_(leaves), editor_(editor), cache_(cache) {}
 
   void Begin(uint64_t connection) override;
@@ -38,7 +38,7 @@ class SeparatorNotices final : public remote::SplitNotices<Keys> {
 
  private:
   struct Node {
-    remote::LeafPlaceOf<Keys> place;
+    shared_leaf::LeafPlaceOf<Keys> place;
     std::vector<Keyed> separators;  // to add
     std::optional<typename Keys::Draft> draft;
     bool is_noted = false;  // as one to lock
@@ -51,12 +51,12 @@ class SeparatorNotices final : public remote::SplitNotices<Keys> {
   // The inner node above a leaf with this low fence, as it is cached; null: it is not.
   Node* NodeAbove(const typename Keys::Key& low);
 
-  remote::LeafChannel* leaves_;
+  shared_leaf::LeafChannel* leaves_;
   const std::optional<Editor<Keys>>* editor_;
   View* cache_;
   uint64_t connection_ = 0;
   std::vector<Node> nodes_;
-  remote::Posting changes_;
+  shared_leaf::Posting changes_;
 };
 
 }  // namespace gannet::index::blink

@@ -1,6 +1,6 @@
 // SeparatorTable: the owner's copies of inner nodes of byte keys, with the separators, which the nodes themselves have
-// not (index/remote/tagged_leaf.h). They lead a lookup of the owner to a leaf without a look at the children of each
-// node on the way.
+// not (index/shared_leaf/leaf/tagged_leaf.h). They lead a lookup of the owner to a leaf without a look at the children
+// of each node on the way.
 //
 // All that is here are hints: the leaf's fences decide. So threads read and replace copies as they like, word by word;
 // a mixture of two copies leads to a wrong leaf at worst, and the lookup then goes the long way. A copy is used while
@@ -21,7 +21,7 @@ namespace gannet::index::blink {
 
 class SeparatorTable {
  public:
-  using Place = remote::LeafPlaceOf<ByteKeys>;
+  using Place = shared_leaf::LeafPlaceOf<ByteKeys>;
   using Point = ByteKeys::Point;
 
   ~SeparatorTable() {

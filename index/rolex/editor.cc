@@ -5,28 +5,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/backoff.h"
-#include "index/remote/leaf_keys.h"
+#include "index/shared_leaf/change/leaf_keys.h"
 
 namespace gannet::index::rolex {
 
-using remote::LeafLook;
+using shared_leaf::LeafLook;
 
 namespace {
 
-// A leaf with at most kSparse entries gives them to its left neighbour, if that has at most kRoomy then.
-template <class Keys>
-constexpr int kSparse = Keys::kSlots / 4;
-template <class Keys>
-constexpr int kRoomy = 2 * Keys::kSlots / 3;
 // Number of right links that a search follows before it brings the models up to date (Guide::LeadTo). The synonym table
 // costs fewer round trips than a long chain, and spares them to the next lookups, too. In all it follows at most
 // kMostRights.
 constexpr int kFewRights = 4;
-
-Status StaysLocked(rdma::GlobalAddress leaf) {
-  return absl::UnavailableError(
-      absl::StrCat("the leaf at ", leaf.ToString(), " stays locked, or changes all the time; try again"));
-}
 
 }  // namespace
 
@@ -76,119 +66,23 @@ coro::Task<Status> Editor<Keys>::Locate(Point point, Place* place) {
 }
 
 template <class Keys>
-coro::Task<StatusOr<Change>> Editor<Keys>::Insert(Key key, rdma::GlobalAddress record, rdma::GlobalAddress* existing) {
-  Place place;
-  Patience patience(leaves_->patience_nanos());
-  for (;;) {
-    const Status located = co_await Locate(Keys::At(key), &place);
-    GANNET_CO_RETURN_IF_ERROR(located);
-    const StatusOr<int> slot = co_await remote::FindKey<Keys>(leaves_, *schema_, key, &place);
-    if (!slot.ok()) co_return slot.status();
-    if (*slot >= 0) {
-      if (existing != nullptr) {
-        *existing = Keys::TargetOf(place.image.template entry<Entry>(*slot), leaves_->owner());
-      }
-      co_return absl::AlreadyExistsError(absl::StrCat("the key ", Keys::ToString(key), " is in the index"));
-    }
-    Change change;
-    const typename Keys::Keyed entry = Keys::RecordEntry(*schema_, key, record);
-    if (place.image.template count<Entry>() < Keys::kSlots) {
-      const StatusOr<bool> done = co_await changer_.Add(place, Keys::EntryOf(entry), &change);
-      if (!done.ok()) co_return done.status();
-      if (*done) co_return std::move(change);
-    } else {
-      const Status read = co_await remote::ReadAllKeys<Keys>(leaves_, *schema_, &place);
-      if (!read.ok()) co_return read;
-      if (remote::KnowsAll<Keys>(place)) {
-        typename Keys::Keyed right;
-        remote::SplitHint taken;
-        const StatusOr<bool> done = co_await changer_.Split(place, entry, &change, &right, this, &taken);
-        if (!done.ok()) co_return done.status();
-        if (*done) {
-          co_await AddSynonyms({&right, 1}, taken);
-          co_return std::move(change);
-        }
-      }
-    }
-    if (!patience.Pause()) co_return StaysLocked(place.address);
-  }
-}
-
-template <class Keys>
-coro::Task<StatusOr<Change>> Editor<Keys>::Remove(Key key, rdma::GlobalAddress record) {
-  Place place;
-  Patience patience(leaves_->patience_nanos());
-  for (;;) {
-    const Status located = co_await Locate(Keys::At(key), &place);
-    GANNET_CO_RETURN_IF_ERROR(located);
-    const int slot = remote::SlotOf<Keys>(place.image, EntryOf(key, record));
-    if (slot < 0) {
-      co_return absl::NotFoundError(
-          absl::StrCat("the key ", Keys::ToString(key), " is not mapped to ", record.ToString()));
-    }
-    const uint64_t before = place.image.head.state;
-    Change change;
-    const StatusOr<bool> done = co_await changer_.Remove(&place, slot, &change);
-    if (!done.ok()) co_return done.status();
-    if (*done) {
-      Change merged;
-      const bool is_merged = co_await MergeLeft(place, &merged);
-      if (!is_merged) co_return std::move(change);
-      // The merge has changed the leaf's word again, and nobody else has in between.
-      Change both;
-      for (const WordChange& word : merged.words()) {
-        both.AddChanged(word.word, word.word == place.address ? before : word.before, word.after);
-      }
-      co_return std::move(both);
-    }
-    if (!patience.Pause()) co_return StaysLocked(place.address);
-  }
-}
-
-template <class Keys>
-coro::Task<Status> Editor<Keys>::Replace(Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
-  Place place;
-  Patience patience(leaves_->patience_nanos());
-  for (;;) {
-    const Status located = co_await Locate(Keys::At(key), &place);
-    GANNET_CO_RETURN_IF_ERROR(located);
-    int slot = -1;
-    if (from.is_null()) {
-      const StatusOr<int> found = co_await remote::FindKey<Keys>(leaves_, *schema_, key, &place);
-      if (!found.ok()) co_return found.status();
-      slot = *found;
-    } else {
-      slot = remote::SlotOf<Keys>(place.image, EntryOf(key, from));
-    }
-    if (slot < 0) {
-      co_return absl::NotFoundError(
-          absl::StrCat("the key ", Keys::ToString(key), " is not mapped to ", from.ToString()));
-    }
-    const StatusOr<bool> done = co_await changer_.Replace(place, slot, EntryOf(key, to));
-    if (!done.ok()) co_return done.status();
-    if (*done) co_return absl::OkStatus();
-    if (!patience.Pause()) co_return StaysLocked(place.address);
-  }
-}
-
-template <class Keys>
 coro::Task<bool> Editor<Keys>::MergeLeft(const Place& leaf, Change* change) {
-  if (Keys::IsFirst(leaf.image) || leaf.image.template count<Entry>() > kSparse<Keys>) co_return false;
+  if (Keys::IsFirst(leaf.image) || leaf.image.template count<Entry>() > shared_leaf::kSparse<Keys>) co_return false;
   const Key low = Keys::LowOf(leaf.image);
   Place left;
-  const Status located = co_await Locate(remote::PointBelow<Keys>(low), &left);
+  const Status located = co_await Locate(shared_leaf::PointBelow<Keys>(low), &left);
   if (!located.ok() || left.image.right() != leaf.address || Keys::IsLast(left.image) ||
-      Keys::NextLow(left.image) != low || left.image.template count<Entry>() > kRoomy<Keys>) {
+      Keys::NextLow(left.image) != low || left.image.template count<Entry>() > shared_leaf::kRoomy<Keys>) {
     co_return false;
   }
-  const StatusOr<bool> merged = co_await changer_.Absorb(left, leaf, change);
+  const StatusOr<bool> merged = co_await this->changer_.Absorb(left, leaf, change);
   if (!merged.ok() || !*merged) co_return false;
   co_await CountDeath(low);
   co_return true;
 }
 
 template <class Keys>
-remote::SplitHint Editor<Keys>::HintOf(std::span<const typename Keys::Keyed> rights) {
+shared_leaf::SplitHint Editor<Keys>::HintOf(std::span<const Keyed> rights) {
   const std::optional<typename Guide<Keys>::Synonyms> first = guide_->KnownSynonyms(Keys::KeyOf(rights[0]));
   if (!first.has_value()) return std::nullopt;
   // New leaves of one split are next to each other, so one model is for all of them, or nearly.
@@ -204,7 +98,8 @@ remote::SplitHint Editor<Keys>::HintOf(std::span<const typename Keys::Keyed> rig
 }
 
 template <class Keys>
-coro::Task<void> Editor<Keys>::AddSynonyms(std::span<const typename Keys::Keyed> rights, remote::SplitHint taken) {
+coro::Task<void> Editor<Keys>::PublishSplit(uint8_t /*level*/, std::vector<Keyed> rights,
+                                            shared_leaf::SplitHint taken) {
   std::vector<Synonym> synonyms;
   for (const auto& right : rights) guide_->NoteLeaf(NewLeaf<Keys>::Of(right, leaves_->owner()));
   if (!taken.has_value()) {
@@ -217,7 +112,7 @@ coro::Task<void> Editor<Keys>::AddSynonyms(std::span<const typename Keys::Keyed>
   if ((taken->result & kRetiredBit) != 0) co_return;
   const uint64_t first = taken->result;
   const rdma::GlobalAddress table(taken->remote.node(), taken->remote.offset() - kUsedOffset);
-  for (const auto& right : rights.first(taken->operand)) {
+  for (const auto& right : std::span(rights).first(taken->operand)) {
     // A slot stays empty if the model has made room for others, or for a newer one, since it was taken.
     const auto known = guide_->KnownSynonyms(Keys::KeyOf(right));
     if (!known.has_value() || known->table != table) break;

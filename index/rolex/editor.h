@@ -1,26 +1,25 @@
 // Editor: finds and changes the leaves of a ROLEX index by verbs (FAST'23, 3.4), for a client, and for the owner over a
-// channel of its own. Leaves are found by models and right links; they are not trusted (remote/leaf.h), so every loop
-// is bounded. Not thread-safe; coroutines of the channel's worker may use it at once.
+// channel of its own. Leaves are found by models and right links; they are not trusted (shared_leaf/leaf/leaf.h), so
+// every loop is bounded. Not thread-safe; coroutines of the channel's worker may use it at once.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "base/coro/task.h"
 #include "base/status.h"
 #include "index/index.h"
-#include "index/remote/block_source.h"
-#include "index/remote/byte_keys.h"
-#include "index/remote/integer_keys.h"
-#include "index/remote/leaf_change.h"
-#include "index/remote/leaf_channel.h"
 #include "index/rolex/synonyms.h"
+#include "index/shared_leaf/blocks/block_source.h"
+#include "index/shared_leaf/change/leaf_channel.h"
+#include "index/shared_leaf/change/leaf_editor.h"
 
 namespace gannet::index::rolex {
 
-using remote::ByteKeys;
-using remote::IntegerKeys;
+using shared_leaf::ByteKeys;
+using shared_leaf::IntegerKeys;
 
 // A leaf that is not in the table of its model.
 template <class Keys>
@@ -58,51 +57,44 @@ class Guide {
 
 // Keys: IntegerKeys or ByteKeys.
 template <class Keys>
-class Editor final : public remote::SplitHints<Keys> {
+class Editor final : public shared_leaf::LeafEditor<Keys> {
  public:
-  using Key = typename Keys::Key;
-  using Point = typename Keys::Point;
-  using Entry = typename Keys::Entry;
-  using Schema = typename Keys::Schema;
-  using Place = remote::LeafPlaceOf<Keys>;
+  using Base = shared_leaf::LeafEditor<Keys>;
+  using typename Base::Entry;
+  using typename Base::Key;
+  using typename Base::Keyed;
+  using typename Base::Place;
+  using typename Base::Point;
+  using typename Base::Schema;
 
   // All must outlive this.
-  Editor(remote::LeafChannel* leaves, const Schema* schema, remote::BlockSource* blocks, Guide<Keys>* guide)
-      : leaves_(leaves), schema_(schema), changer_(leaves, blocks), guide_(guide) {}
+  Editor(shared_leaf::LeafChannel* leaves, const Schema* schema, shared_leaf::BlockSource* blocks, Guide<Keys>* guide)
+      : Base(leaves, schema, blocks), guide_(guide) {}
 
-  // The leaf that covers `point`.
-  coro::Task<Status> Locate(Point point, Place* place);
-
-  // As those of LocalIndex. Replace with a null `from`: whatever the key is mapped to.
-  coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record, rdma::GlobalAddress* existing);
-  coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record);
-  coro::Task<Status> Replace(Key key, rdma::GlobalAddress from, rdma::GlobalAddress to);
+  coro::Task<Status> Locate(Point point, Place* place) override;
   // The FAA that takes slots of a synonym table for the leaves that a split is making: SplitHints. It goes out with the
   // split. nullopt if no model for them is known.
-  remote::SplitHint HintOf(std::span<const typename Keys::Keyed> rights) override;
-  // Makes the leaves that a split has made known to others, in the slots that `taken` has taken. If there was no such
-  // FAA, it is made now. A hint: if it fails, the index works as before.
-  coro::Task<void> AddSynonyms(std::span<const typename Keys::Keyed> rights, remote::SplitHint taken);
+  shared_leaf::SplitHint HintOf(std::span<const Keyed> rights) override;
+  // Makes the leaves known to others in the slots that `taken` has taken. If there was no such FAA, it is made now.
+  coro::Task<void> PublishSplit(uint8_t level, std::vector<Keyed> rights, shared_leaf::SplitHint taken) override;
   // Has a model trained, by its synonym table (synonyms.h). A hint, too.
   coro::Task<void> Enqueue(rdma::GlobalAddress synonyms, bool urgent);
   // Replaces the entry of a slot. False: the leaf has changed, or is being changed.
   coro::Task<StatusOr<bool>> TryReplace(const Place& place, int slot, Entry entry) {
-    StatusOr<bool> done = co_await changer_.Replace(place, slot, entry);
+    StatusOr<bool> done = co_await this->changer_.Replace(place, slot, entry);
     co_return done;
   }
 
  private:
-  Entry EntryOf(const Key& key, rdma::GlobalAddress record) const {
-    return Keys::EntryOf(Keys::RecordEntry(*schema_, key, record));
+  using Base::leaves_;
+
+  coro::Task<Status> LocateToChange(Point point, uint8_t /*level*/, Place* place) override {
+    return Locate(point, place);
   }
   // A hint for others. If it fails, the index works as before.
   coro::Task<void> CountDeath(Key key);
-  // Merges a leaf that has few entries with its left neighbour. True: *change has the words of both.
-  coro::Task<bool> MergeLeft(const Place& leaf, Change* change);
+  coro::Task<bool> MergeLeft(const Place& leaf, Change* change) override;
 
-  remote::LeafChannel* leaves_;
-  const Schema* schema_;
-  remote::BasicLeafChanger<Keys> changer_;
   Guide<Keys>* guide_;
 };
 

@@ -37,17 +37,17 @@
 #include <type_traits>
 #include <vector>
 
-#include "index/remote/byte_keys.h"
-#include "index/remote/integer_keys.h"
-#include "index/remote/leaf.h"
+#include "index/shared_leaf/leaf/byte_keys.h"
+#include "index/shared_leaf/leaf/integer_keys.h"
+#include "index/shared_leaf/leaf/leaf.h"
 
 namespace gannet::index::rolex {
 
-using remote::ByteKey;
-using remote::ByteKeys;
-using remote::IntegerEntry;
-using remote::IntegerKeys;
-using remote::LeafImage;
+using shared_leaf::ByteKey;
+using shared_leaf::ByteKeys;
+using shared_leaf::IntegerEntry;
+using shared_leaf::IntegerKeys;
+using shared_leaf::LeafImage;
 
 // A leaf as the training found it: whole, with its keys.
 template <class Keys>
@@ -80,7 +80,7 @@ class LineHint {
   int LineOf(uint64_t key, uint64_t low, uint64_t high) const;
 
  private:
-  static constexpr int kBounds = remote::kSlotLines - 1;
+  static constexpr int kBounds = shared_leaf::kSlotLines - 1;
   static constexpr uint32_t kKnown = uint32_t{1} << 30;
   // The sixty-fourth of [low, high] in which the key is.
   static uint32_t PartOf(uint64_t key, uint64_t low, uint64_t high);

@@ -5,13 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/runtime.h"
-#include "index/remote/leaf_keys.h"
-#include "index/remote/schema_wire.h"
+#include "index/shared_leaf/change/leaf_keys.h"
+#include "index/shared_leaf/leaf/schema_wire.h"
 #include "rdma/rpc.h"
 
 namespace gannet::index::rolex {
 
-using remote::LeafLook;
+using shared_leaf::LeafLook;
 
 namespace {
 
@@ -86,7 +86,7 @@ coro::Task<StatusOr<typename Keys::Schema>> ModelCache<Keys>::Describe() {
   rdma::WireReader reader(std::span<const std::byte>(response).first(*bytes));
   const uint64_t root = reader.GetU64();
   const uint64_t queue = reader.GetU64();
-  const StatusOr<Schema> schema = remote::GetSchema<Keys>(reader);
+  const StatusOr<Schema> schema = shared_leaf::GetSchema<Keys>(reader);
   GANNET_CO_RETURN_IF_ERROR(reader.Finish());
   if (!schema.ok()) co_return schema.status();
   Changing(view_)->SetPlaces(root, queue, *schema);
@@ -302,7 +302,7 @@ coro::Task<StatusOr<rdma::GlobalAddress>> ModelCache<Keys>::LeadTo(Point point, 
     left -= leaf + 1;
     is_below = true;
     last_first = known->model.first();
-    point = remote::PointBelow<Keys>(known->model.first());
+    point = shared_leaf::PointBelow<Keys>(known->model.first());
   }
   co_return KeepsChanging(owner_);
 }
@@ -341,20 +341,20 @@ coro::Task<StatusOr<std::vector<NewLeaf<Keys>>>> ModelCache<Keys>::LowsOf(std::v
       const std::span<const Synonym> some =
           std::span(synonyms).subspan(first, std::min<size_t>(Keys::kSlots, synonyms.size() - first));
       // The leaves as the children of an inner node for all keys.
-      remote::TaggedPlace node{{owner_, 0}, {}};
-      node.image.head.slots = remote::LeafSlots{.level = 1}.Pack();
+      shared_leaf::TaggedPlace node{{owner_, 0}, {}};
+      node.image.head.slots = shared_leaf::LeafSlots{.level = 1}.Pack();
       node.image.head.set_fence_lines(leaves_->fence_lines());
-      remote::StoreFence(&node.image, remote::Fence::kLow, ByteKey());
-      remote::StoreFence(&node.image, remote::Fence::kHigh, std::nullopt);
+      shared_leaf::StoreFence(&node.image, shared_leaf::Fence::kLow, ByteKey());
+      shared_leaf::StoreFence(&node.image, shared_leaf::Fence::kHigh, std::nullopt);
       for (size_t i = 0; i < some.size(); ++i) {
-        node.image.set_entry(static_cast<int>(i), remote::TaggedEntry::Of(0, some[i].leaf));
+        node.image.set_entry(static_cast<int>(i), shared_leaf::TaggedEntry::Of(0, some[i].leaf));
       }
       const uint64_t slots = (uint64_t{1} << some.size()) - 1;
-      const Status read = co_await remote::ReadKeys(leaves_, *schema, &node, slots, /*sure=*/true);
+      const Status read = co_await shared_leaf::ReadKeys(leaves_, *schema, &node, slots, /*sure=*/true);
       if (!read.ok()) co_return read;
       for (size_t i = 0; i < some.size(); ++i) {
         if ((node.keys.known >> i & 1) == 0) continue;  // dead by now, or about to change
-        leaves.push_back({node.keys.of[i], remote::TaggedEntry::Of(0, some[i].leaf).offset()});
+        leaves.push_back({node.keys.of[i], shared_leaf::TaggedEntry::Of(0, some[i].leaf).offset()});
       }
     }
   } else {

@@ -21,7 +21,7 @@
 
 namespace gannet::index::rolex {
 
-// index (2) -> offsets of the root (8) and the queues (8), schema of the keys (remote/schema_wire.h)
+// index (2) -> offsets of the root (8) and the queues (8), schema of the keys (shared_leaf/leaf/schema_wire.h)
 inline constexpr rdma::MethodId kDescribe = kRolexMethods;
 
 // Keys: IntegerKeys or ByteKeys.
@@ -32,7 +32,6 @@ class ModelCache final : public Guide<Keys> {
   using Point = typename Keys::Point;
   using Schema = typename Keys::Schema;
   using Image = typename Keys::Image;
-  using Models = SharedModelsOf<Keys>;
 
   // Where a lookup begins.
   struct Lead {
@@ -41,7 +40,7 @@ class ModelCache final : public Guide<Keys> {
   };
 
   // `leaves`: over the same channel; must outlive this.
-  ModelCache(rdma::Channel* channel, remote::LeafChannel* leaves, IndexId id, absl::Duration call_timeout,
+  ModelCache(rdma::Channel* channel, shared_leaf::LeafChannel* leaves, IndexId id, absl::Duration call_timeout,
              std::shared_ptr<SharedModels> models)
       : channel_(channel),
         leaves_(leaves),
@@ -49,7 +48,7 @@ class ModelCache final : public Guide<Keys> {
         id_(id),
         call_timeout_(call_timeout),
         models_(std::move(models)),
-        view_(models_->template Of<Keys>()) {}
+        view_(models_.get()) {}
 
   // What all users of the index have to know; asks the owner, if no client of the cache did. InvalidArgument: its index
   // has keys of the other kind.
@@ -68,19 +67,16 @@ class ModelCache final : public Guide<Keys> {
   // READs a leaf that was found for `key`, as LeafChannel::Read does. If the model for the key was behind the splits
   // of other machines not long ago, its synonyms come along, by the same posting. It is behind when it leads to a leaf,
   // not the first for this key, that ends before the key: the right link of the first was not enough.
-  coro::Task<StatusOr<remote::LeafLook>> ReadLeaf(Key key, rdma::GlobalAddress leaf, bool is_first, Image* image);
+  coro::Task<StatusOr<shared_leaf::LeafLook>> ReadLeaf(Key key, rdma::GlobalAddress leaf, bool is_first, Image* image);
   rdma::GlobalAddress queue() const override;
 
-  remote::LeafQueues* queues() const { return &models_->queues(); }
-  remote::BlockStock* blocks() const { return &models_->blocks(); }
   bool knows_directory() const;
-  uint64_t bytes() const { return models_->bytes(); }
 
  private:
   using Known = KnownModel<Keys>;
   using Entry = DirectoryEntry<Keys>;
-  using Reading = typename Models::Reading;
-  using Changing = typename Models::Changing;
+  using Reading = SharedModels::Reading<Keys>;
+  using Changing = SharedModels::Changing<Keys>;
 
   std::shared_ptr<Known> ModelFor(const Point& point) const;
   coro::Task<Status> FetchTop();
@@ -111,12 +107,12 @@ class ModelCache final : public Guide<Keys> {
   coro::Task<StatusOr<std::vector<NewLeaf<Keys>>>> LowsOf(std::vector<Synonym> synonyms);
 
   rdma::Channel* channel_;
-  remote::LeafChannel* leaves_;
+  shared_leaf::LeafChannel* leaves_;
   rdma::NodeId owner_;
   IndexId id_;
   absl::Duration call_timeout_;
   const std::shared_ptr<SharedModels> models_;
-  mutable typename Models::View view_;
+  mutable SharedModels::View<Keys> view_;
 };
 
 }  // namespace gannet::index::rolex

@@ -1,6 +1,4 @@
-// RemoteRolex: a client of a ROLEX index. It reads and changes leaves by verbs, led by the models that it caches; it
-// calls the owner for the places of the directory and the queues, and for blocks. If only the owner may change the
-// index, it calls for changes.
+// RemoteRolex: a client of a ROLEX index, led by the models that it caches (model_cache.h).
 //
 // A lookup of a trained key READs one line of its leaf, if the model knows in which line the key would be and mostly is
 // right about that; otherwise the whole leaf, which with byte keys is always so.
@@ -10,146 +8,114 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "index/index.h"
-#include "index/remote/block_lending.h"
-#include "index/remote/change_calls.h"
-#include "index/remote/leaf_channel.h"
-#include "index/remote/leaf_combiner.h"
-#include "index/remote/leaf_insert.h"
-#include "index/remote/leaf_scan.h"
 #include "index/rolex/editor.h"
 #include "index/rolex/model_cache.h"
 #include "index/rolex/rolex.h"
 #include "index/rolex/synonym_notices.h"
+#include "index/shared_leaf/leaf_client.h"
 
 namespace gannet::index::rolex {
 
 // Keys: IntegerKeys or ByteKeys.
 template <class Keys>
-class RemoteRolex final : public RemoteIndex, public remote::CombinedLeaves<Keys> {
+class RemoteRolex final : public shared_leaf::LeafClient<Keys> {
  public:
-  RemoteRolex(rdma::Channel* channel, rdma::NodeId owner, IndexId id, const RolexClientOptions& options)
-      : channel_(channel),
-        owner_(owner),
-        max_key_bytes_(options.max_key_bytes),
-        leaves_(channel, options.node, owner, options.patience,
-                Keys::kKeysElsewhere ? remote::FenceLinesFor(options.max_key_bytes) : 0, nullptr,
-                remote::LeafChannel::As::kClient),
-        calls_(channel, owner, id, options.call_timeout),
-        changes_leaves_(options.rights == IndexRights::kClients),
-        shares_cache_(options.shared != nullptr),
-        cache_(channel, &leaves_, id, options.call_timeout,
-               shares_cache_ ? options.shared : MakeRolexCache(options.max_cache_bytes)),
-        blocks_(channel, options.node, owner, id, options.call_timeout, cache_.blocks()),
-        combiner_(&leaves_, &blocks_, cache_.queues(), options.worker, this),
-        combines_(options.worker != nullptr),
-        values_in_entries_(options.values_in_entries && !Keys::kKeysElsewhere),
-        single_lines_(!values_in_entries_ || channel->capabilities().line_consistent) {}
+  using Base = shared_leaf::LeafClient<Keys>;
+  using typename Base::Image;
+  using typename Base::Key;
+  using typename Base::Keyed;
+  using typename Base::Place;
+  using typename Base::Schema;
 
-  coro::Async<StatusOr<FindResult>> Find(const index::Key& key) override { return FindOne(Keys::KeyFrom(key)); }
-  coro::Task<Status> FindMany(std::span<const index::Key> keys, std::span<FindResult> results) override;
-  coro::Task<Status> Scan(ScanRange range, ScanResult* result) override;
-  coro::Task<StatusOr<Change>> Insert(index::Key key, rdma::GlobalAddress record) override;
-  coro::Task<StatusOr<Change>> Remove(index::Key key, rdma::GlobalAddress record) override;
-  std::unique_ptr<InsertBatch> NewInsertBatch() override {
-    if (!changes_leaves_) return nullptr;
-    return std::make_unique<remote::LeafInserts<Keys>>(
-        &leaves_, &blocks_, this, std::make_unique<SynonymNotices<Keys>>(&editor_, &cache_, owner_));
-  }
+  RemoteRolex(rdma::Channel* channel, rdma::NodeId owner, IndexId id, const RolexClientOptions& options)
+      : RemoteRolex(channel, owner, id, options,
+                    options.shared != nullptr ? options.shared : MakeRolexCache(options.max_cache_bytes)) {}
+
   coro::Task<Status> Replace(index::Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) override;
   ReadEstimate Estimate(std::span<const index::Key> keys) const override;
   ReadEstimate Estimate(const ScanRange& range) const override;
-  void Forget(const index::Key& key) override;
-  ClientStatistics statistics() const override;
-
- private:
-  using Key = typename Keys::Key;
-  using Cut = typename Keys::Cut;
-  using Entry = typename Keys::Entry;
-  using Keyed = typename Keys::Keyed;
-  using Image = typename Keys::Image;
-  using Place = remote::LeafPlaceOf<Keys>;
-  using Schema = typename Keys::Schema;
-  using Lead = typename ModelCache<Keys>::Lead;
-
-  static constexpr size_t kMostReads = 16;    // leaves, or lines, of one posting
-  static constexpr size_t kReadsOfProbe = 2;  // at most
-
-  // LeafFinder
-  rdma::GlobalAddress ExpectLeaf(const Key& key) override {
-    Lead lead;
-    // Others may have filled the cache, and this client does not know the schema yet.
-    return editor_.has_value() && cache_.Find(Keys::At(key), &lead) ? lead.leaf : rdma::GlobalAddress();
-  }
-  coro::Task<Status> LocateLeaf(Key key, Place* place) override;
-  size_t RoomIn(const Place& place) const override {
-    return static_cast<size_t>(Keys::kSlots - place.image.template count<Entry>());
-  }
-  const Schema& schema() const override { return *schema_; }
-
-  // Makes the editor, which needs the schema. InvalidArgument: the owner's index has other keys than this client was
-  // told.
-  coro::Task<Status> Start();
-
-  // CombinedLeaves
-  bool MaySplit(const Place&) const override { return true; }
+  // The next lookup of the key reads its whole leaf.
+  void Forget(const index::Key& key) override { forgotten_ = Keys::KeyFrom(key); }
   bool NoteSplit(const Keyed& right) override {
     cache_.NoteLeaf(NewLeaf<Keys>::Of(right, owner_));
     return true;
   }
-  coro::Task<StatusOr<remote::LeafLook>> ReadExpected(Key key, rdma::GlobalAddress leaf, bool is_first,
-                                                      Image* image) override {
-    StatusOr<remote::LeafLook> look = co_await cache_.ReadLeaf(key, leaf, is_first, image);
-    co_return look;
+  coro::Task<StatusOr<shared_leaf::LeafLook>> ReadExpected(Key key, rdma::GlobalAddress leaf, bool is_first,
+                                                           Image* image) override {
+    return cache_.ReadLeaf(key, leaf, is_first, image);
   }
-  remote::SplitHint HintOf(std::span<const Keyed> rights) override { return editor_->HintOf(rights); }
-  coro::Task<void> PublishSplits(std::vector<Keyed> rights, remote::SplitHint hint) override;
+
+ private:
+  using Base::channel_;
+  using Base::fill_;
+  using Base::kMostReads;
+  using Base::kReadsOfProbe;
+  using Base::leaves_;
+  using Base::owner_;
+  using Base::statistics_;
+  using typename Base::Cut;
+  using typename Base::Entry;
+  using typename Base::Probe;
+  using Lead = typename ModelCache<Keys>::Lead;
+
+  RemoteRolex(rdma::Channel* channel, rdma::NodeId owner, IndexId id, const RolexClientOptions& options,
+              const std::shared_ptr<SharedModels>& cache)
+      : Base(channel, owner, id, cache, options.shared != nullptr,
+             {.rights = options.rights,
+              .max_key_bytes = options.max_key_bytes,
+              .call_timeout = options.call_timeout,
+              .patience = options.patience,
+              .node = options.node,
+              .expected_fill = kLoadedEntries<Keys> / 2.0,
+              .probes_first = true,
+              .trims_scans = true}),
+        cache_(channel, &leaves_, id, options.call_timeout, cache),
+        values_in_entries_(options.values_in_entries && !Keys::kKeysElsewhere),
+        single_lines_(!values_in_entries_ || channel->capabilities().line_consistent) {}
+
+  rdma::GlobalAddress ExpectLeaf(const Key& key) override {
+    Lead lead;
+    // Others may have filled the cache, and this client does not know the schema yet.
+    return this->is_ready() && cache_.Find(Keys::At(key), &lead) ? lead.leaf : rdma::GlobalAddress();
+  }
+  size_t LeavesFrom(const Cut& next, const Key& to, bool reverse, size_t entries,
+                    std::span<rdma::GlobalAddress, kMostReads> leaves) override;
+  coro::Task<StatusOr<Schema>> Describe() override { return cache_.Describe(); }
+  shared_leaf::LeafEditor<Keys>* MakeEditor() override {
+    return &editor_.emplace(&leaves_, &this->schema(), &this->blocks(), &cache_);
+  }
+  std::unique_ptr<shared_leaf::SplitNotices<Keys>> NewSplitNotices() override {
+    return std::make_unique<SynonymNotices<Keys>>(&editor_, &cache_, owner_);
+  }
 
   // READs one line for a key, or a whole leaf. If entries have values, the line comes with line 0.
-  struct Probe {
-    Key key{};
-    rdma::GlobalAddress leaf;
-    int line = LineHint::kUnknown;
-    Image image;
-  };
-  // Returns the number of `reads` that it has set; 0: the model for the key is not cached.
-  size_t Prepare(const Key& key, Probe* probe, std::span<rdma::Operation, kReadsOfProbe> reads);
-  // False: what was READ does not decide.
-  bool Judge(Probe* probe, FindResult* result);
+  size_t SetProbe(const Key& key, Probe* probe, std::span<rdma::Operation, kReadsOfProbe> reads) override {
+    if (credit_ < 0) ++credit_;
+    return ProbeLine(key, probe, reads);
+  }
+  size_t ProbeLine(const Key& key, Probe* probe, std::span<rdma::Operation, kReadsOfProbe> reads);
+  bool Judge(Probe* probe, FindResult* result) override;
+  void NoteSearch(const Key& key) override {
+    if (key == forgotten_) forgotten_.reset();
+  }
   bool JudgeLine(const Probe& probe, FindResult* result) const;
   // The slot of the line that has the key; -1: what was READ does not tell. Integer keys.
   int SlotIn(const Probe& probe) const;
   // Replaces a value with a READ of its line and of line 0 only. False: the search must do it.
   coro::Task<StatusOr<bool>> ReplaceByLine(Key key, rdma::GlobalAddress from, rdma::GlobalAddress to);
-  coro::Task<StatusOr<FindResult>> FindOne(Key key);
-  rdma::GlobalAddress TargetOf(const Image& image, int slot) const {
-    return Keys::TargetOf(image.template entry<Entry>(slot), owner_);
-  }
-  coro::Task<StatusOr<bool>> ScanCached(Key from, Key to, bool reverse, size_t end, ScanResult* result, Cut* next);
 
-  rdma::Channel* channel_;
-  rdma::NodeId owner_;
-  size_t max_key_bytes_;
-  remote::LeafChannel leaves_;
-  remote::ChangeCalls calls_;
-  const bool changes_leaves_;  // by verbs; else by calls
-  bool shares_cache_;
   ModelCache<Keys> cache_;
-  remote::BorrowedBlocks blocks_;
-  std::optional<Schema> schema_;
   std::optional<Editor<Keys>> editor_;
-  remote::LeafCombiner<Keys> combiner_;
-  const bool combines_;
   const bool values_in_entries_;
   const bool single_lines_;  // lookups may READ them
-  ClientStatistics statistics_;
-  remote::LeafFill fill_{kLoadedEntries<Keys> / 2.0};
-  remote::ScanTails tails_;
   // Single lines are READ as long as they mostly have their keys.
   int credit_ = 0;
   std::optional<Key> forgotten_;  // the key for which a line was wrong
+  std::vector<rdma::GlobalAddress> run_;
 };
 
 }  // namespace gannet::index::rolex

@@ -6,14 +6,14 @@
 #include "absl/container/flat_hash_map.h"
 #include "base/check.h"
 #include "base/coro/worker.h"
-#include "index/remote/leaf_channel.h"
 #include "index/rolex/synonyms.h"
+#include "index/shared_leaf/change/leaf_channel.h"
 
 namespace gannet::index::rolex {
 
 template <class Keys>
-Retraining<Keys>::Retraining(IndexService* service, const remote::OwnLeaves<Keys>* leaves,
-                             const remote::LeafBlocks* blocks, Directory<Keys>* directory, std::byte* queue,
+Retraining<Keys>::Retraining(IndexService* service, const shared_leaf::OwnLeaves<Keys>* leaves,
+                             const shared_leaf::LeafBlocks* blocks, Directory<Keys>* directory, std::byte* queue,
                              uint32_t epsilon)
     : service_(service),
       leaves_(leaves),
@@ -51,7 +51,7 @@ bool Retraining<Keys>::IsDue() const {
 }
 
 template <class Keys>
-void Retraining<Keys>::Append(const Key& low, remote::LeafPlaceOf<Keys>* place,
+void Retraining<Keys>::Append(const Key& low, shared_leaf::LeafPlaceOf<Keys>* place,
                               std::vector<TrainedLeafOf<Keys>>* leaves) const {
   leaves_->LoadKeys(place);
   leaves->push_back({.low = std::max(low, Keys::LowOf(place->image)),
@@ -64,7 +64,7 @@ template <class Keys>
 Status Retraining<Keys>::Collect(const Key& first, const std::optional<Key>& next,
                                  std::vector<TrainedLeafOf<Keys>>* leaves) const {
   Key low = first;
-  remote::LeafPlaceOf<Keys> place;
+  shared_leaf::LeafPlaceOf<Keys> place;
   for (;;) {
     if (leaves->empty() || !leaves_->GoRight(&place)) {
       GANNET_RETURN_IF_ERROR(leaves_->Locate(Keys::At(low), &place));
@@ -105,11 +105,11 @@ Status Retraining<Keys>::TrainAll(Context& context) {
   std::vector<std::unique_ptr<Own>> models;
   Key first = Keys::kLeast;
   // One model's leaves at a time: an index can be larger than the memory that is free.
-  remote::LeafPlaceOf<Keys> place;
+  shared_leaf::LeafPlaceOf<Keys> place;
   GANNET_RETURN_IF_ERROR(leaves_->Locate(Keys::At(first), &place));
   for (Key low = first;;) {
     Append(low, &place, &leaves);
-    const std::optional<Key> next = remote::NextLowOf<Keys>(place.image);
+    const std::optional<Key> next = shared_leaf::NextLowOf<Keys>(place.image);
     if (!next.has_value() || leaves.size() == kLeavesPerModel) {
       auto made = Make(context, leaves, first, next);
       if (!made.ok()) {
@@ -130,14 +130,14 @@ Status Retraining<Keys>::TrainAll(Context& context) {
 // A channel of this thread's own, because on some fabrics only NICs may change words that NICs change.
 template <class Keys>
 struct Retraining<Keys>::Hand {
-  Hand(std::unique_ptr<rdma::Channel> own, const remote::LeafBlocks* blocks)
+  Hand(std::unique_ptr<rdma::Channel> own, const shared_leaf::LeafBlocks* blocks)
       : channel(std::move(own)),
         leaves(channel.get(), nullptr, channel->node(), absl::ZeroDuration(), blocks->fence_lines(), blocks) {
     worker.AddPoller([this] { return channel->Poll(); });
   }
 
   std::unique_ptr<rdma::Channel> channel;
-  remote::LeafChannel leaves;
+  shared_leaf::LeafChannel leaves;
   coro::Worker worker;
 };
 

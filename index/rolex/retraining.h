@@ -18,18 +18,18 @@
 
 #include "base/thread.h"
 #include "index/model/trainer.h"
-#include "index/remote/leaf_blocks.h"
-#include "index/remote/own_leaves.h"
 #include "index/rolex/directory.h"
 #include "index/rolex/editor.h"
 #include "index/rolex/synonyms.h"
 #include "index/service.h"
+#include "index/shared_leaf/blocks/leaf_blocks.h"
+#include "index/shared_leaf/owner/own_leaves.h"
 
 namespace gannet::index::rolex {
 
 // The low fence of the leaf that a slot of a synonym table names; nullopt: there is no such leaf.
 template <class Keys>
-std::optional<typename Keys::Key> LowOf(const remote::OwnLeaves<Keys>& leaves, const Synonym& synonym) {
+std::optional<typename Keys::Key> LowOf(const shared_leaf::OwnLeaves<Keys>& leaves, const Synonym& synonym) {
   if constexpr (Keys::kKeysElsewhere) {
     return leaves.LowAt(synonym.leaf);
   } else {
@@ -48,7 +48,7 @@ class Retraining final : private Trainer::Task {
   static constexpr size_t kMostLeavesPerModel = 2 * kLeavesPerModel;
 
   // All must outlive this. `queue`: of kQueueBytes.
-  Retraining(IndexService* service, const remote::OwnLeaves<Keys>* leaves, const remote::LeafBlocks* blocks,
+  Retraining(IndexService* service, const shared_leaf::OwnLeaves<Keys>* leaves, const shared_leaf::LeafBlocks* blocks,
              Directory<Keys>* directory, std::byte* queue, uint32_t epsilon);
   ~Retraining() override;
 
@@ -66,7 +66,7 @@ class Retraining final : private Trainer::Task {
   void Run() override;
   bool IsDue() const;
   // Appends a leaf whose interval begins at `low`, or right of it.
-  void Append(const Key& low, remote::LeafPlaceOf<Keys>* place, std::vector<TrainedLeafOf<Keys>>* leaves) const;
+  void Append(const Key& low, shared_leaf::LeafPlaceOf<Keys>* place, std::vector<TrainedLeafOf<Keys>>* leaves) const;
   // Appends the leaves for the keys from `first` up to `next`.
   Status Collect(const Key& first, const std::optional<Key>& next, std::vector<TrainedLeafOf<Keys>>* leaves) const;
   StatusOr<std::vector<std::unique_ptr<Own>>> Make(Context& context, std::span<const TrainedLeafOf<Keys>> leaves,
@@ -85,8 +85,8 @@ class Retraining final : private Trainer::Task {
   }
 
   IndexService* service_;
-  const remote::OwnLeaves<Keys>* leaves_;
-  const remote::LeafBlocks* blocks_;
+  const shared_leaf::OwnLeaves<Keys>* leaves_;
+  const shared_leaf::LeafBlocks* blocks_;
   Directory<Keys>* directory_;
   std::byte* memory_;
   std::byte* queue_;

@@ -1,6 +1,6 @@
 // ROLEX (FAST'23): an ordered index for memory nodes with little CPU. Data lies in leaves that clients read and change
-// by verbs (index/remote/leaf.h); learned models lead from a key to its leaf, and are cached by clients as a whole. The
-// owner's CPU only trains models, in the background and without moving data.
+// by verbs (index/shared_leaf/leaf/leaf.h); learned models lead from a key to its leaf, and are cached by clients as a
+// whole. The owner's CPU only trains models, in the background and without moving data.
 //
 // What is different from the paper.
 //   - A synonym leaf is the right sibling of the leaf that was split, with fences and a lock of its own. So locks are
@@ -15,7 +15,7 @@
 //   - Upper models are the clients' own: each cache builds them over the first keys of the models that it has
 //     (upper_model.h). The owner's directory has two levels of tables, which change with the models.
 //   - Empty leaves are absorbed by their left neighbours, trained ones too.
-//   - Blocks for new leaves are lent by the owner in batches, instead of an FAA for each (remote/block_lending.h).
+//   - Blocks for new leaves are lent by the owner in batches, instead of an FAA for each (block_lending.h).
 //   - Retraining does not lock the old model.
 //   - A model has as many linear pieces as the keys of about a hundred leaves need. So synonym tables, which have a
 //     fixed size, are not larger than the leaves where the keys are hard to learn.
@@ -29,7 +29,6 @@
 #include <string_view>
 
 #include "absl/time/time.h"
-#include "base/coro/worker.h"
 #include "base/status.h"
 #include "index/index.h"
 #include "index/index_rights.h"
@@ -79,9 +78,6 @@ struct RolexClientOptions {
   absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
   absl::Duration patience = rdma::Channel::kDefaultCallTimeout;  // with a leaf that stays locked; then Unavailable
   rdma::Node* node = nullptr;                                    // of the channel; see LeafChannel
-  // Runs the client's coroutines. Its inserts are combined with those of the other clients of `shared`
-  // (remote/leaf_combiner.h). Null: they are not.
-  coro::Worker* worker = nullptr;
   // Entries of integer keys have values, not addresses. A single line does not tell whether its entries are in the
   // index, and there is no record that does: so lookups READ line 0 of the leaf with it (leaf.h).
   bool values_in_entries = false;

@@ -7,14 +7,14 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "index/remote/leaf_keys.h"
-#include "index/remote/schema_wire.h"
 #include "index/rolex/synonyms.h"
+#include "index/shared_leaf/change/leaf_keys.h"
+#include "index/shared_leaf/leaf/schema_wire.h"
 
 namespace gannet::index::rolex {
 
-using remote::FreeBlock;
-using remote::LeafLook;
+using shared_leaf::FreeBlock;
+using shared_leaf::LeafLook;
 
 namespace {
 
@@ -34,8 +34,8 @@ coro::Task<StatusOr<rdma::GlobalAddress>> BasicRolexIndex<Keys>::OwnGuide::LeadT
 template <class Keys>
 std::optional<typename Guide<Keys>::Synonyms> BasicRolexIndex<Keys>::OwnGuide::KnownSynonyms(const Key& key) const {
   const BasicModel<Keys>& model = index_->directory_.Find(Keys::At(key))->model;
-  return typename Guide<Keys>::Synonyms{.table = {index_->first_leaf_.node(), model.synonyms()},
-                                        .number = model.NumberOf(key)};
+  return
+      typename Guide<Keys>::Synonyms{.table = {index_->first_.node(), model.synonyms()}, .number = model.NumberOf(key)};
 }
 
 template <class Keys>
@@ -51,10 +51,7 @@ StatusOr<std::unique_ptr<BasicRolexIndex<Keys>>> BasicRolexIndex<Keys>::Create(I
   if (!queue.ok()) return queue.status();
   index->queue_ = *queue;
   ClearWords(*queue, kQueueBytes, options.rights);
-  const StatusOr<FreeBlock> block = index->blocks_.Take(context);
-  if (!block.ok()) return block.status();
-  index->first_leaf_ = block->address;
-  index->leaves_.Store(*block, 0, {}, Keys::kLeast, std::nullopt, {});
+  GANNET_RETURN_IF_ERROR(index->MakeFirst(context));
   index->retraining_ = std::make_unique<Retraining<Keys>>(service, &index->leaves_, &index->blocks_, &index->directory_,
                                                           index->queue_, options.epsilon);
   GANNET_RETURN_IF_ERROR(index->retraining_->TrainAll(context));
@@ -63,29 +60,17 @@ StatusOr<std::unique_ptr<BasicRolexIndex<Keys>>> BasicRolexIndex<Keys>::Create(I
 }
 
 template <class Keys>
-BasicRolexIndex<Keys>::BasicRolexIndex(IndexService* service, const Schema& schema, const RolexOptions& options)
-    : service_(service),
-      schema_(schema),
-      memory_(service->node().memory().data()),
-      blocks_(&service->fabric(), &service->node(), schema.fence_lines(), options.rights),
-      directory_(service, options.rights),
-      leaves_(&service->node(), &blocks_, &schema_, static_cast<uint64_t>(absl::ToInt64Nanoseconds(options.patience)),
-              this, "ROLEX index"),
-      hands_(service, &blocks_, options.patience, this) {}
-
-template <class Keys>
 BasicRolexIndex<Keys>::~BasicRolexIndex() {
   retraining_.reset();
   rdma::SlabCache slab(&service_->slab());
   if (queue_ != nullptr) slab.Free(queue_, kQueueBytes);
-  blocks_.Close(slab);
 }
 
 template <class Keys>
 void BasicRolexIndex<Keys>::Describe(rdma::WireWriter& writer) const {
   writer.PutU64(directory_.root_offset());
   writer.PutU64(queue_offset());
-  remote::PutSchema<Keys>(schema_, writer);
+  shared_leaf::PutSchema<Keys>(schema_, writer);
 }
 
 template <class Keys>
@@ -98,7 +83,7 @@ std::vector<std::byte*> BasicRolexIndex<Keys>::synonym_tables() const {
 template <class Keys>
 rdma::GlobalAddress BasicRolexIndex<Keys>::LeadTo(Point point, int attempt) const {
   const OwnModel<Keys>* model = directory_.Find(point);
-  if (model == nullptr) return first_leaf_;
+  if (model == nullptr) return first_;
   size_t leaf = model->model.For(point).leaf;
   for (uint64_t left = StepsLeft(attempt); left > 0;) {
     if (left <= leaf) {
@@ -106,14 +91,14 @@ rdma::GlobalAddress BasicRolexIndex<Keys>::LeadTo(Point point, int attempt) cons
       break;
     }
     left -= leaf + 1;
-    if (model->model.first() == Keys::kLeast) return first_leaf_;
-    const OwnModel<Keys>* const before = directory_.Find(remote::PointBelow<Keys>(model->model.first()));
+    if (model->model.first() == Keys::kLeast) return first_;
+    const OwnModel<Keys>* const before = directory_.Find(shared_leaf::PointBelow<Keys>(model->model.first()));
     // Models that were trained on leaves that a client has damaged need not lie one behind the other.
-    if (before == nullptr || !(before->model.first() < model->model.first())) return first_leaf_;
+    if (before == nullptr || !(before->model.first() < model->model.first())) return first_;
     model = before;
     leaf = model->model.leaves() - 1;
   }
-  return {first_leaf_.node(), model->model.OffsetOf(leaf)};
+  return {first_.node(), model->model.OffsetOf(leaf)};
 }
 
 template <class Keys>
@@ -154,7 +139,7 @@ rdma::GlobalAddress BasicRolexIndex<Keys>::SynonymFor(const Point& point) const 
       if (synonym.leaf != 0 && synonym.low == below) take(synonym);
     }
   }
-  return best_low.has_value() ? rdma::GlobalAddress(first_leaf_.node(), best.leaf) : rdma::GlobalAddress();
+  return best_low.has_value() ? rdma::GlobalAddress(first_.node(), best.leaf) : rdma::GlobalAddress();
 }
 
 template <class Keys>
@@ -163,7 +148,7 @@ Status BasicRolexIndex<Keys>::Locate(const Point& point, Place* place) const {
   do {
     for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
       place->address = LeadTo(point, attempt);
-      const bool is_leftmost = place->address == first_leaf_;
+      const bool is_leftmost = place->address == first_;
       Key last_low{};
       for (int rights = 0; rights < kMostRights; ++rights) {
         const LeafLook look = leaves_.Read(place->address, &place->image, &patience);
@@ -190,172 +175,60 @@ Status BasicRolexIndex<Keys>::Locate(const Point& point, Place* place) const {
     }
   } while (patience.Pause());
   return absl::DataLossError(
-      absl::StrCat("the ROLEX index at ", first_leaf_.ToString(), " has no way to a key: a client has damaged it"));
+      absl::StrCat("the ROLEX index at ", first_.ToString(), " has no way to a key: a client has damaged it"));
 }
 
+// The first leaf stays where it is, and is written last, by Finish, which also trains the models.
 template <class Keys>
-void BasicRolexIndex<Keys>::FindMany(std::span<const index::Key> keys, std::span<FindResult> results) {
-  for (size_t i = 0; i < keys.size(); ++i) results[i] = Find(keys[i]);
-}
-
-template <class Keys>
-StatusOr<Change> BasicRolexIndex<Keys>::Insert(Context& context, const index::Key& key, rdma::GlobalAddress record,
-                                               rdma::GlobalAddress* existing) {
-  GANNET_RETURN_IF_ERROR(Keys::CheckLength(schema_, key));
-  typename Hands::Lease hand(&hands_, &context);
-  GANNET_RETURN_IF_ERROR(hand.status());
-  return hand.Run(hand.editor().editor.Insert(Keys::KeyFrom(key), record, existing));
-}
-
-template <class Keys>
-StatusOr<Change> BasicRolexIndex<Keys>::Remove(Context& context, const index::Key& key, rdma::GlobalAddress record) {
-  typename Hands::Lease hand(&hands_, &context);
-  GANNET_RETURN_IF_ERROR(hand.status());
-  return hand.Run(hand.editor().editor.Remove(Keys::KeyFrom(key), record));
-}
-
-template <class Keys>
-Status BasicRolexIndex<Keys>::Replace(const index::Key& key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
-  typename Hands::Lease hand(&hands_, nullptr);
-  GANNET_RETURN_IF_ERROR(hand.status());
-  return hand.Run(hand.editor().editor.Replace(Keys::KeyFrom(key), from, to));
-}
-
-// The first leaf stays where it is, and is written last, by Finish, which also trains the models. The blocks of the
-// other parts' first leaves are taken at the beginning: then each part can link its last leaf.
-template <class Keys>
-class BasicRolexIndex<Keys>::Load final : public PartedLoad {
+class BasicRolexIndex<Keys>::Load final : public Base::Load {
  public:
   Load(BasicRolexIndex* index, LoadRuns entries, double fill, size_t most_parts)
-      : index_(index),
-        entries_(std::move(entries)),
-        shape_(entries_, fill, kLoadedEntries<Keys>, most_parts),
-        blocks_(std::max<size_t>(shape_.leaves(), 1)) {}
-  ~Load() override {
-    if (finished_) return;
-    for (size_t n = 1; n < blocks_.size(); ++n) {
-      if (!blocks_[n].address.is_null()) index_->blocks_.Discard(blocks_[n]);
-    }
-  }
-
-  Status Begin(Context& context) {
-    blocks_[0].address = index_->first_leaf_;
-    for (size_t part = 1; part < parts(); ++part) GANNET_RETURN_IF_ERROR(Take(context, shape_.FirstLeaf(part)));
-    return absl::OkStatus();
-  }
-
-  size_t parts() const override { return shape_.parts(); }
-
-  Status Build(Context& context, size_t part) override {
-    const size_t first = shape_.FirstLeaf(part);
-    const size_t end = shape_.EndLeaf(part);
-    GANNET_RETURN_IF_ERROR(shape_.CheckOrder(entries_, part));
-    LoadRuns::Reader entries(entries_);
-    for (size_t i = shape_.Begin(first); i < shape_.End(end - 1); ++i) {
-      GANNET_RETURN_IF_ERROR(Keys::CheckLength(index_->schema_, entries[i].key));
-    }
-    for (size_t n = first + 1; n < end; ++n) GANNET_RETURN_IF_ERROR(Take(context, n));
-    for (size_t n = std::max<size_t>(first, 1); n < end; ++n) Store(n, &entries);
-    return absl::OkStatus();
-  }
+      : Base::Load(index, std::move(entries), fill, kLoadedEntries<Keys>, most_parts, index->first_), index_(index) {}
 
   Status Finish(Context& context) override {
-    Place first;
-    GANNET_RETURN_IF_ERROR(index_->LocateEmpty(&first));
+    GANNET_RETURN_IF_ERROR(index_->CheckEmpty());
     TakeFirst();
-    LoadRuns::Reader entries(entries_);
-    Store(0, &entries);
+    LoadRuns::Reader entries(this->entries_);
+    this->StoreLeaf(0, &entries);
     const Status trained = index_->retraining_->TrainAll(context);
-    finished_ = trained.ok();
+    this->finished_ = trained.ok();
     if (!trained.ok()) {  // no memory for the models
       TakeFirst();
-      index_->leaves_.Store(blocks_[0], 0, {}, Key(Keys::kLeast), std::nullopt, {});
+      index_->leaves_.Store(this->blocks_[0], 0, {}, Key(Keys::kLeast), std::nullopt, {});
     }
     return trained;
   }
 
  private:
-  Status Take(Context& context, size_t n) {
-    const StatusOr<FreeBlock> taken = index_->blocks_.Take(context);
-    if (!taken.ok()) return taken.status();
-    blocks_[n] = *taken;
-    return absl::OkStatus();
-  }
-
   // Makes the first leaf a block that waits for Store. Nobody changes the index, so it is rewritten in place.
   void TakeFirst() {
-    std::byte* const at = index_->memory_ + index_->first_leaf_.offset();
-    blocks_[0].word = VersionOf(LoadWord(at)) | kAbsentBit;
-    StoreWord(at, blocks_[0].word);
+    std::byte* const at = index_->memory_ + index_->first_.offset();
+    this->blocks_[0].word = VersionOf(LoadWord(at)) | kAbsentBit;
+    StoreWord(at, this->blocks_[0].word);
   }
 
-  void Store(size_t n, LoadRuns::Reader* entries) {
-    const auto key_of = [entries](size_t i) { return Keys::KeyFrom((*entries)[i].key); };
-    const auto border = [&](size_t i) { return Keys::Border(key_of(i - 1), key_of(i), 0, false); };
-    const size_t begin = shape_.Begin(n);
-    const size_t end = shape_.End(n);
-    const Key low = n == 0 ? Key(Keys::kLeast) : border(begin);
-    std::optional<Key> next_low;
-    if (end < entries_.size()) next_low = border(end);
-    std::array<Entry, Keys::kSlots> own;
-    for (size_t i = begin; i < end; ++i) {
-      own[i - begin] = Keys::EntryOf(Keys::RecordEntry(index_->schema_, key_of(i), (*entries)[i].record));
-    }
-    const rdma::GlobalAddress right = n + 1 < blocks_.size() ? blocks_[n + 1].address : rdma::GlobalAddress();
-    index_->leaves_.Store(blocks_[n], 0, std::span(own).first(end - begin), low, next_low, right);
-  }
-
-  BasicRolexIndex* index_;
-  const LoadRuns entries_;
-  const LoadShape shape_;
-  std::vector<FreeBlock> blocks_;  // of the leaves; those of a part are written by its thread only
-  bool finished_ = false;
+  BasicRolexIndex* const index_;
 };
 
 template <class Keys>
-Status BasicRolexIndex<Keys>::LocateEmpty(Place* first) const {
-  GANNET_RETURN_IF_ERROR(Locate(Keys::At(Keys::kLeast), first));
-  if (first->address != first_leaf_ || !Keys::IsLast(first->image) || first->image.template count<Entry>() != 0) {
-    return absl::FailedPreconditionError("a bulk load needs an empty index");
-  }
-  return absl::OkStatus();
-}
-
-template <class Keys>
-StatusOr<std::unique_ptr<PartedLoad>> BasicRolexIndex<Keys>::BeginLoad(Context& context, LoadRuns entries, double fill,
-                                                                       size_t most_parts) {
-  GANNET_RETURN_IF_ERROR(CheckFill(fill));
-  Place first;
-  GANNET_RETURN_IF_ERROR(LocateEmpty(&first));
-  auto load = std::make_unique<Load>(this, std::move(entries), fill, most_parts);
-  GANNET_RETURN_IF_ERROR(load->Begin(context));
-  return load;
-}
-
-template <class Keys>
-Status BasicRolexIndex<Keys>::BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) {
-  const StatusOr<std::unique_ptr<PartedLoad>> load = BeginLoad(context, LoadRuns(entries), fill, 1);
-  return load.ok() ? (*load)->Run(context) : load.status();
+std::unique_ptr<typename BasicRolexIndex<Keys>::Base::Load> BasicRolexIndex<Keys>::NewLoad(LoadRuns entries,
+                                                                                           double fill,
+                                                                                           size_t most_parts) {
+  return std::make_unique<Load>(this, std::move(entries), fill, most_parts);
 }
 
 template <class Keys>
 void BasicRolexIndex<Keys>::RepairAfter(rdma::NodeId node) {
   IndexService::Lease lease(service_);  // inside the epoch: models may be replaced meanwhile
-  leaves_.RepairAfter(node, [this](const typename Leaves::Visit& visit) { return leaves_.ForEach(visit); });
+  Base::RepairAfter(node);
   retraining_->CheckAll();
 }
 
 template <class Keys>
 Statistics BasicRolexIndex<Keys>::statistics() {
   IndexService::Lease lease(service_);
-  Statistics statistics;
-  statistics.registered_bytes = blocks_.bytes() + directory_.bytes() + rdma::SlabAllocator::BlockBytes(kQueueBytes);
-  statistics.height = 1;
-  const Status walked = leaves_.ForEach([&statistics](const Place& place) {
-    ++statistics.nodes;
-    statistics.keys += static_cast<uint64_t>(place.image.template count<Entry>());
-  });
-  if (!walked.ok()) statistics.height = 0;  // of a damaged index: what the walk has met
+  Statistics statistics = Base::statistics();
+  statistics.registered_bytes += directory_.bytes() + rdma::SlabAllocator::BlockBytes(kQueueBytes);
   return statistics;
 }
 

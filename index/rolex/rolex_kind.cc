@@ -28,7 +28,6 @@ IndexKindEntry RolexKind() {
                                  .call_timeout = options.call_timeout,
                                  .patience = options.call_timeout,
                                  .node = options.node,
-                                 .worker = options.worker,
                                  .values_in_entries = options.values_in_entries,
                                  .rights = options.rights});
           },

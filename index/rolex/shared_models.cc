@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "index/remote/leaf_keys.h"
+#include "index/shared_leaf/change/leaf_keys.h"
 
 namespace gannet::index::rolex {
 
@@ -15,7 +15,7 @@ KnownModel<Keys>* KnownModels<Keys>::Covering(const Point& point) const {
     Known* const quick = quick_.Find(point);
     if (quick != nullptr && quick->model.Covers(point)) return quick;
   }
-  auto at = remote::FirstRightOf<Keys>(models_, point);
+  auto at = shared_leaf::FirstRightOf<Keys>(models_, point);
   if (at == models_.begin()) return nullptr;
   --at;
   return at->second->model.Covers(point) ? at->second.get() : nullptr;
@@ -23,7 +23,7 @@ KnownModel<Keys>* KnownModels<Keys>::Covering(const Point& point) const {
 
 template <class Keys>
 std::shared_ptr<KnownModel<Keys>> KnownModels<Keys>::ModelFor(const Point& point) const {
-  return Covering(point) == nullptr ? nullptr : std::prev(remote::FirstRightOf<Keys>(models_, point))->second;
+  return Covering(point) == nullptr ? nullptr : std::prev(shared_leaf::FirstRightOf<Keys>(models_, point))->second;
 }
 
 template <class Keys>
@@ -34,7 +34,7 @@ bool KnownModels<Keys>::Find(const Point& point, Lead* lead) const {
   if (!known->used.load(std::memory_order_relaxed)) known->used.store(true, std::memory_order_relaxed);
   const typename BasicModel<Keys>::Lead trained = known->model.For(point);
   if (!known->synonyms.empty()) {
-    const auto after = remote::FirstRightOf<Keys>(known->synonyms, point);
+    const auto after = shared_leaf::FirstRightOf<Keys>(known->synonyms, point);
     if (after != known->synonyms.begin() && std::prev(after)->first > known->model.LowOf(trained.leaf)) {
       *lead = {.leaf = std::prev(after)->second};
       return true;
@@ -54,7 +54,7 @@ double KnownModels<Keys>::FindRun(const Point& point, bool reverse, size_t most,
   double before = reverse ? 0 : 1;  // the share of the first leaf that lies before the point, if that is known
   if constexpr (!Keys::kKeysElsewhere) before = model.ShareBefore(first, point);
   // The leaf table's entries and the synonyms, merged by their low fences.
-  auto synonym = remote::FirstRightOf<Keys>(known->synonyms, point);
+  auto synonym = shared_leaf::FirstRightOf<Keys>(known->synonyms, point);
   if (!reverse) {
     const bool in_synonym = synonym != known->synonyms.begin() && std::prev(synonym)->first > model.LowOf(first);
     leaves->push_back(in_synonym ? std::prev(synonym)->second : model.OffsetOf(first));

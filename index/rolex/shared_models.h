@@ -4,11 +4,6 @@
 //
 // The models take at most `max_bytes`. If that is not enough, those that were not used for long make room (CLOCK). The
 // directory stays: it has an entry for each model.
-//
-//   SharedModelsOf<Keys>::Reading models(view);   models->Find(...)      // view: the client's, one per client
-//   SharedModelsOf<Keys>::Changing models(view);  models->Install(...)
-//
-// Thread-safe, by these two. Neither may be held across a suspension. Keys: IntegerKeys or ByteKeys.
 #pragma once
 
 #include <atomic>
@@ -21,14 +16,13 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
-#include "base/many_readers_lock.h"
 #include "index/index.h"
-#include "index/remote/shared_leaves.h"
 #include "index/rolex/directory.h"
 #include "index/rolex/editor.h"
 #include "index/rolex/model.h"
 #include "index/rolex/synonyms.h"
 #include "index/rolex/upper_model.h"
+#include "index/shared_leaf/shared_leaves.h"
 
 namespace gannet::index::rolex {
 
@@ -49,7 +43,7 @@ struct KnownModel {
   uint64_t bytes() const { return model.bytes() + synonyms.size() * kSynonymBytes; }
 };
 
-// The content. Guarded by the lock of SharedModelsOf.
+// Not thread-safe: SharedModels guards it. Keys: IntegerKeys or ByteKeys.
 template <class Keys>
 class KnownModels {
  public:
@@ -133,71 +127,9 @@ class KnownModels {
   std::atomic<uint64_t> bytes_{0};  // of all, for threads that do not hold the lock
 };
 
-template <class Keys>
-class SharedModelsOf {
+class SharedModels final : public shared_leaf::SharedLeavesOf<KnownModels> {
  public:
-  explicit SharedModelsOf(size_t max_bytes) : models_(max_bytes) {}
-
-  uint64_t bytes() const { return models_.bytes(); }
-
-  // A client's place among the readers. Used by one thread at a time; the cache must outlive it.
-  class View {
-   public:
-    explicit View(SharedModelsOf* cache) : cache_(cache), reader_(&cache->lock_) {}
-
-   private:
-    friend class SharedModelsOf;
-    SharedModelsOf* const cache_;
-    ManyReadersLock::Reader reader_;
-  };
-
-  class Reading {
-   public:
-    explicit Reading(View& view) : view_(view) { view.reader_.lock(); }
-    ~Reading() { view_.reader_.unlock(); }
-    Reading(const Reading&) = delete;
-    Reading& operator=(const Reading&) = delete;
-    const KnownModels<Keys>* operator->() const { return &view_.cache_->models_; }
-
-   private:
-    View& view_;
-  };
-  class Changing {
-   public:
-    explicit Changing(View& view) : view_(view) { view.cache_->lock_.lock(); }
-    ~Changing() { view_.cache_->lock_.unlock(); }
-    Changing(const Changing&) = delete;
-    Changing& operator=(const Changing&) = delete;
-    KnownModels<Keys>* operator->() const { return &view_.cache_->models_; }
-
-   private:
-    View& view_;
-  };
-
- private:
-  ManyReadersLock lock_;
-  KnownModels<Keys> models_;
-};
-
-// For indexes of either kind of keys, because its maker does not know which; one of the two stays empty.
-class SharedModels final : public remote::SharedLeaves {
- public:
-  explicit SharedModels(size_t max_bytes) : integer_keys_(max_bytes), byte_keys_(max_bytes) {}
-
-  uint64_t bytes() const override { return integer_keys_.bytes() + byte_keys_.bytes(); }
-
-  template <class Keys>
-  SharedModelsOf<Keys>* Of() {
-    if constexpr (Keys::kKeysElsewhere) {
-      return &byte_keys_;
-    } else {
-      return &integer_keys_;
-    }
-  }
-
- private:
-  SharedModelsOf<IntegerKeys> integer_keys_;
-  SharedModelsOf<ByteKeys> byte_keys_;
+  using SharedLeavesOf::SharedLeavesOf;
 };
 
 }  // namespace gannet::index::rolex

@@ -1,6 +1,6 @@
 // SynonymNotices: adds new leaves to the synonym tables of their models, in the postings of a transaction's inserts
-// (remote/split_notices.h): the slots are taken together with the locks of the leaves, and written with their changes.
-// A slot whose leaf is not made after all stays empty, as if its client had died (synonyms.h).
+// (shared_leaf/change/split_notices.h): the slots are taken together with the locks of the leaves, and written with
+// their changes. A slot whose leaf is not made after all stays empty, as if its client had died (synonyms.h).
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,16 @@
 #include <span>
 #include <vector>
 
-#include "index/remote/posting.h"
-#include "index/remote/split_notices.h"
 #include "index/rolex/editor.h"
 #include "index/rolex/model_cache.h"
 #include "index/rolex/synonyms.h"
+#include "index/shared_leaf/change/split_notices.h"
+#include "index/shared_leaf/leaf/posting.h"
 
 namespace gannet::index::rolex {
 
 template <class Keys>
-class SynonymNotices final : public remote::SplitNotices<Keys> {
+class SynonymNotices final : public shared_leaf::SplitNotices<Keys> {
  public:
   using Keyed = typename Keys::Keyed;
 
@@ -53,7 +53,7 @@ class SynonymNotices final : public remote::SplitNotices<Keys> {
   uint64_t connection_ = 0;
   std::vector<Leaf> leaves_;
   std::vector<Due> due_;
-  remote::Posting changes_;
+  shared_leaf::Posting changes_;
 };
 
 }  // namespace gannet::index::rolex

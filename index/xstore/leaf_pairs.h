@@ -40,7 +40,7 @@ struct LeafPairs {
       for (int slot = first; slot < std::min(first + ahead, slots); ++slot) records.PrefetchFor<W>(leaf.entry(slot));
       for (int slot = first; slot < slots; ++slot) {
         if (slot + ahead < slots) records.PrefetchFor<W>(leaf.entry(slot + ahead));
-        const remote::TaggedEntry entry = leaf.entry(slot);
+        const shared_leaf::TaggedEntry entry = leaf.entry(slot);
         const KeyWords<W> key = records.KeyOf<W>(entry);
         if (bounds.last < key) break;
         if (bounds.first <= key) pairs[size++] = {key, records.AddressOf(entry)};

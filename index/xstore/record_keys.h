@@ -8,7 +8,7 @@
 
 #include "base/cache_line.h"
 #include "index/record_header.h"
-#include "index/remote/tagged_leaf.h"
+#include "index/shared_leaf/leaf/tagged_leaf.h"
 #include "index/xstore/key_codec.h"
 #include "rdma/global_address.h"
 #include "rdma/versioned.h"
@@ -49,17 +49,17 @@ class RecordKeys {
   RecordKeys(std::span<const std::byte> memory, rdma::NodeId node) : memory_(memory), node_(node) {}
 
   // Address of the record of an entry, as bits; 0 for no entry.
-  uint64_t AddressOf(remote::TaggedEntry entry) const {
+  uint64_t AddressOf(shared_leaf::TaggedEntry entry) const {
     return entry.bits == 0 ? 0 : rdma::GlobalAddress(node_, entry.offset()).bits();
   }
   // The part of an address that the records of one owner have in common.
   uint64_t node_bits() const { return rdma::GlobalAddress(node_, 0).bits(); }
   template <int W>
-  KeyWords<W> KeyOf(remote::TaggedEntry entry) const {
+  KeyWords<W> KeyOf(shared_leaf::TaggedEntry entry) const {
     return WordsOfRecord<W>(memory_.data() + entry.offset());
   }
   template <int W>
-  void PrefetchFor(remote::TaggedEntry entry) const {
+  void PrefetchFor(shared_leaf::TaggedEntry entry) const {
     // Most keys are shorter than they may be. (A CPU has about twelve loads from memory under way, and fetches the rest
     // of what is read in sequence by itself.)
     constexpr size_t kMostLines = W <= 9 ? 1 : 4;

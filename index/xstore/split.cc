@@ -12,7 +12,7 @@ namespace gannet::index::xstore {
 // What stays in the old leaf, and what goes to the new one.
 template <int W>
 struct Tree<W>::SplitPlan {
-  using Item = std::conditional_t<Leaf<W>::kKeysInRecords, remote::TaggedEntry, typename LeafPairs<W>::Pair>;
+  using Item = std::conditional_t<Leaf<W>::kKeysInRecords, shared_leaf::TaggedEntry, typename LeafPairs<W>::Pair>;
 
   Item items[LeafLayout<W>::kSlots + 1];  // all and the new one, in key order
   int left;                               // number of items that stay in the old leaf

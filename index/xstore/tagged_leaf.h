@@ -8,7 +8,7 @@
 //   entry     | tag 16 | offset 48 |: of the record in the owner's memory. The tag is part of the key's hash
 //   last      the slot that was filled last, or 255: it tells ascending inserts from others (split.cc)
 //
-// An entry has the form of remote::TaggedEntry. The rest of that leaf serves clients that change it by verbs: the
+// An entry has the form of shared_leaf::TaggedEntry. The rest of that leaf serves clients that change it by verbs: the
 // lines' versions in line 0, which makes that line the commit point, and a second copy of the high fence. Here only the
 // owner's CPU changes leaves. So all lines have one version, as in any versioned object, and the fences are words that
 // the inner nodes and the models use, too. That takes 9 lines for keys of 64 bytes in place of 11.
@@ -40,7 +40,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "index/remote/tagged_leaf.h"
+#include "index/shared_leaf/leaf/tagged_leaf.h"
 #include "index/xstore/leaf_frame.h"
 #include "index/xstore/record_keys.h"
 
@@ -51,7 +51,7 @@ template <int W>
 constexpr int TaggedSlots() {
   constexpr int kHeadWords = 1 + 2 * W;
   constexpr int kLineWords = rdma::kLineDataBytes / kWordBytes;
-  return (kHeadWords + remote::kMostSlots + kLineWords - 1) / kLineWords * kLineWords - kHeadWords;
+  return (kHeadWords + shared_leaf::kMostSlots + kLineWords - 1) / kLineWords * kLineWords - kHeadWords;
 }
 
 template <int W>
@@ -82,7 +82,7 @@ class TaggedLeaf : public LeafFrame<W, TaggedLayout<W>> {
  public:
   using typename Base::Layout;
   using typename Base::Words;
-  using Entry = remote::TaggedEntry;
+  using Entry = shared_leaf::TaggedEntry;
   static constexpr bool kKeysInRecords = true;
   static constexpr int kInLine = rdma::kLineDataBytes / kWordBytes;
   static constexpr int kNoSlot = 255;

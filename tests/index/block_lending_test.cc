@@ -1,18 +1,17 @@
 // Blocks that the clients of a process borrow for the leaves of an index: one stock, whose surplus goes back.
-#include "index/remote/block_lending.h"
+#include "index/shared_leaf/blocks/block_lending.h"
 
 #include <memory>
 #include <set>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "index/remote/block_stock.h"
-#include "index/remote/leaf_channel.h"
 #include "index/rolex/rolex.h"
-#include "index/rolex/rolex_index.h"
+#include "index/shared_leaf/blocks/block_stock.h"
+#include "index/shared_leaf/change/leaf_channel.h"
 #include "tests/index/record_helper.h"
 
-namespace gannet::index::remote {
+namespace gannet::index::shared_leaf {
 namespace {
 
 constexpr IndexId kId = 1;
@@ -55,7 +54,7 @@ class BlockLendingTest : public ::testing::Test {
     index_ = *std::move(index);
     thread_ = std::make_unique<ClientThread>(&cluster_);
   }
-  LeafBlocks& lender() { return static_cast<rolex::RolexIndex*>(index_.get())->blocks(); }
+  LeafBlocks& lender() { return dynamic_cast<BlockLender&>(*index_).blocks(); }
   std::unique_ptr<BorrowedBlocks> Client(BlockStock* stock) {
     return std::make_unique<BorrowedBlocks>(thread_->channel(), nullptr, 0, kId, absl::Seconds(5), stock);
   }
@@ -144,4 +143,4 @@ TEST_F(BlockLendingTest, ABlockOfAnotherConnectionBecomesNoLeaf) {
 }
 
 }  // namespace
-}  // namespace gannet::index::remote
+}  // namespace gannet::index::shared_leaf

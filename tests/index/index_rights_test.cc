@@ -13,9 +13,9 @@
 #include "index/change_wire.h"
 #include "index/key_wire.h"
 #include "index/registry.h"
-#include "index/remote/block_lending.h"
-#include "index/remote/change_calls.h"
 #include "index/rolex/rolex_index.h"
+#include "index/shared_leaf/blocks/block_lending.h"
+#include "index/shared_leaf/change/change_calls.h"
 #include "rdma/rpc.h"
 #include "tests/index/record_helper.h"
 
@@ -120,7 +120,7 @@ TEST_P(IndexRightsTest, AClientCannotWriteIntoALeaf) {
 TEST_P(IndexRightsTest, NothingOfTheIndexLiesInTheWritablePart) {
   Start(IndexRights::kOwnerOnly);
   const uint64_t writable = cluster_->owner().node->writable_offset();
-  auto* const lender = dynamic_cast<remote::BlockLender*>(index_.get());
+  auto* const lender = dynamic_cast<shared_leaf::BlockLender*>(index_.get());
   lender->blocks().ForEach([&](rdma::GlobalAddress block) { EXPECT_LT(block.offset(), writable); });
   auto* const rolex = dynamic_cast<rolex::RolexIndex*>(index_.get());
   if (rolex == nullptr) return;
@@ -139,7 +139,7 @@ TEST_P(IndexRightsTest, TheOwnerLendsNoBlocks) {
   writer.PutU16(4);
   writer.PutU16(0);
   writer.PutU16(0);
-  const StatusOr<size_t> lent = Call(remote::kExchange, writer.written());
+  const StatusOr<size_t> lent = Call(shared_leaf::kExchange, writer.written());
   EXPECT_TRUE(absl::IsPermissionDenied(lent.status())) << lent.status();
   EXPECT_EQ(remote_->NewInsertBatch(), nullptr);
 }
@@ -207,7 +207,7 @@ TEST_P(IndexRightsTest, MalformedCallsAreRefused) {
   };
   const std::string long_key(100, 'x');
   for (const auto& [method, addresses] :
-       {std::pair(remote::kCallInsert, 1), {remote::kCallRemove, 1}, {remote::kCallReplace, 2}}) {
+       {std::pair(shared_leaf::kCallInsert, 1), {shared_leaf::kCallRemove, 1}, {shared_leaf::kCallReplace, 2}}) {
     EXPECT_TRUE(absl::IsInvalidArgument(call(method, kId, Key(1), addresses - 1, false)));
     EXPECT_TRUE(absl::IsInvalidArgument(call(method, kId, Key(1), addresses, true)));
     EXPECT_TRUE(absl::IsInvalidArgument(call(method, kId, Key(std::string_view("a name")), addresses, false)));

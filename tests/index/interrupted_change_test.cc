@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <tuple>
 
-#include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "gtest/gtest.h"
 #include "tests/index/interrupted_channel.h"
@@ -15,13 +14,12 @@ namespace {
 
 constexpr uint64_t kKeys = 500;
 
-class InterruptedChangeTest : public ::testing::TestWithParam<std::tuple<const SharedLeafKind*, uint64_t, KeyKind>>,
+class InterruptedChangeTest : public ::testing::TestWithParam<std::tuple<SharedLeafCase, uint64_t>>,
                               protected SharedLeafWorld {
  protected:
   // The owner does not wait long for what the client has locked, since the client is waiting for the owner.
   InterruptedChangeTest()
-      : SharedLeafWorld(*std::get<0>(GetParam()), std::get<2>(GetParam()), std::get<1>(GetParam()),
-                        absl::Microseconds(30)),
+      : SharedLeafWorld(std::get<0>(GetParam()), std::get<1>(GetParam()), absl::Microseconds(30)),
         channel_(thread_->channel()) {
     Connect(&channel_);
   }
@@ -98,14 +96,9 @@ TEST_P(InterruptedChangeTest, TheStructureStaysWhole) {
   EXPECT_GT(interrupted, 500);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, InterruptedChangeTest,
-                         ::testing::Combine(::testing::Values(&kBlink, &kRolex),
-                                            ::testing::Range(uint64_t{1}, uint64_t{4}),
-                                            ::testing::Values(KeyKind::kInteger, KeyKind::kBytes)),
-                         [](const auto& test) {
-                           return absl::StrCat(std::get<0>(test.param)->name, "_seed", std::get<1>(test.param),
-                                               std::get<2>(test.param) == KeyKind::kInteger ? "_integer" : "_bytes");
-                         });
+INSTANTIATE_TEST_SUITE_P(Cases, InterruptedChangeTest,
+                         ::testing::Combine(AllSharedLeafCases(), ::testing::Range(uint64_t{1}, uint64_t{4})),
+                         [](const auto& test) { return NameOfSeed(test); });
 
 }  // namespace
 }  // namespace gannet::index

@@ -128,7 +128,7 @@ std::vector<TrainedLeaf> MakeLeaves(const std::vector<uint64_t>& keys, uint64_t 
   for (size_t from = 0; from < keys.size(); from += kPositions) {
     const size_t to = std::min(from + kPositions, keys.size());
     TrainedLeaf leaf{
-        .low = from == 0 ? low : keys[from], .offset = (leaves.size() + 1) * remote::kLeafBytes, .image = {}};
+        .low = from == 0 ? low : keys[from], .offset = (leaves.size() + 1) * shared_leaf::kLeafBytes, .image = {}};
     leaf.image.head.state = 1;
     leaf.image.head.low = leaf.low;
     leaf.image.head.high = to == keys.size() ? high : keys[to] - 1;

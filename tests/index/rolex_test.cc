@@ -40,7 +40,7 @@ class RolexTest : public ::testing::Test {
     auto index = CreateRolex(cluster_.owner().service.get(), kId, KeyKind::kInteger);
     GANNET_CHECK(index.ok(), "%s", index.status().ToString());
     index_ = std::move(*index);
-    rolex_ = static_cast<RolexIndex*>(index_.get());
+    rolex_ = dynamic_cast<RolexIndex*>(index_.get());
     thread_ = std::make_unique<ClientThread>(&cluster_);
     remote_ = Connect();
   }
@@ -349,7 +349,7 @@ class RolexByteTest : public ::testing::TestWithParam<Family> {
     auto index = CreateRolex(cluster_.owner().service.get(), kId, KeyKind::kBytes);
     GANNET_CHECK(index.ok(), "%s", index.status().ToString());
     index_ = std::move(*index);
-    rolex_ = static_cast<RolexIndex*>(index_.get());
+    rolex_ = dynamic_cast<RolexIndex*>(index_.get());
     thread_ = std::make_unique<ClientThread>(&cluster_);
     remote_ = Connect();
   }

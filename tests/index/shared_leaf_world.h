@@ -1,5 +1,5 @@
-// SharedLeafWorld: an index of shared leaves (index/remote/leaf.h), its owner and a client, for tests of each kind of
-// index that clients change. Keys are numbers; those of byte keys have 40 to 64 bytes in the same order.
+// SharedLeafWorld: an index of shared leaves (index/shared_leaf/leaf/leaf.h), its owner and a client, for tests of each
+// kind of index that clients change. Keys are numbers; those of byte keys have 40 to 64 bytes in the same order.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "absl/time/time.h"
 #include "base/check.h"
@@ -14,8 +16,12 @@
 #include "gtest/gtest.h"
 #include "index/blink/blink.h"
 #include "index/blink/blink_index.h"
+#include "index/blink/shared_cache.h"
+#include "index/rolex/model_cache.h"
 #include "index/rolex/rolex.h"
 #include "index/rolex/rolex_index.h"
+#include "index/rolex/shared_models.h"
+#include "index/shared_leaf/blocks/block_lending.h"
 #include "tests/index/record_helper.h"
 
 namespace gannet::index {
@@ -23,59 +29,103 @@ namespace gannet::index {
 struct SharedLeafKind {
   const char* name;
   void (*register_methods)(IndexService* service);
+  rdma::MethodId describe;
   StatusOr<std::unique_ptr<LocalIndex>> (*create)(IndexService* service, IndexId id, KeyKind keys,
                                                   absl::Duration patience);
-  StatusOr<std::unique_ptr<RemoteIndex>> (*connect)(rdma::Channel* channel, IndexId id, KeyKind keys);
-  remote::LeafBlocks& (*blocks)(LocalIndex* index);
+  // `cache`: from make_cache, or null.
+  StatusOr<std::unique_ptr<RemoteIndex>> (*connect)(rdma::Channel* channel, IndexId id, KeyKind keys,
+                                                    absl::Duration patience, std::shared_ptr<SharedCache> cache);
+  std::shared_ptr<SharedCache> (*make_cache)(size_t max_bytes);
   // What the owner does in the background.
   void (*tidy)(LocalIndex* index);
+  bool learned;           // models lead to the leaves, which `tidy` trains
+  uint64_t insert_verbs;  // about as many as an insert with a split takes
 };
 
 inline constexpr SharedLeafKind kBlink = {
-    .name = "blink",
+    .name = "Blink",
     .register_methods = RegisterBlinkMethods,
+    .describe = blink::kDescribe,
     .create = [](IndexService* service, IndexId id, KeyKind keys,
                  absl::Duration patience) { return CreateBlink(service, id, keys, {.patience = patience}); },
-    .connect = [](rdma::Channel* channel, IndexId id,
-                  KeyKind keys) { return ConnectBlink(channel, /*owner=*/0, id, {.key_kind = keys}); },
-    .blocks = [](LocalIndex* index) -> remote::LeafBlocks& { return static_cast<blink::BlinkTree*>(index)->blocks(); },
+    .connect =
+        [](rdma::Channel* channel, IndexId id, KeyKind keys, absl::Duration patience,
+           std::shared_ptr<SharedCache> cache) {
+          return ConnectBlink(channel, /*owner=*/0, id,
+                              {.key_kind = keys,
+                               .shared = std::static_pointer_cast<blink::SharedNodes>(std::move(cache)),
+                               .patience = patience});
+        },
+    .make_cache = [](size_t max_bytes) -> std::shared_ptr<SharedCache> { return MakeBlinkCache(max_bytes); },
     .tidy = [](LocalIndex*) {},
+    .learned = false,
+    .insert_verbs = 14,
 };
 
 inline constexpr SharedLeafKind kRolex = {
-    .name = "rolex",
+    .name = "Rolex",
     .register_methods = RegisterRolexMethods,
+    .describe = rolex::kDescribe,
     .create = [](IndexService* service, IndexId id, KeyKind keys,
                  absl::Duration patience) { return CreateRolex(service, id, keys, {.patience = patience}); },
-    .connect = [](rdma::Channel* channel, IndexId id,
-                  KeyKind keys) { return ConnectRolex(channel, /*owner=*/0, id, {.key_kind = keys}); },
-    .blocks = [](LocalIndex* index) -> remote::LeafBlocks& { return static_cast<rolex::RolexIndex*>(index)->blocks(); },
-    .tidy = [](LocalIndex* index) { static_cast<rolex::RolexIndex*>(index)->TrainNow(); },
+    .connect =
+        [](rdma::Channel* channel, IndexId id, KeyKind keys, absl::Duration patience,
+           std::shared_ptr<SharedCache> cache) {
+          return ConnectRolex(channel, /*owner=*/0, id,
+                              {.key_kind = keys,
+                               .shared = std::static_pointer_cast<rolex::SharedModels>(std::move(cache)),
+                               .patience = patience});
+        },
+    .make_cache = [](size_t max_bytes) -> std::shared_ptr<SharedCache> { return MakeRolexCache(max_bytes); },
+    .tidy = [](LocalIndex* index) { dynamic_cast<rolex::RolexIndex*>(index)->TrainNow(); },
+    .learned = true,
+    .insert_verbs = 18,
 };
+
+// A kind of index, and of its keys.
+using SharedLeafCase = std::tuple<const SharedLeafKind*, KeyKind>;
+
+inline std::string NameOf(const SharedLeafCase& of) {
+  return std::string(std::get<0>(of)->name) + (std::get<1>(of) == KeyKind::kInteger ? "Integers" : "Bytes");
+}
+// Cases and seeds.
+template <class Param>
+std::string NameOfSeed(const ::testing::TestParamInfo<Param>& test) {
+  return NameOf(std::get<0>(test.param)) + std::to_string(std::get<1>(test.param));
+}
+inline auto AllSharedLeafCases() {
+  return ::testing::Values(SharedLeafCase(&kBlink, KeyKind::kInteger), SharedLeafCase(&kBlink, KeyKind::kBytes),
+                           SharedLeafCase(&kRolex, KeyKind::kInteger), SharedLeafCase(&kRolex, KeyKind::kBytes));
+}
 
 class SharedLeafWorld {
  public:
   using Model = std::map<uint64_t, rdma::GlobalAddress>;
 
   // `patience`: of the owner, with what a client keeps locked.
-  SharedLeafWorld(const SharedLeafKind& kind, KeyKind keys, uint64_t seed, absl::Duration patience = absl::Seconds(10))
-      : random_(seed), kind_(kind), keys_(keys), cluster_({.seed = seed}) {
-    kind.register_methods(cluster_.owner().service.get());
+  SharedLeafWorld(const SharedLeafCase& of, uint64_t seed, absl::Duration patience = absl::Seconds(10))
+      : random_(seed), kind_(*std::get<0>(of)), keys_(std::get<1>(of)), cluster_({.seed = seed}) {
+    kind_.register_methods(cluster_.owner().service.get());
     cluster_.Serve();
     owner_ = std::make_unique<OwnerThread>(&cluster_);
-    auto index = kind.create(cluster_.owner().service.get(), kId, keys, patience);
+    auto index = kind_.create(cluster_.owner().service.get(), kId, keys_, patience);
     GANNET_CHECK(index.ok(), "%s", index.status().ToString());
     index_ = std::move(*index);
     thread_ = std::make_unique<ClientThread>(&cluster_);
   }
 
   // A client whose verbs go over `channel`, which outlives it: until Disconnect, or the next Connect.
-  void Connect(rdma::Channel* channel) {
-    auto remote = kind_.connect(channel, kId, keys_);
-    GANNET_CHECK(remote.ok(), "%s", remote.status().ToString());
-    remote_ = std::move(*remote);
+  void Connect(rdma::Channel* channel, absl::Duration patience = rdma::Channel::kDefaultCallTimeout) {
+    remote_ = NewClient(channel, patience, nullptr);
   }
   void Disconnect() { remote_.reset(); }
+  // `cache`: of the kind, or null.
+  std::unique_ptr<RemoteIndex> NewClient(rdma::Channel* channel, absl::Duration patience,
+                                         std::shared_ptr<SharedCache> cache) const {
+    auto remote = kind_.connect(channel, kId, keys_, patience, std::move(cache));
+    GANNET_CHECK(remote.ok(), "%s", remote.status().ToString());
+    return *std::move(remote);
+  }
 
   OwnedKey KeyOf(uint64_t n) const {
     if (keys_ == KeyKind::kInteger) return OwnedKey(Key(n));
@@ -111,17 +161,18 @@ class SharedLeafWorld {
 
   // All blocks are free, or part of the index.
   void ExpectAllBlocksCounted() {
-    remote::LeafBlocks& blocks = kind_.blocks(index_.get());
     size_t nodes = 0;
-    blocks.ForEach([this, &nodes](rdma::GlobalAddress at) {
+    blocks().ForEach([this, &nodes](rdma::GlobalAddress at) {
       if (!IsAbsent(LoadWord(cluster_.At(at)))) ++nodes;
     });
-    const auto counts = blocks.counts();
+    const auto counts = blocks().counts();
     ASSERT_EQ(counts.lent + counts.in_use, nodes);
   }
 
  protected:
   static constexpr IndexId kId = 1;
+
+  shared_leaf::LeafBlocks& blocks() const { return dynamic_cast<shared_leaf::BlockLender&>(*index_).blocks(); }
 
   Random random_;
   const SharedLeafKind& kind_;

@@ -23,7 +23,7 @@
 #include "gtest/gtest.h"
 #include "index/lock_word.h"
 #include "index/registry.h"
-#include "index/remote/leaf.h"
+#include "index/shared_leaf/leaf/leaf.h"
 #include "tests/index/record_helper.h"
 #include "tests/relay_fabric.h"
 
@@ -59,7 +59,7 @@ class TearingChannel final : public RelayChannel {
   }
 
  private:
-  static int Slots(uint64_t word) { return std::popcount(remote::LeafSlots::Unpack(word).bitmap); }
+  static int Slots(uint64_t word) { return std::popcount(shared_leaf::LeafSlots::Unpack(word).bitmap); }
 
   coro::Task<Status> Relay(std::span<rdma::Operation> operations) {
     for (rdma::Operation& operation : operations) {

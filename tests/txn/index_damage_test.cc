@@ -11,8 +11,8 @@
 
 #include "base/random.h"
 #include "gtest/gtest.h"
-#include "index/remote/block_lending.h"
-#include "index/remote/leaf.h"
+#include "index/shared_leaf/blocks/block_lending.h"
+#include "index/shared_leaf/leaf/leaf.h"
 #include "log/file/faulty_file_system.h"
 #include "tests/txn/durable_cluster.h"
 #include "tests/txn/hasty_kinds.h"
@@ -54,7 +54,7 @@ class Keys {
 
 std::vector<rdma::GlobalAddress> LeavesOf(const Table& table) {
   std::vector<rdma::GlobalAddress> leaves;
-  auto& lender = dynamic_cast<index::remote::BlockLender&>(table.local_index());
+  auto& lender = dynamic_cast<index::shared_leaf::BlockLender&>(table.local_index());
   lender.blocks().ForEach([&leaves](rdma::GlobalAddress leaf) { leaves.push_back(leaf); });
   return leaves;
 }
@@ -93,7 +93,7 @@ class IndexDamageTest : public testing::TestWithParam<std::tuple<Kind, int>> {
   void Redirect(rdma::GlobalAddress from, rdma::GlobalAddress to) {
     int redirected = 0;
     for (const rdma::GlobalAddress leaf : LeavesOf(hurt(0))) {
-      for (size_t at = kLineBytes; at < index::remote::kLeafBytes; at += kWordBytes) {
+      for (size_t at = kLineBytes; at < index::shared_leaf::kLeafBytes; at += kWordBytes) {
         const uint64_t word = LoadWord(At(leaf) + at);
         if (at % kLineBytes == 0) continue;
         const bool tagged = HasByteKeys(kind());
@@ -286,7 +286,7 @@ TEST_P(HostileClientTest, HurtsOnlyItsTable) {
           rdma::GlobalAddress(0, random.Below(end / kLineBytes + 9) * kLineBytes).bits(),
           LoadWord(leaf) + 1,
           LoadWord(leaf + random.Below(8) * kWordBytes)};
-      const size_t words = index::remote::kLeafBytes / kWordBytes;
+      const size_t words = index::shared_leaf::kLeafBytes / kWordBytes;
       const uint64_t word = random.OneIn(2) ? random.Below(8) : random.Below(words);
       StoreWord(leaf + word * kWordBytes, values[random.Below(values.size())]);
       ++scribbles;
@@ -430,7 +430,7 @@ TEST(DamagedCheckpointTest, IsNotTakenAndARestartHasAllRows) {
       std::byte* const memory = (*cluster)->database().node().memory().data();
       const uint64_t record = table.local_index().Find(Key(uint64_t{7})).record.bits();
       for (const rdma::GlobalAddress leaf : LeavesOf(table)) {
-        for (size_t at = kLineBytes; at < index::remote::kLeafBytes; at += kWordBytes) {
+        for (size_t at = kLineBytes; at < index::shared_leaf::kLeafBytes; at += kWordBytes) {
           std::byte* const word = memory + leaf.offset() + at;
           if (LoadWord(word) == record) StoreWord(word, rdma::GlobalAddress(0, 0x123456789ac0).bits());
         }

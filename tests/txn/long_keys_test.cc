@@ -13,7 +13,7 @@
 #include "base/random.h"
 #include "gtest/gtest.h"
 #include "index/registry.h"
-#include "index/remote/change_calls.h"
+#include "index/shared_leaf/change/change_calls.h"
 #include "index/tuple_key.h"
 #include "log/checkpoint.h"
 #include "tests/txn/cluster.h"
@@ -446,12 +446,12 @@ TEST(LongKeyTablesTest, RequestsWithLongerKeysAreRefused) {
       // Of shared leaves only; index and table have one number.
       if (options.index != IndexKind::kBlink && options.index != IndexKind::kRolex) continue;
       for (const rdma::MethodId method :
-           {index::remote::kCallInsert, index::remote::kCallRemove, index::remote::kCallReplace}) {
+           {index::shared_leaf::kCallInsert, index::shared_leaf::kCallRemove, index::shared_leaf::kCallReplace}) {
         rdma::WireWriter writer(request);
         writer.PutU16(table.id());
         index::PutKey(writer, Key(bytes));
         writer.PutAddress({0, 640});
-        if (method == index::remote::kCallReplace) writer.PutAddress({0, 1280});
+        if (method == index::shared_leaf::kCallReplace) writer.PutAddress({0, 1280});
         EXPECT_FALSE(session.worker().BlockOn(AskOwner(&session, method, writer.written())).ok()) << size;
       }
     }

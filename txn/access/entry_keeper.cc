@@ -232,7 +232,7 @@ Status EntryKeeper::InsertEntry(const SecondaryIndex& index, std::string_view en
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// The build (txn/secondary_build.cc).
+// The build (txn/schema/create_index.cc).
 
 coro::Task<Status> EntryKeeper::AddEntry(const SecondaryIndex& index, Key row) {
   coro::Async<StatusOr<std::span<const std::byte>>> reading = points_.GetView(index.table(), row);

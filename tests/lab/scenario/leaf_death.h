@@ -24,9 +24,9 @@
 #include "gtest/gtest.h"
 #include "index/index.h"
 #include "index/record_header.h"
-#include "index/remote/block_lending.h"
-#include "index/remote/leaf.h"
-#include "index/remote/tagged_leaf.h"
+#include "index/shared_leaf/blocks/block_lending.h"
+#include "index/shared_leaf/leaf/leaf.h"
+#include "index/shared_leaf/leaf/tagged_leaf.h"
 #include "lab/scenario/memory_check.h"
 #include "tests/txn/hasty_kinds.h"
 #include "tests/txn/simulated_cluster.h"
@@ -118,7 +118,7 @@ class LeafDeath {
   }
   const txn::Table& rows(int node) { return cluster_.table(node, "rows"); }
   index::LocalIndex& index() { return rows(0).local_index(); }
-  index::remote::LeafBlocks& blocks() { return dynamic_cast<index::remote::BlockLender&>(index()).blocks(); }
+  index::shared_leaf::LeafBlocks& blocks() { return dynamic_cast<index::shared_leaf::BlockLender&>(index()).blocks(); }
   std::byte* At(rdma::GlobalAddress address) { return cluster_.database(0).node().memory().data() + address.offset(); }
 
   index::OwnedKey KeyOf(uint64_t n) const {
@@ -262,16 +262,17 @@ class LeafDeath {
       blocks().ForEach([&](rdma::GlobalAddress at) {
         const uint64_t state = LoadWord(At(at));
         if (index::IsLocked(state)) wrong = absl::StrCat("a leaf is locked: ", absl::Hex(state));
-        const auto judged = index::remote::ReadOwnLeaf(At(at), &image, fence_lines);
-        if (wrong.empty() && judged != index::remote::LeafLook::kWhole && judged != index::remote::LeafLook::kDead) {
+        const auto judged = index::shared_leaf::ReadOwnLeaf(At(at), &image, fence_lines);
+        if (wrong.empty() && judged != index::shared_leaf::LeafLook::kWhole &&
+            judged != index::shared_leaf::LeafLook::kDead) {
           wrong = "a leaf stays torn";
         }
       });
     };
     if (case_.keys == index::KeyKind::kInteger) {
-      look(index::remote::LeafImage{}, 0);
+      look(index::shared_leaf::LeafImage{}, 0);
     } else {
-      look(index::remote::TaggedImage{}, blocks().fence_lines());
+      look(index::shared_leaf::TaggedImage{}, blocks().fence_lines());
     }
     return wrong;
   }
@@ -286,7 +287,7 @@ class LeafDeath {
     // Every block of the index is one of its nodes, or free; and nothing is lent to the dead client.
     size_t nodes = 0;
     blocks().ForEach([&](rdma::GlobalAddress at) { nodes += index::IsAbsent(LoadWord(At(at))) ? 0 : 1; });
-    const index::remote::LeafBlocks::Counts counts = blocks().counts();
+    const index::shared_leaf::LeafBlocks::Counts counts = blocks().counts();
     if (counts.lent + counts.in_use != nodes) {
       return absl::StrCat(counts.lent, " blocks are lent and ", counts.in_use, " in use, for ", nodes, " nodes");
     }

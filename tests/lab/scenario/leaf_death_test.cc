@@ -1,5 +1,5 @@
-// A client dies at each verb of each change of shared leaves (index/remote/leaf.h): within 50 ms nothing is locked, all
-// keys are as they were, or as the change makes them, and every block of memory is accounted for.
+// A client dies at each verb of each change of shared leaves (index/shared_leaf/leaf/leaf.h): within 50 ms nothing is
+// locked, all keys are as they were, or as the change makes them, and every block of memory is accounted for.
 #include "tests/lab/scenario/leaf_death.h"
 
 #include <string>

@@ -1,5 +1,5 @@
-// Deliberate mistakes (base/mutant.h) in the changes and the repair of shared leaves (index/remote/leaf.h), and that
-// the deaths of clients show them. docs/simulation.md has the list.
+// Deliberate mistakes (base/mutant.h) in the changes and the repair of shared leaves (index/shared_leaf/leaf/leaf.h),
+// and that the deaths of clients show them. docs/simulation.md has the list.
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -10,8 +10,8 @@
 #include "base/mutant.h"
 #include "gtest/gtest.h"
 #include "index/registry.h"
-#include "index/remote/leaf_draft.h"
-#include "index/remote/leaf_repair.h"
+#include "index/shared_leaf/leaf/leaf_draft.h"
+#include "index/shared_leaf/leaf/leaf_repair.h"
 #include "tests/lab/scenario/leaf_death.h"
 
 namespace gannet::scenario {
@@ -56,17 +56,17 @@ TEST(LeafMutantsTest, MistakesInChangesOfSharedLeavesAreFoundWhenClientsDie) {
 // A client died after it had written a line, and before it wrote line 0. The next change of the repaired leaf must not
 // give the line the version that it has: a READ that met the old line, and line 0 later, would take them for one state.
 TEST(LeafMutantsTest, ARepairWithoutANewStampShowsAnEntryThatWasNeverThere) {
-  using index::remote::FindSlot;
-  using index::remote::IntegerEntry;
-  using index::remote::kLeafBytes;
-  using index::remote::LeafDraft;
-  using index::remote::LeafImage;
-  using index::remote::LeafLook;
-  using index::remote::LookAtLeaf;
-  using index::remote::Posting;
-  using index::remote::ReadOwnLeaf;
-  using index::remote::RepairLeaf;
-  using index::remote::StoreLeaf;
+  using index::shared_leaf::FindSlot;
+  using index::shared_leaf::IntegerEntry;
+  using index::shared_leaf::kLeafBytes;
+  using index::shared_leaf::LeafDraft;
+  using index::shared_leaf::LeafImage;
+  using index::shared_leaf::LeafLook;
+  using index::shared_leaf::LookAtLeaf;
+  using index::shared_leaf::Posting;
+  using index::shared_leaf::ReadOwnLeaf;
+  using index::shared_leaf::RepairLeaf;
+  using index::shared_leaf::StoreLeaf;
   const auto look = [](Mutant mutant) {
     active_mutant = mutant;
     alignas(kLineBytes) std::array<std::byte, kLeafBytes> memory{};

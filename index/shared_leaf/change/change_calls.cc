@@ -1,0 +1,145 @@
+#include "index/shared_leaf/change/change_calls.h"
+
+#include <array>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "index/change_wire.h"
+#include "index/key_wire.h"
+#include "index/shared_leaf/blocks/block_lending.h"
+#include "rdma/rpc.h"
+
+namespace gannet::index::shared_leaf {
+namespace {
+
+// Index, kind and length of the key, key, two addresses.
+constexpr size_t kRequestBytes = 2 + 1 + 4 + kShortKeyBytes + 16;
+// A change of shared leaves lists at most three words: those of a split root.
+constexpr size_t kResponseBytes = ChangeBytes(8);
+// Repetitions of a Replace of any record, while other threads map the key to other records.
+constexpr int kMostTries = 1000;
+
+Status Malformed() {
+  return absl::InvalidArgumentError("a malformed request to change an index");
+}
+
+Status TooLong(const Key& key) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("a key of ", key.size(), " bytes: an index has keys of at most ", kShortKeyBytes));
+}
+
+// The common beginning of the three requests. The caller of ReadAsked has a lease.
+struct Asked {
+  LocalIndex* index = nullptr;
+  Key key{};
+};
+
+StatusOr<Asked> ReadAsked(IndexService* service, rdma::WireReader& reader) {
+  const IndexId id = reader.GetU16();
+  Asked asked{.index = service->Find(id)};
+  bool valid = false;
+  asked.key = GetKey(reader, &valid);
+  if (!valid) return Malformed();
+  auto* const lender = dynamic_cast<BlockLender*>(asked.index);
+  if (lender == nullptr) {
+    return absl::NotFoundError(absl::StrCat("node ", service->node().id(), " has no index ", id, " of shared leaves"));
+  }
+  const LeafBlocks& blocks = lender->blocks();
+  if (blocks.rights() != IndexRights::kOwnerOnly) {
+    return absl::FailedPreconditionError(absl::StrCat("clients change index ", id, " of node ", service->node().id(),
+                                                      " themselves; create the table with the same rights everywhere"));
+  }
+  if (asked.key.kind() != blocks.key_kind() || asked.key.size() > kShortKeyBytes) return Malformed();
+  return asked;
+}
+
+StatusOr<size_t> ServeChange(IndexService* service, rdma::MethodId method, std::span<const std::byte> request,
+                             std::span<std::byte> response) {
+  rdma::WireReader reader(request);
+  IndexService::Lease lease(service);
+  const StatusOr<Asked> asked = ReadAsked(service, reader);
+  if (!asked.ok()) return asked.status();
+  const rdma::GlobalAddress record = reader.GetAddress();
+  GANNET_RETURN_IF_ERROR(reader.Finish());
+  if (record.is_null()) return Malformed();
+  const StatusOr<Change> change = method == kCallInsert
+                                      ? asked->index->Insert(lease.context(), asked->key, record, nullptr)
+                                      : asked->index->Remove(lease.context(), asked->key, record);
+  if (!change.ok()) return change.status();
+  rdma::WireWriter writer(response);
+  PutChange(writer, *change);
+  return writer.Finish();
+}
+
+Status ReplaceAny(LocalIndex* index, const Key& key, rdma::GlobalAddress to) {
+  Status replaced;
+  for (int i = 0; i < kMostTries; ++i) {
+    const rdma::GlobalAddress from = index->Find(key).record;
+    if (from.is_null()) return absl::NotFoundError(absl::StrCat("the key ", key.ToString(), " is not in the index"));
+    replaced = index->Replace(key, from, to);
+    if (!absl::IsNotFound(replaced)) return replaced;
+  }
+  return absl::UnavailableError(absl::StrCat("the record of the key ", key.ToString(), " changes all the time"));
+}
+
+StatusOr<size_t> ServeReplace(IndexService* service, std::span<const std::byte> request) {
+  rdma::WireReader reader(request);
+  const IndexService::Lease lease(service);
+  const StatusOr<Asked> asked = ReadAsked(service, reader);
+  if (!asked.ok()) return asked.status();
+  const rdma::GlobalAddress from = reader.GetAddress();
+  const rdma::GlobalAddress to = reader.GetAddress();
+  GANNET_RETURN_IF_ERROR(reader.Finish());
+  if (to.is_null()) return Malformed();
+  GANNET_RETURN_IF_ERROR(from.is_null() ? ReplaceAny(asked->index, asked->key, to)
+                                        : asked->index->Replace(asked->key, from, to));
+  return 0;
+}
+
+}  // namespace
+
+void RegisterChangeCalls(IndexService* service) {
+  if (!service->MayRegister(kCallInsert)) return;
+  for (const rdma::MethodId method : {kCallInsert, kCallRemove}) {
+    service->node().Handle(
+        method, [service, method](rdma::NodeId, std::span<const std::byte> request, std::span<std::byte> response) {
+          return ServeChange(service, method, request, response);
+        });
+  }
+  service->node().Handle(kCallReplace, [service](rdma::NodeId, std::span<const std::byte> request,
+                                                 std::span<std::byte>) { return ServeReplace(service, request); });
+}
+
+coro::Task<StatusOr<Change>> ChangeCalls::Call(rdma::MethodId method, Key key, rdma::GlobalAddress record) {
+  std::array<std::byte, kRequestBytes> request;
+  std::array<std::byte, kResponseBytes> response;
+  rdma::WireWriter writer(request);
+  writer.PutU16(index_);
+  PutKey(writer, key);
+  writer.PutAddress(record);
+  if (!writer.ok()) co_return TooLong(key);
+  const StatusOr<size_t> bytes = co_await channel_->Call(owner_, method, writer.written(), response, timeout_);
+  if (!bytes.ok()) co_return bytes.status();
+  rdma::WireReader reader(std::span<const std::byte>(response).first(*bytes));
+  Change change;
+  if (!GetChange(reader, &change) || !reader.Finish().ok()) {
+    co_return absl::DataLossError(absl::StrCat("node ", owner_, " sent a malformed change"));
+  }
+  co_return std::move(change);
+}
+
+coro::Task<Status> ChangeCalls::Replace(Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
+  std::array<std::byte, kRequestBytes> request;
+  rdma::WireWriter writer(request);
+  writer.PutU16(index_);
+  PutKey(writer, key);
+  writer.PutAddress(from);
+  writer.PutAddress(to);
+  if (!writer.ok()) co_return TooLong(key);
+  const StatusOr<size_t> bytes =
+      co_await channel_->Call(owner_, kCallReplace, writer.written(), std::span<std::byte>(), timeout_);
+  co_return bytes.status();
+}
+
+}  // namespace gannet::index::shared_leaf

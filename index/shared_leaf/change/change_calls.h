@@ -1,0 +1,48 @@
+// The calls by which clients change an index of shared leaves that only its owner may change (IndexRights::kOwnerOnly).
+//
+//   kCallInsert    index (2), key, record (8)    -> change
+//   kCallRemove    the same                      -> change
+//   kCallReplace   index (2), key, from (8; 0: any record), to (8)   -> nothing
+#pragma once
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "base/coro/task.h"
+#include "base/status.h"
+#include "index/index.h"
+#include "index/service.h"
+#include "rdma/fabric.h"
+
+namespace gannet::index::shared_leaf {
+
+inline constexpr rdma::MethodId kCallInsert = kBlockMethods + 1;
+inline constexpr rdma::MethodId kCallRemove = kBlockMethods + 2;
+inline constexpr rdma::MethodId kCallReplace = kBlockMethods + 3;
+
+// Serves the clients of all indexes of `service` that are BlockLenders. FailedPrecondition for an index that clients
+// change themselves. Before Node::Serve; once is enough.
+void RegisterChangeCalls(IndexService* service);
+
+// A client's side. As the functions of RemoteIndex, with the errors of calls. Not thread-safe; coroutines of the
+// channel's worker may use it at once.
+class ChangeCalls {
+ public:
+  // `channel` must outlive this.
+  ChangeCalls(rdma::Channel* channel, rdma::NodeId owner, IndexId index, absl::Duration timeout)
+      : channel_(channel), owner_(owner), index_(index), timeout_(timeout) {}
+
+  coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) { return Call(kCallInsert, key, record); }
+  coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) { return Call(kCallRemove, key, record); }
+  coro::Task<Status> Replace(Key key, rdma::GlobalAddress from, rdma::GlobalAddress to);
+
+ private:
+  coro::Task<StatusOr<Change>> Call(rdma::MethodId method, Key key, rdma::GlobalAddress record);
+
+  rdma::Channel* channel_;
+  rdma::NodeId owner_;
+  IndexId index_;
+  absl::Duration timeout_;
+};
+
+}  // namespace gannet::index::shared_leaf

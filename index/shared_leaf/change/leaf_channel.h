@@ -1,0 +1,149 @@
+// LeafChannel: reads, locks and changes shared leaves of one owner over a channel.
+//
+// Failures. A verb that fails although the owner is alive may or may not have taken effect, but has no effect later
+// (fabric.h, 5). So the outcome of a lock is read from the leaf, and a posting is repeated while the leaf is still
+// locked. All verbs of a change name the connection over which the lock was taken. If that connection ends, the owner
+// repairs the leaf as if this node had died, and none of the verbs takes effect any more. If this node has died, which
+// its threads need not know, all its verbs fail: none is repeated then.
+//
+// The owner reads its own leaves by its CPU. It also changes them by its CPU, if that and NICs may lock the same words
+// (rdma::Capabilities), or if no NIC may (IndexRights::kOwnerOnly); otherwise by verbs, like a client.
+//
+// Coroutines of one channel have the same owner bits, so "locked by us" must be this coroutine's lock: before a leaf is
+// locked, its address is noted here, and no other coroutine of the channel asks for its lock until it is released.
+//
+// Not thread-safe, as the channel. Errors: Unavailable, if the owner cannot be reached, or if a leaf stays locked for
+// longer than `patience`.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/time/time.h"
+#include "base/coro/task.h"
+#include "base/runtime.h"
+#include "base/status.h"
+#include "index/shared_leaf/blocks/leaf_blocks.h"
+#include "index/shared_leaf/leaf/leaf.h"
+#include "index/shared_leaf/leaf/leaf_draft.h"
+#include "index/shared_leaf/leaf/posting.h"
+#include "rdma/fabric.h"
+
+namespace gannet::index::shared_leaf {
+
+class LeafChannel {
+ public:
+  // kClient: reads and changes leaves by verbs, also those of its own node. An operation then suspends whenever it
+  // looks at a leaf, so a coroutine that waits for the lock of another one of its thread lets that one go on.
+  enum class As : uint8_t { kOwner, kClient };
+
+  // `node`: of the channel; null if neither node is ever lost, or dies, while this is used. `fence_lines`: of the
+  // leaves (tagged_leaf.h). `own`: the blocks of the leaves, which outlive this, if the owner is this node. `as` has no
+  // effect if it is another one.
+  LeafChannel(rdma::Channel* channel, rdma::Node* node, rdma::NodeId owner, absl::Duration patience,
+              size_t fence_lines = 0, const LeafBlocks* own = nullptr, As as = As::kOwner);
+
+  rdma::Channel* channel() const { return channel_; }
+  rdma::NodeId owner() const { return owner_; }
+  uint64_t owner_bits() const { return owner_bits_; }
+  size_t fence_lines() const { return fence_lines_; }
+  size_t leaf_bytes() const { return LeafBytesWith(fence_lines_); }
+  // The leaves are in this node's memory, and are read by its CPU. False for a client.
+  bool is_own() const { return is_own_; }
+  const LeafBlocks* own_blocks() const { return own_blocks_; }
+  // Judges the image of a READ of leaf_bytes() that the caller has posted itself. First it sets the image's number of
+  // fence lines to that of the index: what was READ may have another.
+  template <class Head>
+  LeafLook Judge(BasicLeafImage<Head>* image) const {
+    image->head.set_fence_lines(fence_lines_);
+    return LookAtLeaf(*image);
+  }
+  uint64_t leaves_read() const { return leaves_read_; }
+  uint64_t patience_nanos() const { return patience_nanos_; }
+
+  // READs a leaf until its image is whole or dead, which it returns. InvalidArgument if there is no leaf at this
+  // address, as a hostile client may have written it. `along`: READs that go out with the first one of the leaf; only
+  // of a client.
+  template <class Head>
+  coro::Task<StatusOr<LeafLook>> Read(rdma::GlobalAddress leaf, BasicLeafImage<Head>* image,
+                                      std::span<const rdma::Operation> along = {});
+
+  // Looks at a leaf once, and waits for nobody. kWhole: nobody had locked it at some moment of this call; this is what
+  // it was then. kLocked or kTorn: somebody changes it. InvalidArgument: as Read.
+  template <class Head>
+  coro::Task<StatusOr<LeafLook>> Glance(rdma::GlobalAddress leaf, BasicLeafImage<Head>* image);
+
+  // Takes the lock. False: the leaf has changed since the draft's image, or this channel is changing it now.
+  // `connection`: that of the blocks that the change makes leaves; then False also if it has ended. 0: any.
+  coro::Task<StatusOr<bool>> Lock(const LeafLock& draft, uint64_t connection = 0);
+  // Gives back a lock; no line was written.
+  coro::Task<Status> GiveBack(const LeafLock& draft);
+  // Posts a change of `leaf`, whose lock Lock took: its WRITEs end with line 0 that unlocks it. Further leaves in the
+  // posting are new, or locked by Lock and released by a CAS in the posting. Last in it may be FAAs that are hints: if
+  // the change has to be posted again, they are made twice, or not at all, and their results may stay what they were.
+  coro::Task<Status> Commit(rdma::GlobalAddress leaf, Posting* posting);
+  // Posts verbs that are not part of a change, on writable memory of the owner. If it fails, they may have taken
+  // effect.
+  coro::Task<Status> PostHint(std::span<rdma::Operation> operations);
+
+  // The same in parts, for a caller that posts the verbs of several leaves together. It is alone on the channel
+  // (rdma::Channel::Alone) from the first NoteLock to the last TakeChange. None of these suspends then, and they go on
+  // until it is known what the verbs did, or `connection`, over which they were posted, has ended.
+  //
+  // Before the lock's CAS is posted. False: this channel is changing the leaf now.
+  bool NoteLock(rdma::GlobalAddress leaf, uint64_t connection);
+  // The outcome of the lock's CAS, after a posting with this result.
+  coro::Task<StatusOr<bool>> TakeLock(rdma::Operation cas, Status posted);
+  // The outcome of a change's operations (as those of Commit).
+  coro::Task<Status> TakeChange(rdma::GlobalAddress leaf, std::span<rdma::Operation> operations, Status posted);
+
+  // The lock of a further leaf was released by a posting that Commit has posted.
+  void NoteReleased(rdma::GlobalAddress leaf) { locked_.erase(leaf.bits()); }
+
+ private:
+  struct Held {
+    uint64_t connection;
+  };
+  bool IsOurs(uint64_t state) const {
+    return IsLocked(state) && !rdma::IsLineBusy(state) && (state & OwnerBits(0x7fff, 0x7f)) == owner_bits_;
+  }
+  // Judges what this channel has READ itself.
+  template <class Head>
+  LeafLook JudgeRead(BasicLeafImage<Head>* image) {
+    ++leaves_read_;
+    Charge(Cost::kRecordLine, leaf_bytes() / kLineBytes);
+    return Judge(image);
+  }
+  // InvalidArgument: no leaf can be there.
+  Status CheckAddress(rdma::GlobalAddress leaf) const;
+  // 0: there is none to lose.
+  uint64_t Connection() const {
+    return node_ == nullptr || owner_ == channel_->node() ? 0 : node_->ConnectionTo(owner_);
+  }
+  bool IsDead() const {
+    return node_ != nullptr && (own_life_ == 0 || node_->ConnectionTo(channel_->node()) != own_life_);
+  }
+  // Whether what failed is not to be repeated any more.
+  bool IsOver(uint64_t connection, uint64_t deadline) const;
+  // Carries out operations on this node's memory by its CPU.
+  void CarryOut(std::span<rdma::Operation> operations);
+  coro::Task<Status> Post(std::span<rdma::Operation> operations);
+  // READs the state word, over the connection, until that succeeds.
+  coro::Task<StatusOr<uint64_t>> ReadState(rdma::GlobalAddress leaf, uint64_t connection);
+
+  rdma::Channel* channel_;
+  rdma::Node* node_;
+  rdma::NodeId owner_;
+  uint64_t own_life_;  // connection of this node to itself; 0: it was dead already, or there is no `node_`
+  size_t fence_lines_;
+  const LeafBlocks* own_blocks_;
+  bool is_own_;      // the leaves are in this node's memory
+  bool by_own_cpu_;  // and this node's CPU may change them
+  uint64_t owner_bits_;
+  uint64_t patience_nanos_;
+  uint64_t leaves_read_ = 0;
+  absl::flat_hash_map<uint64_t, Held> locked_;  // leaves that are locked, or may be
+};
+
+}  // namespace gannet::index::shared_leaf

@@ -1,0 +1,282 @@
+#include "index/shared_leaf/leaf_client.h"
+
+#include <algorithm>
+#include <array>
+
+#include "index/record_header.h"
+#include "index/shared_leaf/change/leaf_keys.h"
+#include "index/shared_leaf/leaf/schema_wire.h"
+
+namespace gannet::index::shared_leaf {
+
+template <class Keys>
+coro::Task<Status> LeafClient<Keys>::Prepare() {
+  if (is_ready()) co_return absl::OkStatus();
+  const StatusOr<Schema> schema = co_await Describe();
+  if (!schema.ok()) co_return schema.status();
+  GANNET_CO_RETURN_IF_ERROR(CheckSchema<Keys>(*schema, max_key_bytes_));
+  if (!is_ready()) {
+    schema_.emplace(*schema);
+    editor_ = MakeEditor();
+  }
+  co_return absl::OkStatus();
+}
+
+template <class Keys>
+size_t LeafClient<Keys>::SetProbe(const Key& key, Probe* probe, std::span<rdma::Operation, kReadsOfProbe> reads) {
+  probe->key = key;
+  probe->leaf = this->ExpectLeaf(key);
+  probe->line = kWholeLeaf;
+  if (probe->leaf.is_null() || probe->leaf.node() != owner_) return 0;
+  reads[0] = ReadOf(probe->leaf, &probe->image);
+  return 1;
+}
+
+template <class Keys>
+bool LeafClient<Keys>::Judge(Probe* probe, FindResult* result) {
+  ++statistics_.leaves_read;
+  if (leaves_.Judge(&probe->image) != LeafLook::kWhole || probe->image.level() != 0 ||
+      !Keys::CoversKey(probe->image, probe->key)) {
+    return false;
+  }
+  const std::optional<FindResult> found = ResultOf<Keys>(*schema_, {probe->leaf, probe->image}, probe->key);
+  if (found.has_value()) *result = *found;
+  return found.has_value();
+}
+
+template <class Keys>
+coro::Task<StatusOr<FindResult>> LeafClient<Keys>::FindOne(Key key) {
+  if (!is_ready()) {
+    const Status ready = co_await Prepare();
+    GANNET_CO_RETURN_IF_ERROR(ready);
+  }
+  ++statistics_.lookups;
+  ++statistics_.one_sided;
+  if (probes_first_) {
+    Probe probe;
+    std::array<rdma::Operation, kReadsOfProbe> reads;
+    if (const size_t posted = SetProbe(key, &probe, reads); posted > 0) {
+      const Status status = co_await channel_->Post(std::span(reads).first(posted));
+      // A cached address can be wrong; then the search finds out.
+      if (!status.ok() && !absl::IsInvalidArgument(status)) co_return status;
+      FindResult result;
+      if (status.ok() && Judge(&probe, &result)) co_return result;
+    }
+  }
+  Place place;
+  const Status located = co_await editor_->Locate(Keys::At(key), &place);
+  GANNET_CO_RETURN_IF_ERROR(located);
+  NoteSearch(key);
+  const std::optional<FindResult> found = ResultOf<Keys>(*schema_, place, key);
+  if (found.has_value()) co_return *found;
+  const StatusOr<int> slot = co_await FindKey<Keys>(&leaves_, *schema_, key, &place);
+  if (!slot.ok()) co_return slot.status();
+  co_return FindResult{.record = *slot < 0 ? rdma::GlobalAddress() : TargetOf(place.image, *slot),
+                       .witness = place.witness()};
+}
+
+// The leaves that the cache knows take one posting; the rest, and those that have changed, one search each.
+template <class Keys>
+coro::Task<Status> LeafClient<Keys>::FindMany(std::span<const index::Key> keys, std::span<FindResult> results) {
+  const Status ready = co_await Prepare();
+  GANNET_CO_RETURN_IF_ERROR(ready);
+  std::array<Probe, kMostReads> probes;
+  std::array<rdma::Operation, kMostReads * kReadsOfProbe> reads;
+  for (size_t first = 0; first < keys.size(); first += kMostReads) {
+    const size_t n = std::min(kMostReads, keys.size() - first);
+    std::array<size_t, kMostReads> key_of;
+    std::array<bool, kMostReads> done{};
+    size_t probed = 0;
+    size_t posted = 0;
+    for (size_t i = 0; i < n; ++i) {
+      const std::span<rdma::Operation, kReadsOfProbe> next(reads.data() + posted, kReadsOfProbe);
+      const size_t more = SetProbe(Keys::KeyFrom(keys[first + i]), &probes[probed], next);
+      if (more == 0) continue;
+      posted += more;
+      key_of[probed++] = i;
+    }
+    if (posted > 0) {
+      const Status status = co_await channel_->Post(std::span(reads).first(posted));
+      if (!status.ok() && !absl::IsInvalidArgument(status)) co_return status;
+      for (size_t r = 0; status.ok() && r < probed; ++r) {
+        if (!Judge(&probes[r], &results[first + key_of[r]])) continue;
+        done[key_of[r]] = true;
+        ++statistics_.lookups;
+        ++statistics_.one_sided;
+      }
+    }
+    for (size_t i = 0; i < n; ++i) {
+      if (done[i]) continue;
+      const StatusOr<FindResult> found = co_await FindOne(Keys::KeyFrom(keys[first + i]));
+      if (!found.ok()) co_return found.status();
+      results[first + i] = *found;
+    }
+  }
+  co_return absl::OkStatus();
+}
+
+template <class Keys>
+coro::Task<Status> LeafClient<Keys>::Scan(ScanRange range, ScanResult* result) {
+  if (range.limit == 0 || range.to < range.from) co_return absl::OkStatus();
+  const Key from = Keys::KeyFrom(range.from);
+  const Key to = Keys::KeyFrom(range.to);
+  const Status ready = co_await Prepare();
+  GANNET_CO_RETURN_IF_ERROR(ready);
+  ++statistics_.lookups;
+  ++statistics_.one_sided;
+  const size_t end = range.limit > SIZE_MAX - result->entries.size() ? SIZE_MAX : result->entries.size() + range.limit;
+  Cut next = Keys::Start(from, to, range.reverse);
+  for (;;) {
+    const StatusOr<bool> done = co_await ScanCached(from, to, range.reverse, end, result, &next);
+    if (!done.ok()) co_return done.status();
+    if (*done) co_return absl::OkStatus();
+    // Where the cache knows no leaf, or a wrong one. The search may bring what it lacks.
+    Place place;
+    const Status located = co_await editor_->Locate(Keys::PointOf(next, range.reverse), &place);
+    GANNET_CO_RETURN_IF_ERROR(located);
+    const Status read = co_await ReadAllKeys<Keys>(&leaves_, *schema_, &place);
+    GANNET_CO_RETURN_IF_ERROR(read);
+    if (TakeLeaf(place, from, to, range.reverse, end, result, &next) || result->entries.size() >= end) {
+      co_return absl::OkStatus();
+    }
+  }
+}
+
+template <class Keys>
+coro::Task<Status> LeafClient<Keys>::ReadLeaves(std::span<const rdma::GlobalAddress> leaves,
+                                                std::span<Image, kMostReads> images) {
+  std::array<rdma::Operation, kMostReads> reads;
+  const size_t lines = trims_scans_ ? tails_.lines() : kSlotLines;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    reads[i] = ReadOf(leaves[i], &images[i]);
+    reads[i].size -= static_cast<uint32_t>((kSlotLines - lines) * kLineBytes);
+  }
+  const Status status = co_await channel_->Post(std::span(reads).first(leaves.size()));
+  if (!status.ok()) co_return status;
+  if constexpr (!Keys::kKeysElsewhere) {
+    size_t tails = 0;
+    for (size_t i = 0; trims_scans_ && i < leaves.size(); ++i) {
+      if (!tails_.Needs(lines, &images[i])) continue;
+      reads[tails++] = rdma::Operation::Read(leaves[i] + (1 + lines) * kLineBytes, &images[i].lines[lines], kLineBytes);
+    }
+    if (tails > 0) {
+      const Status rest = co_await channel_->Post(std::span(reads).first(tails));
+      if (!rest.ok()) co_return rest;
+    }
+  }
+  co_return absl::OkStatus();
+}
+
+template <class Keys>
+coro::Task<StatusOr<bool>> LeafClient<Keys>::ScanCached(Key from, Key to, bool reverse, size_t end, ScanResult* result,
+                                                        Cut* next) {
+  std::array<Image, kMostReads> images;
+  std::array<rdma::GlobalAddress, kMostReads> leaves;
+  for (;;) {
+    const size_t n = LeavesFrom(*next, to, reverse, end - result->entries.size(), leaves);
+    if (n == 0) co_return false;
+    const Status status = co_await ReadLeaves(std::span(leaves).first(n), images);
+    if (absl::IsInvalidArgument(status)) co_return false;
+    if (!status.ok()) co_return status;
+    for (size_t i = 0; i < n; ++i) {
+      ++statistics_.leaves_read;
+      if (leaves_.Judge(&images[i]) != LeafLook::kWhole || images[i].level() != 0 ||
+          !Keys::Covers(images[i], Keys::PointOf(*next, reverse))) {
+        co_return false;
+      }
+      fill_.Note(images[i].template count<Entry>());
+      Place place{leaves[i], images[i]};
+      const Status read = co_await ReadAllKeys<Keys>(&leaves_, *schema_, &place);
+      GANNET_CO_RETURN_IF_ERROR(read);
+      if (TakeLeaf(place, from, to, reverse, end, result, next) || result->entries.size() >= end) co_return true;
+    }
+  }
+}
+
+template <class Keys>
+coro::Task<Status> LeafClient<Keys>::LocateLeaf(Key key, Place* place) {
+  const Status ready = co_await Prepare();
+  GANNET_CO_RETURN_IF_ERROR(ready);
+  const Status located = co_await editor_->Locate(Keys::At(key), place);
+  co_return located;
+}
+
+template <class Keys>
+coro::Task<StatusOr<LeafLook>> LeafClient<Keys>::ReadExpected(Key /*key*/, rdma::GlobalAddress leaf, bool /*is_first*/,
+                                                              Image* image) {
+  StatusOr<LeafLook> look = co_await leaves_.Read(leaf, image);
+  co_return look;
+}
+
+template <class Keys>
+coro::Task<StatusOr<Change>> LeafClient<Keys>::Insert(index::Key key, rdma::GlobalAddress record) {
+  if (!changes_leaves()) {
+    StatusOr<Change> called = co_await calls_.Insert(key, record);
+    co_return std::move(called);
+  }
+  const Status ready = co_await Prepare();
+  if (!ready.ok()) co_return ready;
+  const Status fits = Keys::CheckLength(*schema_, key);
+  if (!fits.ok()) co_return fits;
+  StatusOr<Change> change = co_await editor_->Insert(Keys::KeyFrom(key), record, nullptr);
+  co_return std::move(change);
+}
+
+template <class Keys>
+coro::Task<StatusOr<Change>> LeafClient<Keys>::Remove(index::Key key, rdma::GlobalAddress record) {
+  if (!changes_leaves()) {
+    StatusOr<Change> called = co_await calls_.Remove(key, record);
+    co_return std::move(called);
+  }
+  const Status ready = co_await Prepare();
+  if (!ready.ok()) co_return ready;
+  StatusOr<Change> change = co_await editor_->Remove(Keys::KeyFrom(key), record);
+  co_return std::move(change);
+}
+
+template <class Keys>
+coro::Task<Status> LeafClient<Keys>::Replace(index::Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
+  if (!changes_leaves()) {
+    Status called = co_await calls_.Replace(key, from, to);
+    co_return called;
+  }
+  const Status ready = co_await Prepare();
+  GANNET_CO_RETURN_IF_ERROR(ready);
+  Status replaced = co_await editor_->Replace(Keys::KeyFrom(key), from, to);
+  co_return replaced;
+}
+
+template <class Keys>
+std::unique_ptr<InsertBatch> LeafClient<Keys>::NewInsertBatch() {
+  if (!changes_leaves()) return nullptr;
+  return std::make_unique<LeafInserts<Keys>>(&leaves_, &blocks_, this, NewSplitNotices());
+}
+
+template <class Keys>
+ReadEstimate LeafClient<Keys>::EstimateScan(const ScanRange& range, double entries, double keys_per_leaf) const {
+  const auto keys = static_cast<double>(std::min<size_t>(range.limit, 1000));
+  const double leaves = 1 + keys / entries;
+  ReadEstimate estimate{.reads = leaves, .bytes = leaves * static_cast<double>(leaves_.leaf_bytes()), .keys = keys};
+  estimate.postings = 1 + leaves / kMostReads;
+  if constexpr (Keys::kKeysElsewhere) {
+    // The keys of each leaf, from its records.
+    const double records = leaves * keys_per_leaf;
+    estimate.postings += leaves;
+    estimate.reads += records;
+    estimate.bytes += records * static_cast<double>(HeaderReadBytes(max_key_bytes_));
+  }
+  return estimate;
+}
+
+template <class Keys>
+ClientStatistics LeafClient<Keys>::statistics() const {
+  ClientStatistics statistics = statistics_;
+  statistics.cache_bytes = shares_cache_ ? 0 : cache_->bytes();
+  statistics.leaves_read += leaves_.leaves_read();
+  return statistics;
+}
+
+template class LeafClient<IntegerKeys>;
+template class LeafClient<ByteKeys>;
+
+}  // namespace gannet::index::shared_leaf

@@ -1,0 +1,185 @@
+// LeafClient: a client of an index of shared leaves. It reads and changes leaves by verbs; it calls the owner for what
+// it has to know first, and for blocks. If only the owner may change the index, it calls for changes.
+//
+// A kind of index derives its client from this class: it adds its editor, its cache of what leads to leaves, and what
+// it estimates. Keys: IntegerKeys or ByteKeys.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "base/coro/async.h"
+#include "base/coro/task.h"
+#include "base/status.h"
+#include "index/index.h"
+#include "index/index_rights.h"
+#include "index/shared_leaf/blocks/block_lending.h"
+#include "index/shared_leaf/change/change_calls.h"
+#include "index/shared_leaf/change/leaf_channel.h"
+#include "index/shared_leaf/change/leaf_editor.h"
+#include "index/shared_leaf/change/leaf_insert.h"
+#include "index/shared_leaf/leaf/leaf_scan.h"
+#include "index/shared_leaf/shared_leaves.h"
+#include "rdma/fabric.h"
+
+namespace gannet::index::shared_leaf {
+
+template <class Keys>
+class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
+ public:
+  using Key = typename Keys::Key;
+  using Keyed = typename Keys::Keyed;
+  using Image = typename Keys::Image;
+  using Place = LeafPlaceOf<Keys>;
+  using Schema = typename Keys::Schema;
+
+  coro::Async<StatusOr<FindResult>> Find(const index::Key& key) override { return FindOne(Keys::KeyFrom(key)); }
+  coro::Task<Status> FindMany(std::span<const index::Key> keys, std::span<FindResult> results) override;
+  coro::Task<Status> Scan(ScanRange range, ScanResult* result) override;
+  coro::Task<StatusOr<Change>> Insert(index::Key key, rdma::GlobalAddress record) override;
+  coro::Task<StatusOr<Change>> Remove(index::Key key, rdma::GlobalAddress record) override;
+  coro::Task<Status> Replace(index::Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) override;
+  std::unique_ptr<InsertBatch> NewInsertBatch() override;
+  void Forget(const index::Key&) override {}
+  ClientStatistics statistics() const override;
+
+  // LeafFinder
+  coro::Task<Status> LocateLeaf(Key key, Place* place) override;
+  size_t RoomIn(const Place& place) const override { return static_cast<size_t>(editor_->RoomIn(place)); }
+  bool MaySplit(const Place& place) const override { return editor_->MaySplit(place); }
+  bool NoteSplit(const Keyed& /*right*/) override { return false; }
+  const Schema& schema() const override { return *schema_; }
+
+  // For an engine of inserts outside of transactions (ycsb/leaf_combiner.h).
+  //
+  // By verbs; else by calls.
+  bool changes_leaves() const { return rights_ == IndexRights::kClients; }
+  LeafChannel& leaves() { return leaves_; }
+  BlockSource& blocks() { return blocks_; }
+  // Valid once a leaf was expected or located.
+  LeafEditor<Keys>& editor() { return *editor_; }
+  // READs the leaf that the client's caches expect to cover `key`, as LeafChannel::Read does. Caches that are behind
+  // the splits of other machines may be brought up to date in the same posting. `is_first`: they have not been wrong
+  // about this key yet.
+  virtual coro::Task<StatusOr<LeafLook>> ReadExpected(Key key, rdma::GlobalAddress leaf, bool is_first, Image* image);
+
+ protected:
+  using Cut = typename Keys::Cut;
+  using Entry = typename Keys::Entry;
+
+  static constexpr size_t kMostReads = 16;    // leaves, or lines, of one posting
+  static constexpr size_t kReadsOfProbe = 2;  // at most
+  static constexpr int kWholeLeaf = -1;
+
+  struct Options {
+    IndexRights rights;
+    size_t max_key_bytes;
+    absl::Duration call_timeout;
+    absl::Duration patience;
+    rdma::Node* node;  // of the channel; see LeafChannel
+    // Number of entries of a leaf, before a scan has met one.
+    double expected_fill;
+    // A lookup READs what is expected before it searches. Otherwise the search itself begins at what is cached.
+    bool probes_first = false;
+    // Scans of integer keys READ the last line of a leaf later, where it is used (ScanTails).
+    bool trims_scans = false;
+  };
+  // `channel` must outlive this. `shares_cache`: `cache` is not this client's alone.
+  LeafClient(rdma::Channel* channel, rdma::NodeId owner, IndexId id, std::shared_ptr<SharedLeaves> cache,
+             bool shares_cache, const Options& options)
+      : channel_(channel),
+        owner_(owner),
+        id_(id),
+        call_timeout_(options.call_timeout),
+        max_key_bytes_(options.max_key_bytes),
+        leaves_(channel, options.node, owner, options.patience,
+                Keys::kKeysElsewhere ? FenceLinesFor(options.max_key_bytes) : 0, nullptr, LeafChannel::As::kClient),
+        fill_(options.expected_fill),
+        rights_(options.rights),
+        shares_cache_(shares_cache),
+        cache_(std::move(cache)),
+        probes_first_(options.probes_first),
+        trims_scans_(options.trims_scans && !Keys::kKeysElsewhere && channel->capabilities().line_consistent),
+        calls_(channel, owner, id, options.call_timeout),
+        blocks_(channel, options.node, owner, id, options.call_timeout, &cache_->blocks()) {}
+
+  // What a lookup READs by what is cached: a whole leaf, or a line of one. The kind defines what else comes with it.
+  struct Probe {
+    Key key{};
+    rdma::GlobalAddress leaf;
+    int line = kWholeLeaf;
+    Image image;
+  };
+  // Sets the READs of a probe, and returns their number; 0: no leaf is expected.
+  virtual size_t SetProbe(const Key& key, Probe* probe, std::span<rdma::Operation, kReadsOfProbe> reads);
+  // False: what was READ does not decide.
+  virtual bool Judge(Probe* probe, FindResult* result);
+  // The probe was of no use, and a search has found the key's leaf.
+  virtual void NoteSearch(const Key& /*key*/) {}
+  // The leaves that are known to follow each other from `next` on, for a scan up to `to` that takes `entries` more. At
+  // most kMostReads. Returns their number.
+  virtual size_t LeavesFrom(const Cut& next, const Key& to, bool reverse, size_t entries,
+                            std::span<rdma::GlobalAddress, kMostReads> leaves) = 0;
+  // What all users of the index have to know; asks the owner.
+  virtual coro::Task<StatusOr<Schema>> Describe() = 0;
+  // Called once, when the schema is known.
+  virtual LeafEditor<Keys>* MakeEditor() = 0;
+  virtual std::unique_ptr<SplitNotices<Keys>> NewSplitNotices() = 0;
+
+  // Makes the editor. InvalidArgument: the owner's index has other keys than this client was told.
+  coro::Task<Status> Prepare();
+  bool is_ready() const { return editor_ != nullptr; }
+  rdma::GlobalAddress TargetOf(const Image& image, int slot) const {
+    return Keys::TargetOf(image.template entry<Entry>(slot), owner_);
+  }
+  rdma::Operation ReadOf(rdma::GlobalAddress leaf, Image* image) const {
+    return rdma::Operation::Read(leaf, image, static_cast<uint32_t>(leaves_.leaf_bytes()));
+  }
+  // What a scan of leaves with `entries` entries each costs, if the cache leads to them.
+  ReadEstimate EstimateScan(const ScanRange& range, double entries, double keys_per_leaf) const;
+
+  rdma::Channel* const channel_;
+  const rdma::NodeId owner_;
+  const IndexId id_;
+  const absl::Duration call_timeout_;
+  const size_t max_key_bytes_;
+  LeafChannel leaves_;
+  ClientStatistics statistics_;
+  LeafFill fill_;
+
+ private:
+  coro::Task<StatusOr<FindResult>> FindOne(Key key);
+  // Reads leaves that follow each other, as the cache knows them from *next on. True: the scan is at its end.
+  coro::Task<StatusOr<bool>> ScanCached(Key from, Key to, bool reverse, size_t end, ScanResult* result, Cut* next);
+  // READs the leaves, of which the last line comes later where that pays.
+  coro::Task<Status> ReadLeaves(std::span<const rdma::GlobalAddress> leaves, std::span<Image, kMostReads> images);
+
+  const IndexRights rights_;
+  const bool shares_cache_;
+  const std::shared_ptr<SharedLeaves> cache_;
+  const bool probes_first_;
+  const bool trims_scans_;
+  ChangeCalls calls_;
+  BorrowedBlocks blocks_;
+  std::optional<Schema> schema_;
+  LeafEditor<Keys>* editor_ = nullptr;  // the kind's; null until Prepare
+  ScanTails tails_;
+};
+
+// A client of the index that is told the kind of keys, of `Client<Keys>`.
+template <template <class> class Client, class Options>
+StatusOr<std::unique_ptr<RemoteIndex>> Connect(rdma::Channel* channel, rdma::NodeId owner, IndexId id,
+                                               const Options& options) {
+  if (options.key_kind == KeyKind::kInteger) {
+    return std::make_unique<Client<IntegerKeys>>(channel, owner, id, options);
+  }
+  GANNET_RETURN_IF_ERROR(CheckMaxKeyBytes(options.max_key_bytes, kShortKeyBytes));
+  return std::make_unique<Client<ByteKeys>>(channel, owner, id, options);
+}
+
+}  // namespace gannet::index::shared_leaf

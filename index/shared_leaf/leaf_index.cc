@@ -1,0 +1,166 @@
+#include "index/shared_leaf/leaf_index.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "index/service_method.h"
+#include "index/shared_leaf/change/change_calls.h"
+
+namespace gannet::index::shared_leaf {
+
+void RegisterLeafMethods(IndexService* service, rdma::MethodId describe, const char* kind) {
+  ServeIndexMethod<AnyLeafIndex>(
+      service, describe, kind,
+      [describe](AnyLeafIndex* index, Context&, rdma::WireReader& request, rdma::WireWriter& response) -> Status {
+        GANNET_RETURN_IF_ERROR(request.Finish());
+        if (index->describe_method() != describe) return absl::NotFoundError("the index is of another kind");
+        index->Describe(response);
+        return absl::OkStatus();
+      });
+  RegisterBlockLending(service);
+  RegisterChangeCalls(service);
+}
+
+template <class Keys>
+LeafIndex<Keys>::LeafIndex(IndexService* service, const Schema& schema, IndexRights rights, absl::Duration patience,
+                           const char* name)
+    : service_(service),
+      schema_(schema),
+      blocks_(&service->fabric(), &service->node(), schema.fence_lines(), rights),
+      leaves_(&service->node(), &blocks_, &schema_, static_cast<uint64_t>(absl::ToInt64Nanoseconds(patience)), this,
+              name),
+      editors_(service, &blocks_, patience, [this](OwnChannel* channel) { return NewEditor(channel); }) {}
+
+template <class Keys>
+LeafIndex<Keys>::~LeafIndex() {
+  rdma::SlabCache slab(&service_->slab());
+  blocks_.Close(slab);
+}
+
+template <class Keys>
+Status LeafIndex<Keys>::MakeFirst(Context& context) {
+  const StatusOr<FreeBlock> block = blocks_.Take(context);
+  if (!block.ok()) return block.status();
+  leaves_.Store(*block, 0, {}, Keys::kLeast, std::nullopt, {});
+  first_ = block->address;
+  return absl::OkStatus();
+}
+
+template <class Keys>
+void LeafIndex<Keys>::FindMany(std::span<const index::Key> keys, std::span<FindResult> results) {
+  for (size_t i = 0; i < keys.size(); ++i) results[i] = Find(keys[i]);
+}
+
+template <class Keys>
+StatusOr<Change> LeafIndex<Keys>::Insert(Context& context, const index::Key& key, rdma::GlobalAddress record,
+                                         rdma::GlobalAddress* existing) {
+  GANNET_RETURN_IF_ERROR(Keys::CheckLength(schema_, key));
+  typename Editors::Lease editor(&editors_, &context);
+  GANNET_RETURN_IF_ERROR(editor.status());
+  return editor.Run(editor->Insert(Keys::KeyFrom(key), record, existing));
+}
+
+template <class Keys>
+StatusOr<Change> LeafIndex<Keys>::Remove(Context& context, const index::Key& key, rdma::GlobalAddress record) {
+  typename Editors::Lease editor(&editors_, &context);
+  GANNET_RETURN_IF_ERROR(editor.status());
+  return editor.Run(editor->Remove(Keys::KeyFrom(key), record));
+}
+
+template <class Keys>
+Status LeafIndex<Keys>::Replace(const index::Key& key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
+  typename Editors::Lease editor(&editors_, nullptr);
+  GANNET_RETURN_IF_ERROR(editor.status());
+  return editor.Run(editor->Replace(Keys::KeyFrom(key), from, to));
+}
+
+template <class Keys>
+Status LeafIndex<Keys>::CheckEmpty() const {
+  Place first;
+  GANNET_RETURN_IF_ERROR(this->Locate(Keys::At(Keys::kLeast), &first));
+  if (first.address != first_ || !Keys::IsLast(first.image) || first.image.template count<Entry>() != 0) {
+    return absl::FailedPreconditionError("a bulk load needs an empty index");
+  }
+  return absl::OkStatus();
+}
+
+template <class Keys>
+StatusOr<std::unique_ptr<PartedLoad>> LeafIndex<Keys>::BeginLoad(Context& context, LoadRuns entries, double fill,
+                                                                 size_t most_parts) {
+  GANNET_RETURN_IF_ERROR(CheckFill(fill));
+  GANNET_RETURN_IF_ERROR(CheckEmpty());
+  std::unique_ptr<Load> load = NewLoad(std::move(entries), fill, most_parts);
+  GANNET_RETURN_IF_ERROR(load->Begin(context));
+  return load;
+}
+
+template <class Keys>
+Status LeafIndex<Keys>::BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) {
+  const StatusOr<std::unique_ptr<PartedLoad>> load = BeginLoad(context, LoadRuns(entries), fill, 1);
+  return load.ok() ? (*load)->Run(context) : load.status();
+}
+
+template <class Keys>
+LeafIndex<Keys>::Load::~Load() {
+  if (finished_) return;
+  for (size_t n = has_first_ ? 1 : 0; n < blocks_.size(); ++n) {
+    if (!blocks_[n].address.is_null()) index_->blocks_.Discard(blocks_[n]);
+  }
+}
+
+template <class Keys>
+Status LeafIndex<Keys>::Load::Take(Context& context, FreeBlock* block) {
+  const StatusOr<FreeBlock> taken = index_->blocks_.Take(context);
+  if (!taken.ok()) return taken.status();
+  *block = *taken;
+  return absl::OkStatus();
+}
+
+// The blocks of the parts' first leaves are taken at the beginning: then each part can link its last leaf.
+template <class Keys>
+Status LeafIndex<Keys>::Load::Begin(Context& context) {
+  for (size_t part = has_first_ ? 1 : 0; part < parts() && makes_leaves_; ++part) {
+    GANNET_RETURN_IF_ERROR(Take(context, &blocks_[shape_.FirstLeaf(part)]));
+  }
+  return absl::OkStatus();
+}
+
+template <class Keys>
+Status LeafIndex<Keys>::Load::Build(Context& context, size_t part) {
+  const size_t first = shape_.FirstLeaf(part);
+  const size_t end = shape_.EndLeaf(part);
+  GANNET_RETURN_IF_ERROR(shape_.CheckOrder(entries_, part));
+  LoadRuns::Reader entries(entries_);
+  for (size_t i = shape_.Begin(first); i < shape_.End(end - 1); ++i) {
+    GANNET_RETURN_IF_ERROR(Keys::CheckLength(index_->schema_, entries[i].key));
+  }
+  if (!makes_leaves_) return absl::OkStatus();
+  for (size_t n = first + 1; n < end; ++n) GANNET_RETURN_IF_ERROR(Take(context, &blocks_[n]));
+  for (size_t n = std::max<size_t>(first, has_first_ ? 1 : 0); n < end; ++n) StoreLeaf(n, &entries);
+  return absl::OkStatus();
+}
+
+template <class Keys>
+void LeafIndex<Keys>::RepairAfter(rdma::NodeId node) {
+  leaves_.RepairAfter(node, [this](const Visit& visit) { return ForEachNode(visit); });
+}
+
+template <class Keys>
+Statistics LeafIndex<Keys>::statistics() {
+  Statistics statistics;
+  statistics.registered_bytes = blocks_.bytes();
+  const Status walked = ForEachNode([&statistics](const Place& place) {
+    if (place.image.level() == 0) {
+      ++statistics.nodes;
+      statistics.keys += static_cast<uint64_t>(place.image.template count<Entry>());
+    }
+    statistics.height = std::max(statistics.height, place.image.level() + 1);
+  });
+  if (!walked.ok()) statistics.height = 0;  // of a damaged index: what the walk has met
+  return statistics;
+}
+
+template class LeafIndex<IntegerKeys>;
+template class LeafIndex<ByteKeys>;
+
+}  // namespace gannet::index::shared_leaf

@@ -1,0 +1,214 @@
+#include "index/shared_leaf/owner/own_leaves.h"
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "index/shared_leaf/change/leaf_keys.h"
+#include "index/shared_leaf/leaf/leaf_repair.h"
+#include "index/shared_leaf/leaf/leaf_scan.h"
+
+namespace gannet::index::shared_leaf {
+
+template <class Keys>
+LeafLook OwnLeaves<Keys>::Read(rdma::GlobalAddress address, Image* image, Patience* patience) const {
+  if (!blocks_->MayHave(address)) return LeafLook::kDead;
+  do {
+    const LeafLook look = blocks_->Look(address.offset(), image);
+    if (look == LeafLook::kWhole || look == LeafLook::kDead) return look;
+  } while (patience->Pause());
+  return LeafLook::kDead;
+}
+
+template <class Keys>
+bool OwnLeaves<Keys>::GoRight(Place* leaf) const {
+  if (Keys::IsLast(leaf->image)) return false;
+  const Key low = Keys::NextLow(leaf->image);
+  leaf->address = leaf->image.right();
+  return Read(leaf->address, &leaf->image) == LeafLook::kWhole && Keys::LowOf(leaf->image) == low &&
+         Keys::CoversKey(leaf->image, low) && leaf->image.level() == 0;
+}
+
+template <class Keys>
+std::optional<typename Keys::Key> OwnLeaves<Keys>::LowAt(uint64_t offset) const {
+  Image image;
+  if (!blocks_->MayHave({node_->id(), offset}) || blocks_->Look(offset, &image) != LeafLook::kWhole) {
+    return std::nullopt;
+  }
+  return Keys::LowOf(image);
+}
+
+template <class Keys>
+void OwnLeaves<Keys>::LoadKeys(Place* leaf) const {
+  LoadAllKeys<Keys>(*blocks_, *schema_, leaf);
+}
+
+template <class Keys>
+Status OwnLeaves<Keys>::EndlessError() const {
+  return absl::DataLossError(absl::StrCat("the ", name_, " has no end: a client has damaged it"));
+}
+
+template <class Keys>
+Status OwnLeaves<Keys>::ForEach(const Visit& visit) const {
+  Place leaf;
+  Key low = Keys::kLeast;
+  uint64_t most = Most();
+  for (bool first = true;; first = false) {
+    if (most-- == 0) return EndlessError();
+    if (first || !GoRight(&leaf)) GANNET_RETURN_IF_ERROR(finder_->Locate(Keys::At(low), &leaf));
+    visit(leaf);
+    if (Keys::IsLast(leaf.image)) return absl::OkStatus();
+    low = Keys::NextLow(leaf.image);
+  }
+}
+
+template <class Keys>
+FindResult OwnLeaves<Keys>::Find(const index::Key& wanted) const {
+  const Key key = Keys::KeyFrom(wanted);
+  Place leaf;
+  if (!finder_->Locate(Keys::At(key), &leaf).ok()) return {};  // lost
+  const int slot = FindOwnKey<Keys>(*blocks_, *schema_, key, leaf);
+  if (slot < 0) return {.record = {}, .witness = leaf.witness()};
+  return {.record = Keys::TargetOf(leaf.image.template entry<Entry>(slot), node_->id())};
+}
+
+template <class Keys>
+StatusOr<bool> OwnLeaves<Keys>::ScanSome(const Key& from, const Key& to, bool reverse, size_t limit, size_t most_leaves,
+                                         ScanResult* result, Cut* next) const {
+  const size_t end = limit > SIZE_MAX - result->entries.size() ? SIZE_MAX : result->entries.size() + limit;
+  Place leaf;
+  for (size_t leaves = 0; leaves < most_leaves; ++leaves) {
+    if (leaves == 0 || reverse || !GoRight(&leaf)) {
+      GANNET_RETURN_IF_ERROR(finder_->Locate(Keys::PointOf(*next, reverse), &leaf));
+    }
+    LoadKeys(&leaf);
+    if (TakeLeaf(leaf, from, to, reverse, end, result, next)) return false;
+    if (result->entries.size() >= end) return true;
+  }
+  return true;
+}
+
+template <class Keys>
+Status OwnLeaves<Keys>::Scan(const ScanRange& range, ScanResult* result) const {
+  if (range.limit == 0 || range.to < range.from) return absl::OkStatus();
+  const Key from = Keys::KeyFrom(range.from);
+  const Key to = Keys::KeyFrom(range.to);
+  Cut next = Keys::Start(from, to, range.reverse);
+  return ScanSome(from, to, range.reverse, range.limit, SIZE_MAX, result, &next).status();
+}
+
+template <class Keys>
+Status OwnLeaves<Keys>::ScanStep(const ScanRange& range, size_t most_witnesses, std::optional<ScanPosition>* position,
+                                 ScanResult* result) const {
+  const Key from = Keys::KeyFrom(range.from);
+  const Key to = Keys::KeyFrom(range.to);
+  Cut next = Keys::Start(from, to, range.reverse);
+  if (position->has_value()) {
+    const Cut at = Keys::CutFrom(FewOf((*position)->words));
+    next = range.reverse ? std::min(next, at) : std::max(next, at);
+  }
+  position->reset();
+  if (range.limit == 0 || to < from || Keys::IsPast(next, from, to, range.reverse)) return absl::OkStatus();
+  const StatusOr<bool> more = ScanSome(from, to, range.reverse, range.limit, most_witnesses, result, &next);
+  if (!more.ok()) return more.status();
+  if (*more) Keys::PutCut(next, FewOf(&position->emplace().words));
+  return absl::OkStatus();
+}
+
+template <class Keys>
+ScanPosition OwnLeaves<Keys>::PositionBehind(const index::Key& key, bool reverse) {
+  ScanPosition position;
+  Keys::PutCut(Keys::Behind(Keys::KeyFrom(key), reverse), FewOf(&position.words));
+  return position;
+}
+
+template <class Keys>
+bool OwnLeaves<Keys>::Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) const {
+  constexpr size_t kLeavesPerStep = 16;
+  ScanResult result;
+  Cut next = Keys::CutFrom(FewOf(position->next));
+  const StatusOr<bool> more = ScanSome(Keys::kLeast, Keys::Greatest(), false, SIZE_MAX, kLeavesPerStep, &result, &next);
+  for (const index::Entry& entry : result.entries) records->push_back(entry.record);
+  Keys::PutCut(next, FewOf(&position->next));
+  if (!more.ok()) records->push_back({});
+  return more.value_or(false);
+}
+
+template <class Keys>
+void OwnLeaves<Keys>::Store(const FreeBlock& block, uint8_t level, std::span<const Entry> entries, const Key& low,
+                            const std::optional<Key>& next_low, rdma::GlobalAddress right) {
+  typename Keys::Draft draft(block.address, block.word, level, OwnerBits(node_->id(), 0), blocks_->fence_lines());
+  Keys::SetLow(&draft, low);
+  Keys::SetNextLow(&draft, next_low);
+  draft.set_right(right);
+  for (const Entry& entry : entries) draft.Add(entry);
+  Posting posting;
+  draft.AppendNew(&posting);
+  Image image = draft.image();
+  image.head.state = draft.unlocked();
+  // Nobody knows the block yet: it is dead until its last word is stored.
+  StoreLeaf(image, node_->memory().data() + block.address.offset());
+}
+
+template <class Keys>
+void OwnLeaves<Keys>::RepairAfter(rdma::NodeId client, const std::function<Status(const Visit&)>& for_each) {
+  if (blocks_->rights() == IndexRights::kOwnerOnly) return;  // it could lock nothing, and has borrowed nothing
+  blocks_->BeginRepair(client);
+  absl::flat_hash_set<uint64_t> linked;
+  const Status walked = for_each([&linked](const Place& place) { linked.insert(place.address.offset()); });
+  // What a damaged index does not reach any more must not be thrown away.
+  const auto is_linked = [&](rdma::GlobalAddress at) { return !walked.ok() || linked.contains(at.offset()); };
+  blocks_->ForEach([&](rdma::GlobalAddress at) {
+    std::byte* const leaf = node_->memory().data() + at.offset();
+    const uint64_t state = LoadWord(leaf);
+    if (IsLocked(state) && !rdma::IsLineBusy(state) && LockOwnerNode(state) == client) {
+      if constexpr (Keys::kKeysElsewhere) {
+        RepairTaggedLeaf(leaf, is_linked(at), blocks_->fence_lines());
+      } else {
+        RepairLeaf(leaf, is_linked(at));
+      }
+    }
+  });
+  blocks_->EndRepair();
+  blocks_->Sweep(client, is_linked);
+}
+
+template <class Keys>
+Status OwnLeaves<Keys>::Check(Place* node, std::optional<Key>* low) const {
+  const Image& image = node->image;
+  const auto fail = [node](const auto&... what) {
+    return absl::InternalError(
+        absl::StrCat(node->image.level() == 0 ? "leaf " : "node ", node->address.ToString(), ": ", what...));
+  };
+  const uint64_t state = LoadWord(blocks_->Memory(node->address.offset()));
+  if (state != image.head.state) return fail("is locked: state ", absl::Hex(state));
+  const Key begins = Keys::LowOf(image);
+  if (!low->has_value() || begins != **low) {
+    return fail("begins at ", Keys::ToString(begins), ", not where it should");
+  }
+  *low = NextLowOf<Keys>(image);
+  if (image.right().is_null() == low->has_value()) return fail("the chain ends before the last key, or after it");
+  LoadKeys(node);
+  std::set<Key> keys;
+  for (uint64_t used = image.template used<Entry>(); used != 0; used &= used - 1) {
+    const int slot = std::countr_zero(used);
+    const Entry entry = image.template entry<Entry>(slot);
+    if (!Keys::Knows(node->keys, slot)) {
+      return fail("slot ", slot, " leads to ", Keys::TargetOf(entry, node_->id()).ToString(),
+                  ", where there is no key that it covers");
+    }
+    const Key key = Keys::KeyAt(image, node->keys, slot);
+    if (!Keys::CoversKey(image, key)) return fail("has the key ", Keys::ToString(key), ", which it does not cover");
+    if (!keys.insert(key).second) return fail("has the key ", Keys::ToString(key), " twice");
+    if (image.level() == 0 && !Keys::IsEntryOf(*schema_, key, entry)) {
+      return fail("has another tag for the key ", Keys::ToString(key));
+    }
+  }
+  return absl::OkStatus();
+}
+
+template class OwnLeaves<IntegerKeys>;
+template class OwnLeaves<ByteKeys>;
+
+}  // namespace gannet::index::shared_leaf

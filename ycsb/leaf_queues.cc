@@ -1,0 +1,123 @@
+#include "ycsb/leaf_queues.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "base/runtime.h"
+
+namespace gannet::ycsb {
+
+bool LeafQueues::Join(rdma::GlobalAddress leaf, Waiter* waiter) {
+  Charge(Cost::kIndexStep);
+  Part& part = PartOf(leaf);
+  const std::lock_guard lock(part.mutex);
+  const auto [at, leads] = part.queues.try_emplace(leaf.bits());
+  waiter->leaf_ = leaf;
+  waiter->turn_ = Turn::kLeads;
+  waiter->state_ = leads ? Waiter::State::kResumed : Waiter::State::kWaiting;
+  if (!leads) at->second.waiting.push_back(waiter);
+  return !leads;
+}
+
+void LeafQueues::Wake(Waiter* waiter, Turn turn) {
+  waiter->turn_ = turn;
+  waiter->state_ = Waiter::State::kResumed;
+  waiter->worker_->Unpark(&waiter->parked_);
+}
+
+void LeafQueues::DisperseQueue(Part& part, rdma::GlobalAddress leaf) {
+  const auto at = part.queues.find(leaf.bits());
+  for (Waiter* const waiter : at->second.waiting) Wake(waiter, Turn::kAgain);
+  part.queues.erase(at);
+}
+
+// Called when its worker ends. A waiter that was passed the lead and will not be resumed passes it on.
+void LeafQueues::Withdraw(Waiter* waiter) {
+  Part& part = PartOf(waiter->leaf_);
+  const std::lock_guard lock(part.mutex);
+  const auto at = part.queues.find(waiter->leaf_.bits());
+  switch (waiter->state_) {
+    case Waiter::State::kWaiting:
+      std::erase(at->second.waiting, waiter);
+      return;
+    case Waiter::State::kTaken:
+      std::ranges::replace(at->second.taken, waiter, nullptr);
+      return;
+    case Waiter::State::kResumed:
+      if (waiter->turn_ == Turn::kLeads) DisperseQueue(part, waiter->leaf_);
+      return;
+  }
+}
+
+size_t LeafQueues::Lead::waiting() const {
+  Part& part = queues_->PartOf(leaf_);
+  const std::lock_guard lock(part.mutex);
+  return part.queues.find(leaf_.bits())->second.waiting.size();
+}
+
+void LeafQueues::Lead::SendAway(const std::function<bool(const Waiter&)>& stays) {
+  Part& part = queues_->PartOf(leaf_);
+  const std::lock_guard lock(part.mutex);
+  std::erase_if(part.queues.find(leaf_.bits())->second.waiting, [&stays](Waiter* waiter) {
+    if (stays(*waiter)) return false;
+    Wake(waiter, Turn::kAgain);
+    return true;
+  });
+}
+
+void LeafQueues::Lead::Take(size_t most, const std::function<void(const Waiter&)>& visit) {
+  Charge(Cost::kIndexStep);
+  Part& part = queues_->PartOf(leaf_);
+  const std::lock_guard lock(part.mutex);
+  Queue& queue = part.queues.find(leaf_.bits())->second;
+  const auto end = queue.waiting.begin() + static_cast<ptrdiff_t>(std::min(most, queue.waiting.size()));
+  queue.taken.assign(queue.waiting.begin(), end);
+  queue.waiting.erase(queue.waiting.begin(), end);
+  for (Waiter* const waiter : queue.taken) {
+    waiter->state_ = Waiter::State::kTaken;
+    visit(*waiter);
+  }
+}
+
+void LeafQueues::Lead::Answer(const std::function<std::optional<Turn>(size_t number, Waiter&)>& answer) {
+  Part& part = queues_->PartOf(leaf_);
+  const std::lock_guard lock(part.mutex);
+  Queue& queue = part.queues.find(leaf_.bits())->second;
+  std::vector<Waiter*> again;
+  for (size_t i = 0; i < queue.taken.size(); ++i) {
+    Waiter* const waiter = queue.taken[i];
+    if (waiter == nullptr) continue;
+    if (const std::optional<Turn> turn = answer(i, *waiter); turn.has_value()) {
+      Wake(waiter, *turn);
+    } else {
+      waiter->state_ = Waiter::State::kWaiting;
+      again.push_back(waiter);
+    }
+  }
+  queue.taken.clear();
+  queue.waiting.insert(queue.waiting.begin(), again.begin(), again.end());
+}
+
+void LeafQueues::Lead::Pass(const std::function<void(Waiter&)>& hand) {
+  Part& part = std::exchange(queues_, nullptr)->PartOf(leaf_);
+  const std::lock_guard lock(part.mutex);
+  const auto at = part.queues.find(leaf_.bits());
+  Queue& queue = at->second;
+  if (queue.waiting.empty()) {
+    part.queues.erase(at);
+    return;
+  }
+  Waiter* const next = queue.waiting.front();
+  queue.waiting.erase(queue.waiting.begin());
+  hand(*next);
+  Wake(next, Turn::kLeads);
+}
+
+void LeafQueues::Lead::Disperse() {
+  Part& part = std::exchange(queues_, nullptr)->PartOf(leaf_);
+  const std::lock_guard lock(part.mutex);
+  DisperseQueue(part, leaf_);
+}
+
+}  // namespace gannet::ycsb
