@@ -10,6 +10,7 @@
 #include "rdma/versioned.h"
 #include "txn/durable/redo_key.h"
 #include "txn/peer/owner_calls.h"
+#include "txn/peer/wire.h"
 #include "txn/record/record.h"
 #include "txn/store/conflict.h"
 
