@@ -38,7 +38,7 @@ rdma::GlobalAddress RemoteBlink<Keys>::CachedLeaf(const Key& key) const {
   return slot < 0 ? rdma::GlobalAddress() : this->TargetOf(node->image, slot);
 }
 
-// As far as the cached node above them knows.
+// The cached inner node above the leaves knows them.
 template <class Keys>
 size_t RemoteBlink<Keys>::LeavesFrom(const Cut& next, const Key& to, bool reverse, size_t entries,
                                      std::span<rdma::GlobalAddress, kMostReads> leaves) {

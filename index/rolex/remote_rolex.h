@@ -97,6 +97,7 @@ class RemoteRolex final : public shared_leaf::LeafClient<Keys> {
     if (credit_ < 0) ++credit_;
     return ProbeLine(key, probe, reads);
   }
+  // The same, without a change of the credit.
   size_t ProbeLine(const Key& key, Probe* probe, std::span<rdma::Operation, kReadsOfProbe> reads);
   bool Judge(Probe* probe, FindResult* result) override;
   void NoteSearch(const Key& key) override {
@@ -114,8 +115,8 @@ class RemoteRolex final : public shared_leaf::LeafClient<Keys> {
   const bool single_lines_;  // lookups may READ them
   // Single lines are READ as long as they mostly have their keys.
   int credit_ = 0;
-  std::optional<Key> forgotten_;  // the key for which a line was wrong
-  std::vector<rdma::GlobalAddress> run_;
+  std::optional<Key> forgotten_;          // the key for which a line was wrong
+  std::vector<rdma::GlobalAddress> run_;  // memory that LeavesFrom reuses
 };
 
 }  // namespace gannet::index::rolex

@@ -55,9 +55,9 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
   bool NoteSplit(const Keyed& /*right*/) override { return false; }
   const Schema& schema() const override { return *schema_; }
 
-  // For an engine of inserts outside of transactions (ycsb/leaf_combiner.h).
+  // The following serve an engine of inserts outside of transactions (ycsb/leaf_combiner.h).
   //
-  // By verbs; else by calls.
+  // True: the client changes leaves by verbs. False: by calls.
   bool changes_leaves() const { return rights_ == IndexRights::kClients; }
   LeafChannel& leaves() { return leaves_; }
   BlockSource& blocks() { return blocks_; }
