@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "rdma/shm/shm_fabric.h"
 #include "rdma/sim/sim_fabric.h"
+#include "txn/database.h"
 #include "txn/run/database_state.h"
 
 namespace gannet::txn {

@@ -460,7 +460,7 @@ TEST(SecondaryNodesTest, AnErrorOfOneNodesDiskTakesItBack) {
 TEST(SecondaryNodesTest, AnErrorOfOneNodesLogEndsIt) {
   const Disk disk = NewDisk();
   auto cluster = DurableCluster::Open(disk, {SpreadPeople()},
-                                      {.nodes = kNodes, .database = {.durable_within = absl::Milliseconds(50)}});
+                                      {.nodes = kNodes, .database = {.durable_within = absl::Milliseconds(500)}});
   ASSERT_TRUE(cluster.ok()) << cluster.status();
   PutPeople(**cluster, 0, 40);
   disk->Schedule({.operation = log::DiskOperation::kWrite, .times = 1'000'000, .path_contains = "/data/node-1/log"});
