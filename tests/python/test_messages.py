@@ -38,8 +38,8 @@ class MessageTest(unittest.TestCase):
                 for literal in literals(path):
                     found.update(NAME.findall(literal))
                     composed.update(re.findall(r"\b([A-Z]\w+)::$", literal))
-        # The options that database.cc checks in one way: wrong("group_commit", ...).
-        checked = re.findall(r'\bwrong\("(\w+)", \w', (ROOT / "txn" / "database.cc").read_text())
+        # The options that options.cc checks in one way: wrong("group_commit", ...).
+        checked = re.findall(r'\bwrong\("(\w+)", \w', (ROOT / "txn" / "store" / "options.cc").read_text())
         found |= {f"DatabaseOptions::{option}" for option in checked}
         self.assertIn("DatabaseOptions::create_if_missing", found)
         self.assertIn("DatabaseOptions::group_commit", found)
