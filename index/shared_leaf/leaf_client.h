@@ -108,7 +108,7 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
         calls_(channel, owner, id, options.call_timeout),
         blocks_(channel, options.node, owner, id, options.call_timeout, &cache_->blocks()) {}
 
-  // What a lookup READs by what is cached: a whole leaf, or a line of one. The kind defines what else comes with it.
+  // A lookup READs this by what is cached: a whole leaf, or a line of one. The kind defines what else comes with it.
   struct Probe {
     Key key{};
     rdma::GlobalAddress leaf;
@@ -125,7 +125,7 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
   // most kMostReads. Returns their number.
   virtual size_t LeavesFrom(const Cut& next, const Key& to, bool reverse, size_t entries,
                             std::span<rdma::GlobalAddress, kMostReads> leaves) = 0;
-  // What all users of the index have to know; asks the owner.
+  // Asks the owner for what all users of the index have to know.
   virtual coro::Task<StatusOr<Schema>> Describe() = 0;
   // Called once, when the schema is known.
   virtual LeafEditor<Keys>* MakeEditor() = 0;
@@ -140,7 +140,7 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
   rdma::Operation ReadOf(rdma::GlobalAddress leaf, Image* image) const {
     return rdma::Operation::Read(leaf, image, static_cast<uint32_t>(leaves_.leaf_bytes()));
   }
-  // What a scan of leaves with `entries` entries each costs, if the cache leads to them.
+  // The cost of a scan of leaves with `entries` entries each, if the cache leads to them.
   ReadEstimate EstimateScan(const ScanRange& range, double entries, double keys_per_leaf) const;
 
   rdma::Channel* const channel_;

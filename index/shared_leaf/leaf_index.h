@@ -28,7 +28,7 @@
 
 namespace gannet::index::shared_leaf {
 
-// What does not depend on the kind of keys.
+// The part that does not depend on the kind of keys.
 class AnyLeafIndex : public LocalIndex, public BlockLender {
  public:
   // The call by which a client asks for what it has to know first, and the response to it.

@@ -1,4 +1,4 @@
-// What a commit at another node costs in coroutine frames.
+// Counts the coroutine frames of a commit at another node.
 #include <cstddef>
 #include <cstdint>
 #include <utility>

@@ -104,7 +104,7 @@ class Redo {
 
   // True if it has changes, which belong to epoch().
   bool logged() const { return logged_; }
-  // Returns, of a commit without changes, the latest epoch that it found at other nodes.
+  // For a commit without changes: the latest epoch that it found at other nodes.
   uint64_t epoch() const { return epoch_; }
   // A commit that failed only read.
   void Void() {

@@ -31,7 +31,7 @@ class Schema {
   Status RenameTable(std::string_view from, const std::string& to);
   Status DropTable(std::string_view name);
   Status WidenTable(std::string_view name, size_t payload_bytes);
-  // Of one node only.
+  // There is one node.
   Status ArrangeTable(std::string_view name);
   StatusOr<const SecondaryIndex*> CreateIndex(const SecondaryIndexOptions& options);
 
