@@ -140,7 +140,7 @@ void FutexWakeAll(const std::atomic<uint32_t>& word);
 int HardwareThreads();
 
 // Slots of Runtime::Local.
-inline constexpr size_t kLeafHintSlot = 0;  // + number of the width of a key (index/xstore/key_codec.h), below 10
+inline constexpr size_t kLeafHintSlot = 0;  // + number of the width of a key (index/xstore/tree/key_codec.h), below 10
 inline constexpr size_t kNumLocalSlots = 10;
 
 }  // namespace gannet

@@ -8,7 +8,7 @@
 // reader must be able to tell that a stale address leads to something else now.
 //   - The read-only part is *type-stable*: a block carved for a class stays in that class. Leaves and translation
 //     tables need this: a reader believes any image of a leaf's lines, however it found the leaf's address
-//     (index/xstore/leaf.h).
+//     (index/xstore/tree/leaf.h).
 //   - In the writable part, free neighbours of any class are joined when memory gets short, and are cut into blocks of
 //     another class. All blocks there are versioned objects (versioned.h), so each line of a block begins with a
 //     version. The allocator keeps two promises about these words:

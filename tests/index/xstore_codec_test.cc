@@ -7,8 +7,8 @@
 
 #include "base/random.h"
 #include "gtest/gtest.h"
-#include "index/xstore/record_keys.h"
 #include "index/xstore/rpc/messages.h"
+#include "index/xstore/tree/record_keys.h"
 #include "rdma/fabric.h"
 
 namespace gannet::index::xstore {

@@ -5,7 +5,7 @@
 
 #include "base/random.h"
 #include "gtest/gtest.h"
-#include "index/xstore/inner_node.h"
+#include "index/xstore/tree/inner_node.h"
 
 namespace gannet::index::xstore {
 namespace {

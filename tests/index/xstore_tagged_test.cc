@@ -1,4 +1,4 @@
-// Leaves that keep the keys in the records (index/xstore/tagged_leaf.h): tags that several keys share, ascending
+// Leaves that keep the keys in the records (index/xstore/tree/tagged_leaf.h): tags that several keys share, ascending
 // inserts, what clients READ, and records whose keys a client has overwritten.
 #include <algorithm>
 #include <map>
@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "gtest/gtest.h"
 #include "index/xstore/rpc/messages.h"
-#include "index/xstore/tree.h"
+#include "index/xstore/tree/tree.h"
 #include "index/xstore/xstore.h"
 #include "tests/index/record_helper.h"
 #include "tests/index/training.h"

@@ -7,7 +7,7 @@
 
 #include "base/random.h"
 #include "gtest/gtest.h"
-#include "index/xstore/tree.h"
+#include "index/xstore/tree/tree.h"
 #include "tests/index/record_helper.h"
 
 namespace gannet::index::xstore {

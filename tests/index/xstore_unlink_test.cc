@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "index/service.h"
 #include "index/witness_word.h"
-#include "index/xstore/tree.h"
+#include "index/xstore/tree/tree.h"
 #include "rdma/sim/sim_fabric.h"
 
 namespace gannet::index::xstore {

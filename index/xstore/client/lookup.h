@@ -34,9 +34,9 @@
 #include <vector>
 
 #include "index/xstore/client/cached_model.h"
-#include "index/xstore/leaf.h"
 #include "index/xstore/model/sub_model_line.h"
 #include "index/xstore/model/translation_table.h"
+#include "index/xstore/tree/leaf.h"
 #include "rdma/fabric.h"
 
 namespace gannet::index::xstore {

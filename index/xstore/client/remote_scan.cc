@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "index/xstore/client/remote_of.h"
-#include "index/xstore/leaf_pairs.h"
+#include "index/xstore/tree/leaf_pairs.h"
 
 namespace gannet::index::xstore {
 

@@ -15,7 +15,7 @@
 #include "index/xstore/model/sub_model_line.h"
 #include "index/xstore/model/top_model.h"
 #include "index/xstore/model/translation_table.h"
-#include "index/xstore/tree.h"
+#include "index/xstore/tree/tree.h"
 
 namespace gannet::index::xstore {
 

@@ -21,7 +21,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "index/xstore/key_codec.h"
+#include "index/xstore/tree/key_codec.h"
 #include "rdma/rpc.h"
 
 namespace gannet::index::xstore {

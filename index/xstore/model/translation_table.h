@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "index/xstore/leaf.h"
+#include "index/xstore/tree/leaf.h"
 #include "rdma/slab.h"
 
 namespace gannet::index::xstore {

@@ -23,7 +23,7 @@
 #include "base/cache_line.h"
 #include "index/change_wire.h"
 #include "index/index.h"
-#include "index/xstore/key_codec.h"
+#include "index/xstore/tree/key_codec.h"
 #include "rdma/rpc.h"
 
 namespace gannet::index::xstore {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "index/xstore/tree.h"
+#include "index/xstore/tree/tree.h"
 
 namespace gannet::index::xstore {
 

@@ -21,7 +21,7 @@
 #include <cstdint>
 
 #include "base/cache_line.h"
-#include "index/xstore/key_codec.h"
+#include "index/xstore/tree/key_codec.h"
 
 namespace gannet::index::xstore {
 

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/sometimes.h"
 #include "index/backoff.h"
-#include "index/xstore/tree.h"
+#include "index/xstore/tree/tree.h"
 
 namespace gannet::index::xstore {
 

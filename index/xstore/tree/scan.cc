@@ -3,7 +3,7 @@
 // from the root.
 #include <algorithm>
 
-#include "index/xstore/tree.h"
+#include "index/xstore/tree/tree.h"
 
 namespace gannet::index::xstore {
 

@@ -32,8 +32,8 @@
 
 #include <type_traits>
 
-#include "index/xstore/inline_leaf.h"
-#include "index/xstore/tagged_leaf.h"
+#include "index/xstore/tree/inline_leaf.h"
+#include "index/xstore/tree/tagged_leaf.h"
 #include "index/xstore/xstore.h"
 
 namespace gannet::index::xstore {

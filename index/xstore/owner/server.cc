@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/service_method.h"
-#include "index/xstore/xstore_of.h"
+#include "index/xstore/owner/xstore_of.h"
 
 namespace gannet::index {
 namespace xstore {

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "index/xstore/leaf.h"
+#include "index/xstore/tree/leaf.h"
 
 namespace gannet::index::xstore {
 

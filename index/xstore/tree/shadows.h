@@ -25,8 +25,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "base/thread.h"
 #include "index/backoff.h"
-#include "index/xstore/leaf.h"
-#include "index/xstore/leaf_state.h"
+#include "index/xstore/tree/leaf.h"
+#include "index/xstore/tree/leaf_state.h"
 
 namespace gannet::index::xstore {
 

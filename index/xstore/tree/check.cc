@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "index/xstore/tree.h"
+#include "index/xstore/tree/tree.h"
 
 namespace gannet::index::xstore {
 

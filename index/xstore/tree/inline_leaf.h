@@ -13,8 +13,8 @@
 
 #include <cstdint>
 
-#include "index/xstore/leaf_frame.h"
-#include "index/xstore/record_keys.h"
+#include "index/xstore/tree/leaf_frame.h"
+#include "index/xstore/tree/record_keys.h"
 
 namespace gannet::index::xstore {
 

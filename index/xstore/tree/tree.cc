@@ -1,4 +1,4 @@
-#include "index/xstore/tree.h"
+#include "index/xstore/tree/tree.h"
 
 #include <algorithm>
 #include <utility>

@@ -33,8 +33,8 @@
 #include <array>
 
 #include "base/sometimes.h"
-#include "index/xstore/leaf_locks.h"
-#include "index/xstore/tree.h"
+#include "index/xstore/tree/leaf_locks.h"
+#include "index/xstore/tree/tree.h"
 
 namespace gannet::index::xstore {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/cache_line.h"
 #include "index/record_header.h"
 #include "index/shared_leaf/leaf/tagged_leaf.h"
-#include "index/xstore/key_codec.h"
+#include "index/xstore/tree/key_codec.h"
 #include "rdma/global_address.h"
 #include "rdma/versioned.h"
 

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "base/thread.h"
-#include "index/xstore/key_codec.h"
+#include "index/xstore/tree/key_codec.h"
 
 namespace gannet::index::xstore {
 

@@ -41,8 +41,8 @@
 #include <cstring>
 
 #include "index/shared_leaf/leaf/tagged_leaf.h"
-#include "index/xstore/leaf_frame.h"
-#include "index/xstore/record_keys.h"
+#include "index/xstore/tree/leaf_frame.h"
+#include "index/xstore/tree/record_keys.h"
 
 namespace gannet::index::xstore {
 

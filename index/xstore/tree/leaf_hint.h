@@ -15,7 +15,7 @@
 #include <memory>
 
 #include "base/thread.h"
-#include "index/xstore/leaf.h"
+#include "index/xstore/tree/leaf.h"
 
 namespace gannet::index::xstore {
 

@@ -1,7 +1,7 @@
 #include "index/xstore/xstore.h"
 
 #include "absl/strings/str_cat.h"
-#include "index/xstore/xstore_of.h"
+#include "index/xstore/owner/xstore_of.h"
 
 namespace gannet::index {
 namespace xstore {

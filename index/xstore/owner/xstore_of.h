@@ -11,7 +11,7 @@
 #include "index/xstore/model/model_owner.h"
 #include "index/xstore/rpc/messages.h"
 #include "index/xstore/rpc/rpc_target.h"
-#include "index/xstore/tree.h"
+#include "index/xstore/tree/tree.h"
 #include "index/xstore/xstore.h"
 
 namespace gannet::index::xstore {

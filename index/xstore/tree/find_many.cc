@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "index/xstore/tree.h"
+#include "index/xstore/tree/tree.h"
 
 namespace gannet::index::xstore {
 namespace {

@@ -13,8 +13,8 @@
 #include <cstdint>
 
 #include "base/cache_line.h"
-#include "index/xstore/key_codec.h"
-#include "index/xstore/leaf_state.h"
+#include "index/xstore/tree/key_codec.h"
+#include "index/xstore/tree/leaf_state.h"
 #include "rdma/versioned.h"
 
 namespace gannet::index::xstore {

@@ -5,7 +5,7 @@
 
 #include "base/sometimes.h"
 #include "index/backoff.h"
-#include "index/xstore/tree.h"
+#include "index/xstore/tree/tree.h"
 
 namespace gannet::index::xstore {
 

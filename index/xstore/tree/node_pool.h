@@ -10,7 +10,7 @@
 
 #include "base/thread.h"
 #include "index/index.h"
-#include "index/xstore/inner_node.h"
+#include "index/xstore/tree/inner_node.h"
 
 namespace gannet::index::xstore {
 

@@ -28,14 +28,14 @@
 #include "index/index.h"
 #include "index/parted_load.h"
 #include "index/service.h"
-#include "index/xstore/empty_leaves.h"
-#include "index/xstore/inner_node.h"
-#include "index/xstore/leaf.h"
-#include "index/xstore/leaf_hint.h"
-#include "index/xstore/leaf_pairs.h"
-#include "index/xstore/node_pool.h"
-#include "index/xstore/record_keys.h"
-#include "index/xstore/shadows.h"
+#include "index/xstore/tree/empty_leaves.h"
+#include "index/xstore/tree/inner_node.h"
+#include "index/xstore/tree/leaf.h"
+#include "index/xstore/tree/leaf_hint.h"
+#include "index/xstore/tree/leaf_pairs.h"
+#include "index/xstore/tree/node_pool.h"
+#include "index/xstore/tree/record_keys.h"
+#include "index/xstore/tree/shadows.h"
 
 namespace gannet::index::xstore {
 

@@ -11,7 +11,7 @@
 #include <span>
 
 #include "index/index.h"
-#include "index/xstore/leaf.h"
+#include "index/xstore/tree/leaf.h"
 
 namespace gannet::index::xstore {
 
