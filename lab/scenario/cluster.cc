@@ -11,8 +11,8 @@
 #include "base/thread.h"
 #include "lab/scenario/memory_check.h"
 #include "lab/scenario/run.h"
-#include "txn/run/database_state.h"
 #include "txn/record/record.h"
+#include "txn/run/database_state.h"
 
 namespace gannet::scenario {
 namespace {

@@ -1,6 +1,7 @@
 // The kinds of runs of a scenario.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "base/status.h"
@@ -8,8 +9,6 @@
 #include "rdma/sim/simulation.h"
 
 namespace gannet::scenario {
-
-inline constexpr char kTpccWorkload[] = "tpcc";
 
 // An interruption between two parts of the first phase.
 enum class Interruption : uint8_t {

@@ -1,12 +1,27 @@
 #include "lab/scenario/scenario.h"
 
+#include <cstddef>
+#include <utility>
+#include <vector>
+
 #include "base/clock.h"
+#include "base/random.h"
 #include "base/sometimes.h"
 #include "base/stop.h"
 #include "lab/scenario/run.h"
 #include "rdma/sim/simulation.h"
 
 namespace gannet::scenario {
+
+std::vector<Interruption> InterruptionsOf(const ScenarioOptions& drawn) {
+  std::vector<Interruption> result;
+  result.insert(result.end(), static_cast<size_t>(drawn.power_cuts), Interruption::kPowerCut);
+  result.insert(result.end(), static_cast<size_t>(drawn.deaths), Interruption::kDeath);
+  result.insert(result.end(), static_cast<size_t>(drawn.checks), Interruption::kCheck);
+  Random random(Mix64(drawn.seed) ^ 0x12e4f);
+  for (size_t i = result.size(); i > 1; --i) std::swap(result[i - 1], result[random.Below(i)]);
+  return result;
+}
 
 ScenarioReport RunScenario(const ScenarioOptions& options) {
   const uint64_t begun = NowNanos();

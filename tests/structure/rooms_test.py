@@ -17,11 +17,6 @@ TXN = ["txn/" + room for room in ("store", "record", "node", "durable", "path", 
 # The same of index/shared_leaf.
 SHARED_LEAF = ["index/shared_leaf/" + room for room in ("leaf", "blocks", "change", "owner")] + ["index/shared_leaf"]
 
-# Pairs that still include each other. The list only becomes shorter.
-OPEN = {
-    ("lab/scenario", "lab/scenario/workload"),
-}
-
 # From below to above, by their top folders.
 LAYERS = ["base", "rdma", "index", "log", "txn", "tpcc", "cluster", "capi", "python", "cli", "lab"]
 
@@ -44,10 +39,8 @@ def main(root):
     assert len(edges) > 50, f"only {len(edges)} includes between rooms were found in {root}"
     wrong = []
     mutual = {tuple(sorted(pair)) for pair in edges if pair[::-1] in edges}
-    for pair in sorted(mutual - OPEN):
+    for pair in sorted(mutual):
         wrong.append(f"{pair[0]} and {pair[1]} include each other: {edges[pair]}; {edges[pair[::-1]]}")
-    for pair in sorted(OPEN - mutual):
-        wrong.append(f"{pair[0]} and {pair[1]} do not include each other any more: take them from OPEN")
     rank = {room: (rooms[-1], number) for rooms in (TXN, SHARED_LEAF) for number, room in enumerate(rooms)}
     layer = {name: number for number, name in enumerate(LAYERS)}
     for (room, other), where in sorted(edges.items()):

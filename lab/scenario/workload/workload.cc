@@ -8,11 +8,6 @@
 
 namespace gannet::scenario {
 
-const std::vector<std::string>& WorkloadNames() {
-  static const std::vector<std::string> names = {"registers", "rectangles", "append", "tpcc"};
-  return names;
-}
-
 Judgement JudgementOf(const Report& report) {
   Judgement result;
   result.passed = report.verdict != Verdict::kViolated;

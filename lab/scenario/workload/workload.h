@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "lab/scenario/check/anomaly.h"
-#include "lab/scenario/scenario.h"
+#include "lab/scenario/options/options.h"
 #include "lab/scenario/workload/client.h"
 #include "txn/run/session.h"
 
@@ -26,9 +26,6 @@ struct Judgement {
 };
 
 Judgement JudgementOf(const Report& report);
-
-// With at least this many keys the workload fills and empties whole ranges of keys, so that indexes grow and shrink.
-inline constexpr uint64_t kManyKeys = 1024;
 
 class Workload {
  public:
@@ -48,7 +45,5 @@ class Workload {
 
 // InvalidArgument lists the names.
 StatusOr<std::unique_ptr<Workload>> MakeWorkload(const ScenarioOptions& drawn, Control* control);
-// The names of all workloads, including TPC-C.
-const std::vector<std::string>& WorkloadNames();
 
 }  // namespace gannet::scenario

@@ -10,9 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "base/random.h"
 #include "index/catfish/catfish.h"
-#include "lab/scenario/run.h"
-#include "lab/scenario/scenario.h"
-#include "lab/scenario/workload/workload.h"
+#include "lab/scenario/options/options.h"
 #include "rdma/sim/nic_profile.h"
 #include "rdma/sim/simulation.h"
 #include "txn/store/table.h"
@@ -101,6 +99,11 @@ std::string DrawIndexOptions(Random* random) {
 }
 
 }  // namespace
+
+const std::vector<std::string>& WorkloadNames() {
+  static const std::vector<std::string> names = {"registers", "rectangles", "append", kTpccWorkload};
+  return names;
+}
 
 Status CheckScenario(const ScenarioOptions& options) {
   const auto in_range = [](const char* field, int64_t value, int64_t low, int64_t high) -> Status {
@@ -238,16 +241,6 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
                          (drawn.faults->OfDisks() ? kDisksSettleNanos : 0);
   }
   return drawn;
-}
-
-std::vector<Interruption> InterruptionsOf(const ScenarioOptions& drawn) {
-  std::vector<Interruption> result;
-  result.insert(result.end(), static_cast<size_t>(drawn.power_cuts), Interruption::kPowerCut);
-  result.insert(result.end(), static_cast<size_t>(drawn.deaths), Interruption::kDeath);
-  result.insert(result.end(), static_cast<size_t>(drawn.checks), Interruption::kCheck);
-  Random random(Mix64(drawn.seed) ^ 0x12e4f);
-  for (size_t i = result.size(); i > 1; --i) std::swap(result[i - 1], result[random.Below(i)]);
-  return result;
 }
 
 std::string Describe(const ScenarioOptions& drawn) {
