@@ -47,7 +47,7 @@ void BulkMemory::Grow(size_t bytes) {
   BulkMemory larger(bytes);
   // Less than a huge page is copied: its small pages would stay small, and keep their neighbours small.
   if (bytes_ >= kHugePageBytes || (bytes_ >= kMappedFrom && larger.bytes_ < kHugePageBytes)) {
-    // Moved to the new memory's address, because that is aligned.
+    // The pages move to the new memory's address, because that is aligned.
     void* moved = mremap(data_, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, larger.data_);
     GANNET_CHECK(moved == larger.data_, "no memory for %d bytes", bytes);
     (void)madvise(larger.data_ + bytes_, larger.bytes_ - bytes_, MADV_POPULATE_WRITE);

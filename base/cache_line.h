@@ -77,12 +77,12 @@ inline void Prefetch(const void* address) {
   __builtin_prefetch(address);
   asm volatile("");
 }
-// For a line that will be written.
+// Prefetches a line that will be written.
 inline void PrefetchToWrite(const void* address) {
   __builtin_prefetch(address, 1);
   asm volatile("");
 }
-// For a line that will be read once.
+// Prefetches a line that will be read once.
 inline void PrefetchToReadOnce(const void* address) {
   __builtin_prefetch(address, 0, 0);
   asm volatile("");

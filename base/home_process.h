@@ -2,7 +2,7 @@
 // Such a copy has no threads, its locks may be held for good, and its files are the parent's: it must refuse to work,
 // and its destructor must leave everything as it is.
 //
-// Not noticed: children of vfork, or of clone alone, before they call exec.
+// Children of vfork, or of clone alone, are not noticed before they call exec.
 #pragma once
 
 #include <atomic>
@@ -36,7 +36,7 @@ class HomeProcess {
 
 // A forked child closes the descriptor at its beginning. For descriptors whose last copy matters, as that of a lock.
 void CloseInForkedChildren(int descriptor);
-// To be called before the descriptor is closed, in the process that opened it.
+// Must be called before the descriptor is closed, in the process that opened it.
 void ForgetInForkedChildren(int descriptor);
 
 }  // namespace gannet

@@ -19,13 +19,13 @@ StatusOr<absl::Duration> ParseDuration(const std::string& text, absl::Duration l
 // Bytes, at least 1: a whole number, optionally followed by K, M, G or T (powers of 1024). InvalidArgument otherwise.
 StatusOr<uint64_t> ParseSize(const std::string& text);
 
-// For reports and messages: "1.5 GiB".
+// The text of a size for reports and messages: "1.5 GiB".
 std::string FormatBytes(uint64_t bytes);
 
-// For reports and messages: "1,234,567".
+// The text of a number for reports and messages: "1,234,567".
 std::string WithCommas(uint64_t number);
 
-// For reports and messages: "1 server", "1,234 servers".
+// The text of a count for reports and messages: "1 server", "1,234 servers".
 std::string Count(uint64_t number, std::string_view what);
 
 }  // namespace gannet

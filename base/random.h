@@ -45,17 +45,17 @@ class Random {
     return result;
   }
 
-  // Uniform in [0, bound), bound > 0 (Lemire's multiplication; the bias is below 2^-32 for bounds under 2^32).
+  // A number uniform in [0, bound), bound > 0 (Lemire's multiplication; the bias is below 2^-32 for bounds under 2^32).
   uint64_t Below(uint64_t bound) {
     return static_cast<uint64_t>((static_cast<unsigned __int128>((*this)()) * bound) >> 64);
   }
 
-  // Uniform in [low, high], both ends included.
+  // A number uniform in [low, high], both ends included.
   int64_t Between(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(Below(static_cast<uint64_t>(high - low) + 1));
   }
 
-  // Uniform in [0, 1).
+  // A number uniform in [0, 1).
   double Unit() { return static_cast<double>((*this)() >> 11) * 0x1.0p-53; }
 
   // True once in `n` on average.

@@ -43,7 +43,7 @@ class Runtime {
 
   // Clock of the node whose thread is running; only differences mean something.
   virtual uint64_t NowNanos() = 0;
-  // Since 1970.
+  // Nanoseconds since 1970.
   virtual uint64_t WallNanos() = 0;
 
   // The running thread works for `units` of `kind`. Other threads may run during that time.

@@ -15,7 +15,7 @@ inline bool IsStopRequested(const std::atomic<bool>* stop) {
   return stop != nullptr && stop->load(std::memory_order_relaxed);
 }
 
-// Cancelled, "stopped while <what>", once *stop is true.
+// Returns Cancelled, "stopped while <what>", once *stop is true.
 inline Status CheckStop(const std::atomic<bool>* stop, absl::string_view what) {
   if (!IsStopRequested(stop)) [[likely]]
     return absl::OkStatus();

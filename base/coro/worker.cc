@@ -45,7 +45,7 @@ void Worker::Unpark(Parked* parked) {
     runtime->WakeIdle();
 }
 
-// In the order in which they were unparked.
+// Takes the tasks in the order in which they were unparked.
 size_t Worker::TakeUnparked() {
   Parked* last = unparked_.exchange(nullptr, std::memory_order_acquire);
   Parked* first = nullptr;
@@ -84,7 +84,7 @@ void Worker::AddSleeper(uint64_t deadline_ns, std::coroutine_handle<> handle) {
 bool Worker::Round() {
   Charge(Cost::kWorkerRound);
   size_t progress = 0;
-  // Only the coroutines that are ready now: a coroutine that yields must not delay the pollers.
+  // This resumes only the coroutines that are ready now: a coroutine that yields must not delay the pollers.
   for (size_t n = ready_.size(); n > 0; --n, ++progress) {
     ready_.pop_front().resume();
   }

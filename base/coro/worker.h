@@ -86,7 +86,7 @@ class Worker {
   };
   SleepAwaiter SleepUntil(uint64_t deadline_ns) { return SleepAwaiter{this, deadline_ns}; }
 
-  // The same as a task, for BlockOn.
+  // SleepUntil as a task, for BlockOn.
   Task<void> Sleep(uint64_t deadline_ns);
 
   // Number of spawned tasks that have not finished.
