@@ -115,7 +115,7 @@ struct World {
   std::vector<rdma::GlobalAddress> records;
 };
 
-// One at a time: they are large.
+// There is one world at a time, because they are large.
 World& TheWorld(benchmark::State& state, Kind kind) {
   static std::unique_ptr<World> world;
   static int64_t bytes = 0;

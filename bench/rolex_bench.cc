@@ -107,7 +107,7 @@ BENCHMARK_CAPTURE(FindModelByBinarySearch, random, Keys::kRandom)->Arg(1'000)->A
 BENCHMARK_CAPTURE(FindModelByBinarySearch, uneven, Keys::kUneven)->Arg(1'000)->Arg(10'000)->Arg(100'000);
 BENCHMARK_CAPTURE(FindModelByUpperModels, random, Keys::kRandom)->ArgsProduct({{1'000, 10'000, 100'000}, {4, 16}});
 BENCHMARK_CAPTURE(FindModelByUpperModels, uneven, Keys::kUneven)->ArgsProduct({{1'000, 10'000, 100'000}, {4, 16}});
-// Full of trained keys, as far as a load fills them.
+// Leaves full of trained keys, as far as a load fills them.
 std::vector<TrainedLeaf> LeavesOf(std::span<const uint64_t> keys) {
   std::vector<TrainedLeaf> leaves;
   for (size_t from = 0; from + kKeysPerLeaf <= keys.size(); from += kKeysPerLeaf) {

@@ -64,7 +64,7 @@ void BM_Read(benchmark::State& state) {
 }
 BENCHMARK(BM_Read)->Arg(64)->Arg(320)->Arg(1024);
 
-// The same line each time: the cost of the verb itself.
+// READs the same line each time, which shows the cost of the verb itself.
 coro::Task<void> ReadHotLoop(benchmark::State* state, Cluster* cluster) {
   std::array<std::byte, 64> buffer;
   const GlobalAddress line = cluster->RandomLine(64);

@@ -47,7 +47,7 @@ class Worker {
     kind_records_[kind].warmup.AddTo(sum);
     kind_records_[kind].measured.AddTo(sum);
   }
-  // Only those of the measured phase.
+  // Adds only the latencies of the measured phase.
   void AddMeasuredLatencies(size_t kind, Histogram* sum) const { kind_records_[kind].measured.AddTo(sum); }
   // Attempts that met a conflict, in the warm-up or in the measured phase. Thread-safe.
   uint64_t aborts(size_t kind) const { return kind_records_[kind].aborts.load(std::memory_order_relaxed); }
@@ -90,7 +90,7 @@ class Worker {
   virtual void MeasurementEnds() {}
   void Enter(Phase phase);
 
-  // On a cache line of their own, because the driver reads while the worker adds.
+  // The counters lie on a cache line of their own, because the driver reads while the worker adds.
   struct alignas(64) LiveCounters {
     std::array<std::atomic<uint64_t>, kLiveCounts> counts{};
   };

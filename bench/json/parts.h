@@ -22,7 +22,7 @@ Json KindLatencyJson(const KindInterval& kind);
 
 // The verbs of one operation on average, and "samples".
 Json VerbsJson(const OperationReport& report);
-// The same keys except "samples", with sums.
+// The keys of VerbsJson except "samples", with sums.
 Json VerbSumsJson(const rdma::VerbCounters& verbs);
 
 // An array with an object for each table and kind of access to records of other nodes. Estimates and costs are averages

@@ -19,7 +19,7 @@ using txn::BlockingTransaction;
 using txn::GetRequest;
 
 constexpr size_t kMostTogether = 100;
-// As in examples/word_counts.cc: longer words than those of the benchmark have room, too.
+// Room for a word, as in examples/word_counts.cc: longer words than those of the benchmark have room, too.
 constexpr size_t kRoomForWordBytes = 64;
 static_assert(kRoomForWordBytes >= kMaxWordBytes);
 

@@ -34,7 +34,7 @@ uint64_t ThreadCpuNanos() {
 uint64_t RowsOfPass(const Operation& operation, uint64_t rows) {
   switch (operation.action) {
     case Action::kUpdate:
-      // Durable ones take milliseconds each.
+      // Durable operations take milliseconds each.
       return operation.durability == Durability::kSync
                  ? std::clamp<uint64_t>(rows / 100, 10, 100) * static_cast<uint64_t>(operation.threads)
                  : rows / 4;
@@ -365,8 +365,8 @@ class Session {
     return absl::OkStatus();
   }
 
-  // Of reads: what they returned. Of writes: the numbers of the rows that were updated, and by how much those of all
-  // other rows grew; what engines did before this pass, each for as long as it took, does not matter then.
+  // The digest of what reads returned. For writes: the numbers of the rows that were updated, and by how much those of
+  // all other rows grew; what engines did before this pass, each for as long as it took, does not matter then.
   StatusOr<uint64_t> DigestOf(const Operation& operation, std::span<const std::unique_ptr<Worker>> workers,
                               const std::vector<uint64_t>& before) {
     Digest digest;

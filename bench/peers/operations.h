@@ -36,11 +36,11 @@ struct Operation {
   bool writes() const { return action == Action::kUpdate || action == Action::kTransfer; }
 };
 
-// For people: "read a word", and what one of the operation's rate is: "rows".
+// Texts for people. Describe: "read a word". Unit: what the operation's rate counts, "rows".
 std::string Describe(const Operation& operation);
 std::string Unit(const Operation& operation);
 
-// Those whose id contains `only`; loads are always there. Operations of one durability are neighbours.
+// The operations whose id contains `only`; loads are always there. Operations of one durability are neighbours.
 std::vector<Operation> Operations(const std::string& only);
 
 }  // namespace gannet::bench::peers

@@ -24,7 +24,7 @@ struct Context {
   ClockKind clock = ClockKind::kWall;
 };
 
-// The date, the machine, and its load, of now.
+// The present date, the machine, and its load.
 Context DescribeMachine();
 
 // A promise about Gannet next to LMDB.
@@ -37,7 +37,7 @@ struct Goal {
   bool met() const { return at_most ? is <= wanted : is >= wanted; }
 };
 
-// Only those of figures that were measured.
+// The goals whose figures were measured.
 std::vector<Goal> Goals(const std::vector<EngineKind>& engines, const Results& results);
 
 std::string ToTable(const std::vector<EngineKind>& engines, const Data& data, const Results& results,

@@ -35,7 +35,7 @@ struct Series {
 
 struct Results {
   std::vector<Operation> operations;
-  // By Figure::id, then by the engine's place in the list of engines.
+  // The keys are Figure::id, then the engine's place in the list of engines.
   std::map<std::string, std::map<size_t, Series>> figures;
 
   const Series* Find(const std::string& id, size_t engine) const;

@@ -49,7 +49,7 @@ class Statement {
   void Bind(int at, int64_t number) { sqlite3_bind_int64(statement_, at, number); }
   int Step() { return sqlite3_step(statement_); }
   void Reset() { sqlite3_reset(statement_); }
-  // For statements without rows. A statement that meets the lock of another connection runs again.
+  // Runs a statement without rows. A statement that meets the lock of another connection runs again.
   Status Run() {
     while (true) {
       const int code = Step();

@@ -59,7 +59,7 @@ uint64_t LoadBytes(const YcsbOptions& o) {
 }
 
 uint64_t BytesPerNode(const YcsbOptions& o) {
-  // Twice the loaded data, because of inserts, and some more.
+  // The memory is twice the loaded data, because of inserts, and some more.
   return (2 * ycsb::BytesNeeded(ServerOf(o)) + (uint64_t{4} << 30)) & ~((uint64_t{2} << 20) - 1);
 }
 

@@ -25,8 +25,8 @@ struct YcsbProgress {
 // true before there is something to report; later, the run ends early. `stop` may be null.
 Status RunYcsb(const YcsbProgress& progress, const std::atomic<bool>* stop, YcsbResult* result);
 
-// The same in two steps: a cluster that was loaded and serves, and the run. If options.cluster_config is set, other
-// processes have loaded it and serve.
+// These do what RunYcsb does in two steps: the first loads a cluster, which then serves, and the second runs. If
+// options.cluster_config is set, other processes have loaded it and serve.
 StatusOr<std::unique_ptr<YcsbCluster>> PrepareYcsb(const YcsbProgress& progress, const std::atomic<bool>* stop,
                                                    YcsbResult* result);
 Status RunPreparedYcsb(YcsbCluster* cluster, const YcsbProgress& progress, const std::atomic<bool>* stop,
