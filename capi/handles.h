@@ -132,7 +132,7 @@ inline absl::Duration Milliseconds(uint64_t milliseconds) {
 
 }  // namespace gannet::capi
 
-// For the beginning of a function: every named argument must not be null. `function` is the one of gannet.h.
+// Stands at the beginning of a function: every named argument must not be null. `function` is the one of gannet.h.
 #define GANNET_CAPI_NOT_NULL_OF(function, argument) \
   if ((argument) == nullptr) return ::gannet::capi::InvalidArgument(std::string(function) + ": " #argument " is NULL")
 #define GANNET_CAPI_NOT_NULL(argument) GANNET_CAPI_NOT_NULL_OF(__func__, argument)

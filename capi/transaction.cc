@@ -62,7 +62,7 @@ gannet_code Operate(gannet_transaction* transaction, const gannet_table* table, 
   return Guarded([&] { return CodeOf(operation(transaction->operations(), TableOf(table))); });
 }
 
-// The same for operations that write a whole payload.
+// Does what Operate does, for operations that write a whole payload.
 template <class Operation>
 gannet_code Write(gannet_transaction* transaction, const gannet_table* table, const void* payload, size_t size,
                   Operation&& operation, const char* function = __builtin_FUNCTION()) {
