@@ -26,7 +26,7 @@ std::unique_ptr<CLI::App> MakeApp(int* exit_code) {
   AddDataCommands(*app, exit_code);
   AddLabCommands(*app, exit_code);
   AddHelpCommand(*app, exit_code);
-  // Last, because a command that is added later would get the footer, too.
+  // The footer comes last, because a command that is added later would get it, too.
   app->footer(
       "Ctrl-C or SIGTERM stops a command soon: it says what is left, and exits with 130 or 143 (gannet serve: with "
       "0).\n"

@@ -25,7 +25,7 @@ int StartLab(const std::string& command, const std::vector<std::string>& rest) {
   argv.push_back(nullptr);
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  // Beside this program, where it is installed; in its folder, where it is built; on the PATH.
+  // The program lies next to this one, where it is installed; in its folder, where it is built; on the PATH.
   execv((folder / kProgram).c_str(), argv.data());
   execv((folder.parent_path() / "lab" / "cli" / kProgram).c_str(), argv.data());
   execvp(kProgram, argv.data());

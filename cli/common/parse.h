@@ -22,7 +22,7 @@ StatusOr<std::string> ParseText(const std::string& text);
 // A whole number in [low, high].
 StatusOr<int64_t> ParseInteger(const std::string& text, int64_t low, int64_t high);
 
-// Like ParseSize (base/quantity.h), or 0.
+// Parses a size like ParseSize (base/quantity.h), or 0.
 StatusOr<uint64_t> ParseSizeOrZero(const std::string& text);
 
 // A count in [low, high]: a number, optionally with K, M or G (powers of 1000).

@@ -25,14 +25,14 @@ class Progress {
  public:
   // Finds out whether stderr is a terminal.
   Progress();
-  // With a first step.
+  // Begins with a first step.
   explicit Progress(const std::string& what) : Progress() { Step(what); }
   // Ends the step.
   ~Progress();
 
   // A step begins: "checking the twelve conditions".
   void Step(const std::string& what);
-  // The same for one that is mostly short: a terminal, too, gets its line only if it takes longer than a second.
+  // Begins a step that is mostly short: a terminal, too, gets its line only if it takes longer than a second.
   void Begin(const std::string& what);
   // A count, such as "3 of 20 seeds", which takes the place of the one before.
   void Count(const std::string& what);
@@ -42,7 +42,7 @@ class Progress {
   void Loaded(const tpcc::LoadProgress& progress);
   // One line per interval (live_lines.h).
   void Ran(const tpcc::IntervalReport& interval);
-  // The same for the bench of indexes: keys, operations.
+  // Loaded and Ran for the bench of indexes, which has keys and operations.
   void Loaded(uint64_t keys, uint64_t of);
   void Ran(const ycsb::IntervalReport& interval);
 

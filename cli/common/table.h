@@ -12,7 +12,7 @@ namespace gannet::cli {
 class Table {
  public:
   explicit Table(std::vector<std::string> header) : rows_{std::move(header)} {}
-  // As many cells as the header has.
+  // Adds a row, which has as many cells as the header.
   void Add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
   // Adds the row unless all its numbers are zero: the cells behind the first have no digit but 0.
   void AddUnlessZero(std::vector<std::string> row);

@@ -5,7 +5,7 @@
 
 namespace gannet::cli {
 
-// Like AddTpccCommand.
+// Adds the commands to `app`, as AddTpccCommand does.
 void AddDataCommands(CLI::App& app, int* exit_code);
 
 }  // namespace gannet::cli

@@ -37,7 +37,7 @@ uint64_t IntegerOf(std::span<const std::byte> key) {
   return __builtin_bswap64(swapped);
 }
 
-// By the form that the table keeps; otherwise printable keys as text, and others in hexadecimal.
+// The text of a key by the form that the table keeps; otherwise printable keys as text, and others in hexadecimal.
 std::string KeyText(const log::TableDescription& table, std::span<const std::byte> key) {
   if (table.integer_keys) {
     const index::Key number(IntegerOf(key));

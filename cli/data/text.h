@@ -13,7 +13,7 @@ namespace gannet::cli {
 std::string ToText(const std::vector<NodeRecovery>& nodes);
 std::string ToText(const txn::Verification& verification);
 
-// The same for programs, of --json.
+// The JSON of the same reports, for --json.
 nlohmann::ordered_json ToJson(const std::vector<NodeRecovery>& nodes);
 nlohmann::ordered_json ToJson(const txn::Verification& verification);
 

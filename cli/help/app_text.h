@@ -26,7 +26,8 @@ std::vector<std::string> CompletionsOf(CLI::App& app, const std::vector<std::str
 // data directory, and files for everything else. It tries the flags of `app` with a wrong value, whose errors name the
 // right ones, so `app` is not to be used afterwards.
 std::string BashCompletion(CLI::App& app);
-// The same for zsh, with descriptions: to source, or as the file _gannet in a directory of $fpath.
+// A script like that of BashCompletion for zsh, with descriptions: to source, or as the file _gannet in a directory of
+// $fpath.
 std::string ZshCompletion(CLI::App& app);
 
 struct ManPage {

@@ -35,8 +35,8 @@ std::vector<std::string> WithLatencyHeader(std::vector<std::string> header);
 std::string VerbsText(std::string_view operation, const std::vector<NamedReport>& reports,
                       const rdma::VerbCounters& sums, int width);
 
-// For each of `reports` that has latencies: how many operations took how long, in two ranges for each power of two,
-// with bars.
+// Shows for each of `reports` that has latencies how many operations took how long, in two ranges for each power of
+// two, with bars.
 std::string HistogramsText(const std::vector<NamedReport>& reports, int width);
 
 // The table of the paths to records of other nodes: for each table and kind of access how often each was taken, what

@@ -160,7 +160,7 @@ StatusOr<Opened> OpenTable(const RowOptions& options, RowHost& host, RowHost::Ac
   return opened;
 }
 
-// The same, with the key of the command.
+// Opens the table, as OpenTable does, and parses the key of the command.
 StatusOr<txn::KeyCopy> OpenRow(const RowOptions& options, RowHost& host, RowHost::Access access, Opened* opened) {
   StatusOr<Opened> table = OpenTable(options, host, access);
   if (!table.ok()) return table.status();
@@ -271,7 +271,7 @@ StatusOr<uint64_t> CountOf(const RowOptions& options, RowHost& host, const Opene
   return rows;
 }
 
-// Without a table: the rows of each.
+// Counts the rows of each table.
 Status CountAll(const RowOptions& options, RowHost& host) {
   if (!options.range.whole()) {
     return absl::InvalidArgumentError("--from, --to and --prefix are of one table's keys; name the table");

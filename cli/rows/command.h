@@ -10,9 +10,9 @@
 
 namespace gannet::cli {
 
-// For the program: each command opens the directory that it names.
+// Adds the commands of the program: each command opens the directory that it names.
 void AddRowCommands(CLI::App& app, int* exit_code);
-// The same commands for any host.
+// Adds the same commands for any host.
 void AddRowCommands(CLI::App& app, const std::shared_ptr<RowHost>& host, int* exit_code);
 
 }  // namespace gannet::cli

@@ -1,5 +1,5 @@
-// Where the commands about rows find their directory: each command of the program opens one, and the shell has one
-// open.
+// The place where the commands about rows find their directory: each command of the program opens one, and the shell
+// has one open.
 #pragma once
 
 #include <atomic>

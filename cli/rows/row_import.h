@@ -1,7 +1,7 @@
 // Puts the rows of a file into a table: `gannet import`.
 //
 // Rows go in by transactions of bounded size, in the order of the file. So an import that was interrupted, or that met
-// an error, has left the first rows of the file in the table, all that it reported and perhaps some more; and it can be
+// an error, has left the first rows of the file in the table, all that it reported and possibly more; and it can be
 // run again with `replace`.
 #pragma once
 

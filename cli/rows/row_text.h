@@ -40,7 +40,7 @@ enum class PayloadForm : uint8_t { kText, kHex };
 // The help text of --keys.
 inline constexpr const char* kKeyFormHelp =
     "How keys are written: text, hex, tuple or signed. Default: as the table was made (gannet tables), else text";
-// For flags: "text, hex, tuple or signed"; "text or hex". InvalidArgument: another name.
+// Parse the values of flags: "text, hex, tuple or signed"; "text or hex". InvalidArgument: another name.
 StatusOr<KeyForm> ParseKeyForm(const std::string& text);
 StatusOr<PayloadForm> ParsePayloadForm(const std::string& text);
 

@@ -43,7 +43,7 @@ struct ClusterFile {
 
 // InvalidArgument names the line and says what to write instead; NotFound if the file cannot be read.
 StatusOr<ClusterFile> ReadClusterFile(const std::string& file);
-// The same for a text. `file` is the name for errors.
+// Reads a cluster file from a text. `file` is the name for errors.
 StatusOr<ClusterFile> ParseClusterFile(std::string_view text, const std::string& file);
 
 // Advice if servers did not come in time (cluster::Patience::advice).

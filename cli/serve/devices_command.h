@@ -5,7 +5,7 @@
 
 namespace gannet::cli {
 
-// Like AddTpccCommand.
+// Adds the command to `app`, as AddTpccCommand does.
 void AddDevicesCommand(CLI::App& app, int* exit_code);
 
 }  // namespace gannet::cli

@@ -182,7 +182,7 @@ class Shell {
     if (exit_code != kExitOk) NoteFailure();
   }
 
-  // For the last word of `line`.
+  // The words that may complete the last word of `line`.
   std::vector<std::string> Completions(const std::string& line) {
     const size_t begin = line.find_last_of(' ') + 1;  // 0 if there is no blank
     const StatusOr<std::vector<std::string>> before = SplitWords(line.substr(0, begin));

@@ -23,7 +23,8 @@ class TpccCluster {
   // Once *stop (may be null) is true, Open, loads and Checkpoint return Cancelled (txn::DatabaseOptions::stop).
   static StatusOr<std::unique_ptr<TpccCluster>> Open(const TpccOptions& options, const std::atomic<bool>* stop);
 
-  // For `options` with a cluster file: a client of the processes that have the data. Waits until they have loaded.
+  // Makes, for `options` with a cluster file, a client of the processes that have the data. Waits until they have
+  // loaded.
   static StatusOr<std::unique_ptr<TpccCluster>> Attach(const TpccOptions& options, const cluster::Patience& patience);
 
   std::span<txn::Database* const> databases() const { return databases_; }

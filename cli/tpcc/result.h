@@ -30,11 +30,11 @@ struct DurabilityReport {
   std::string log_description;                // how the log is written
   std::vector<txn::RecoveryReport> recovery;  // per node; empty if nothing was there
   uint64_t checkpoints = 0;                   // taken during the run, all nodes
-  // From the begin of the warm-up to the last interval: the log, and the transactions that it has.
+  // The log from the begin of the warm-up to the last interval, and the transactions that it has.
   log::LogStatistics log;
   uint64_t transactions = 0;
   uint64_t new_orders = 0;
-  // Until the end of the run, when everything acknowledged has been written.
+  // The log until the end of the run, when everything acknowledged has been written.
   log::LogStatistics log_of_run;
   double close_seconds = 0;
 
@@ -59,7 +59,7 @@ struct TpccResult {
   bool interrupted = false;
   std::optional<DurabilityReport> durability;  // if there is a directory
 
-  // Empty if they were not evaluated (prepare).
+  // The list is empty if they were not evaluated (prepare).
   std::vector<tpcc::ConditionResult> consistency;
   double check_seconds = 0;
   std::string not_checked;  // why they were not; empty otherwise
@@ -73,7 +73,7 @@ struct TpccResult {
 // Walks the indexes: slow.
 MemoryReport MeasureMemory(std::span<txn::Database* const> databases);
 
-// Summed over the nodes.
+// The sums over the nodes.
 log::LogStatistics LogStatisticsOf(std::span<txn::Database* const> databases);
 log::LogStatistics Difference(const log::LogStatistics& later, const log::LogStatistics& earlier);
 
