@@ -30,8 +30,8 @@ class Client {
 
   txn::Database& database() { return *database_; }
 
-  // After all tables have been created: starts the database, and waits until every server has loaded. Errors: those of
-  // BareClient::WaitUntilReady and txn::Database::Start.
+  // Called after all tables have been created. Starts the database, and waits until every server has loaded. Errors:
+  // those of BareClient::WaitUntilReady and txn::Database::Start.
   Status Start();
 
   int slot() const { return bare_->slot(); }

@@ -59,7 +59,7 @@ prometheus::ClientMetric::Histogram Converted(const DurationCounts& durations) {
   return histogram;
 }
 
-// For Prometheus's library.
+// The family in the type of Prometheus's library.
 MetricFamilyOfLibrary Converted(gannet::MetricFamily family) {
   MetricFamilyOfLibrary converted;
   converted.name = std::move(family.name);

@@ -19,7 +19,7 @@ namespace gannet::cluster {
 // Returns host:port. `text` may be a port alone, then of the loopback interface. InvalidArgument if it is neither.
 StatusOr<std::string> ParseMetricsAddress(const std::string& text);
 
-// Where the metrics of a server's node come from. Any thread may call these.
+// The sources of the metrics of a server's node. Any thread may call these.
 struct MetricsSources {
   std::function<rdma::SlabStatistics()> memory;         // what its registered memory holds
   std::function<rdma::NodeLoad()> load;                 // the load that it announced last

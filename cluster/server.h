@@ -37,10 +37,10 @@ class Server {
 
   txn::Database& database() { return *database_; }
 
-  // After all tables have been created: waits for the other servers, and starts the database. Errors: those of
+  // Called after all tables have been created. Waits for the other servers, and starts the database. Errors: those of
   // BareServer::WaitForServers and txn::Database::Start.
   Status Start();
-  // After the rows have been loaded: clients are let in from now on.
+  // Called after the rows have been loaded. Clients are let in from now on.
   void SetReady() { bare_->SetReady(); }
   // Returns when Patience::stop is set. Unavailable if the other processes hold this node for dead.
   Status ServeUntilStopped() { return bare_->ServeUntilStopped(); }

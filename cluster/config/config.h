@@ -85,7 +85,7 @@ struct SectionReader {
 // InvalidArgument for a mistake in the file, NotFound if the file cannot be read. A relative file name in the file is
 // taken relative to the file's folder.
 StatusOr<Config> ReadConfig(const std::string& file, const std::vector<SectionReader>& sections);
-// The same for a text. `file` is the name for errors; file names in the text stay as they are.
+// Reads a configuration from a text. `file` is the name for errors; file names in the text stay as they are.
 StatusOr<Config> ParseConfig(std::string_view text, const std::string& file,
                              const std::vector<SectionReader>& sections);
 

@@ -11,7 +11,7 @@
 
 namespace gannet::cluster {
 
-// For Database::Start: all servers are attached already, and only have to remain so.
+// The limit of Database::Start: all servers are attached already, and only have to remain so.
 inline constexpr absl::Duration kStartWithin = absl::Seconds(10);
 
 inline txn::DatabaseOptions OptionsInCluster(const Config& config, const Patience& patience,
