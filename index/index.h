@@ -166,9 +166,9 @@ inline FewWordsOut FewOf(PositionWords* words) {
   return FewWordsOut(words->data(), kFewPositionWords);
 }
 
-// Where a scan continues that stopped before the end of its range. The index defines the words, but they must compare,
-// first word first, like the keys: each step of a forward scan leads to a greater position, each step of a reverse scan
-// to a smaller one.
+// The place where a scan continues that stopped before the end of its range. The index defines the words, but they must
+// compare, first word first, like the keys: each step of a forward scan leads to a greater position, each step of a
+// reverse scan to a smaller one.
 struct ScanPosition {
   PositionWords words = PositionWords(kFewPositionWords);
 
@@ -366,9 +366,9 @@ class LocalIndex {
   // as kLoadFill.
   virtual Status BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) = 0;
 
-  // Of kinds whose nodes clients change (IndexTraits::client_writes): makes whole what `node` had locked, unlocks it,
-  // and takes back the memory that was lent to it. `node` is dead, or is no longer connected: none of its verbs takes
-  // effect any more (fabric.h, 5). Others may use the index meanwhile.
+  // In kinds whose nodes clients change (IndexTraits::client_writes), this makes whole what `node` had locked, unlocks
+  // it, and takes back the memory that was lent to it. `node` is dead, or is no longer connected: none of its verbs
+  // takes effect any more (fabric.h, 5). Others may use the index meanwhile.
   virtual void RepairAfter(rdma::NodeId /*node*/) {}
 
   // Called before the destructor of an index whose node goes on without it: after both, all its memory is the slab's
@@ -397,8 +397,8 @@ struct Insertion {
 
   Key key;
   rdma::GlobalAddress record;
-  // If not empty: AppendChanges WRITEs it to `record`, where nothing has led so far, before it adds the key. It must
-  // stay until TakeChanges.
+  // If this is not empty, AppendChanges WRITEs it to `record`, where nothing has led so far, before it adds the key. It
+  // must stay until TakeChanges.
   std::span<const std::byte> image{};
   Outcome outcome = Outcome::kRefused;
   rdma::GlobalAddress existing{};
@@ -427,7 +427,7 @@ class InsertBatch {
   // `insertions`: of different keys, kRefused; they must live until the end. Verbs of changes go over `connection`.
   // `reads` may be null: then Find does without the caches.
   virtual void Begin(std::span<Insertion> insertions, uint64_t connection, std::vector<rdma::Operation>* reads) = 0;
-  // After the posting of all READs that were appended. Keys whose leaves are known need none.
+  // Find is called after the posting of all READs that were appended. Keys whose leaves are known need none.
   virtual void AppendReads(std::vector<rdma::Operation>* reads) = 0;
   // Batches of several indexes may do this at once.
   virtual coro::Task<Status> Find() = 0;
@@ -436,7 +436,8 @@ class InsertBatch {
   virtual void AppendLocks(std::vector<rdma::Operation>* operations) = 0;
   // Judges the posting of all operations to which this has appended.
   virtual coro::Task<Status> TakeLocks(Status posted, std::span<const rdma::Operation> operations) = 0;
-  // Also sets Insertion::change, of what is locked: the changes take place, or their outcome is unknown.
+  // Sets Insertion::change, too, for the keys whose leaves are locked: the changes take place, or their outcome is
+  // unknown.
   virtual void AppendChanges(std::vector<rdma::Operation>* operations) = 0;
   virtual coro::Task<Status> TakeChanges(Status posted) = 0;
   // Does what is left of making new leaves known to other clients, which is rarely anything.
@@ -457,12 +458,13 @@ class RemoteIndex {
   // Finds all keys, sharing doorbells. results.size() == keys.size(); both must live until the await returns.
   virtual coro::Task<Status> FindMany(std::span<const Key> keys, std::span<FindResult> results) = 0;
   virtual coro::Task<Status> Scan(ScanRange range, ScanResult* result) = 0;
-  // Like those of LocalIndex. Unimplemented for kinds that are not spatial.
+  // Search and Nearest are like those of LocalIndex. Unimplemented for kinds that are not spatial.
   virtual coro::Task<Status> Search(WindowQuery query, ScanResult* result);
   virtual coro::Task<Status> Nearest(NearestQuery query, ScanResult* result);
   virtual coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) = 0;
   virtual coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) = 0;
-  // If clients change the index (IndexTraits::client_writes, IndexRights); null otherwise. This must outlive it.
+  // A batch, if clients change the index (IndexTraits::client_writes, IndexRights); null otherwise. This index must
+  // outlive it.
   virtual std::unique_ptr<InsertBatch> NewInsertBatch() { return nullptr; }
   // Maps the key from record `from`, or from any if that is null, to record `to`, which is not null. NotFound if it is
   // not mapped to `from`, or, if that is null, is absent. Unimplemented except in kinds that clients can change

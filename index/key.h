@@ -32,7 +32,7 @@ inline constexpr size_t kIntegerKeyBytes = 8;
 // Flipping this bit of a signed number gives the integer whose order among integers is the same.
 inline constexpr uint64_t kSignBit = uint64_t{1} << 63;
 
-// kNone: of a Key only, which then fits no table: a negative number.
+// kNone: the kind of a Key that fits no table, a negative number.
 enum class KeyKind : uint8_t { kInteger, kBytes, kNone };
 
 class TupleKey;
@@ -60,7 +60,7 @@ class Key {
   Key(std::span<const std::byte> bytes)                             // NOLINT
       : Key(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())) {}
 
-  // Mistakes.
+  // These types would be mistakes.
   Key(bool) = delete;
   Key(char) = delete;
   Key(double) = delete;
@@ -87,12 +87,11 @@ class Key {
     return a.kind_ == KeyKind::kInteger ? a.integer_ < b.integer_ : a.bytes() < b.bytes();
   }
 
-  // For messages: the number, or the bytes in hexadecimal, of a long key the first ones and its length.
+  // The key as messages show it: the number, or the bytes in hexadecimal; for a long key the first ones and its length.
   std::string ToString() const;
 
  private:
-  // Has no bytes. A negative number makes such a key, which
-  // fits no table.
+  // Makes a key without bytes. A negative number makes such a key, which fits no table.
   explicit constexpr Key(KeyKind kind) : data_(nullptr), size_(0), kind_(kind) {}
 
   union {

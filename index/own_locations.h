@@ -23,7 +23,8 @@
 // work to remember them. So the cache first remembers a sample of the keys, chosen by their hashes, apart from all
 // others. While at least half of the lookups of the sample find their record, the cache is used for all keys.
 //
-// Not for many lookups at once: those overlap their cache misses by the index (FindMany), which measured faster.
+// The cache is not used for many lookups at once: those overlap their cache misses by the index (FindMany), which
+// measured faster.
 //
 // Size. The sample tells how many keys there may be. Either part doubles when it is nearly full and entries that are
 // still right have to leave. It is then empty, and reads fill it again. All caches of a node share a budget.
@@ -116,7 +117,7 @@ class OwnLocations {
   };
   static_assert(sizeof(Set) == kLineBytes);
 
-  // Its sets, and how full they are.
+  // The sets of the table, and how full they are.
   class Sets {
    public:
     // `bytes`: a power of two, at least that of a set; taken from the budget.

@@ -75,7 +75,7 @@ inline Status CheckFill(double fill) {
   return absl::InvalidArgumentError(absl::StrCat("fill must be in (0, 1], not ", fill));
 }
 
-// Which entries are in which leaf, and which leaves in which part.
+// Says which entries are in which leaf, and which leaves in which part.
 class LoadShape {
  public:
   // `slots`: of a leaf.
@@ -113,12 +113,12 @@ class LoadShape {
   size_t parts_;
 };
 
-// Destroyed without a successful Finish, it leaves the index empty and gives back all memory that it took.
+// A load that is destroyed without a successful Finish leaves the index empty and gives back all memory that it took.
 class PartedLoad {
  public:
   virtual ~PartedLoad() = default;
 
-  // At most the number that was asked for, and at most one for each leaf; 0 if there are no entries.
+  // Number of parts: at most the number that was asked for, and at most one for each leaf; 0 if there are no entries.
   virtual size_t parts() const = 0;
   // Thread-safe for different parts. ResourceExhausted: no memory. InvalidArgument: the entries of the part, with the
   // one before, are not in strictly ascending order.

@@ -15,7 +15,7 @@ GANNET_INDEX_KINDS(GANNET_INDEX_ENTRY)
 
 namespace {
 
-// By number. A deque, so that entries keep their places.
+// The entries by number. This is a deque, so that entries keep their places.
 std::deque<IndexKindEntry>& Entries() {
 #define GANNET_INDEX_ENTRY(enumerator, entry) entry(),
   static std::deque<IndexKindEntry> entries = {GANNET_INDEX_KINDS(GANNET_INDEX_ENTRY)};

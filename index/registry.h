@@ -81,7 +81,7 @@ struct IndexClientOptions {
   size_t max_key_bytes = kIntegerKeyBytes;
   IndexRights rights = IndexRights::kClients;
   size_t location_cache_bytes = 1 << 20;  // for kinds that remember addresses of records; 0: none
-  // For kinds that hold values: there are no records, so what a lookup finds is final, and never `from_cache`.
+  // Set for kinds that hold values. There are no records, so what a lookup finds is final, and never `from_cache`.
   bool values_in_entries = false;
   bool by_call = false;  // every lookup and scan is a call to the owner, where the kind offers that
   absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
@@ -151,7 +151,7 @@ StatusOr<IndexKind> IndexKindOf(std::string_view name);
 // Calls read_options. InvalidArgument also if the kind has no options of its own, and `text` is not empty.
 StatusOr<OwnOptions> ReadOwnOptions(const IndexKindEntry& entry, std::string_view text);
 
-// In the order of their numbers, from 0.
+// The names in the order of the kinds' numbers, from 0.
 std::vector<std::string_view> IndexKindNames();
 
 // Calls register_methods of every kind.

@@ -52,7 +52,8 @@ class IndexService {
 
   rdma::Node& node() { return *node_; }
   const rdma::Fabric& fabric() const { return epochs_->fabric(); }
-  // For methods that several kinds share, and each registers: true for the first caller. Before Node::Serve.
+  // Called for methods that several kinds share, and each registers. True for the first caller. Call it before
+  // Node::Serve.
   bool MayRegister(rdma::MethodId method) { return registered_.insert(method).second; }
   // Trains the models of the node's learned indexes, one at a time.
   const std::shared_ptr<Trainer>& trainer() { return trainer_; }

@@ -52,7 +52,7 @@ class BasicBlinkIndex final : public shared_leaf::LeafIndex<Keys> {
   // The node of `level` that covers the point. DataLoss: there is no way to it.
   Status LocateAt(uint8_t level, const Point& point, Place* place) const;
   Status Locate(const Point& point, Place* leaf) const override { return LocateAt(0, point, leaf); }
-  // The same by hints, for level 0. False: they lead to no leaf that covers the point.
+  // Finds the leaf by hints, as LocateAt does for level 0. False: they lead to no leaf that covers the point.
   bool LocateByHints(const Point& point, Place* leaf) const;
   // Visits the nodes from the top down and from left to right.
   Status ForEachNode(const Visit& visit) const override;

@@ -49,7 +49,7 @@ class Descent {
 
   Step step() const { return step_; }
   rdma::GlobalAddress next() const { return next_; }
-  // Where the reader puts the node at next(); after kFound, the node that was searched for.
+  // The place where the reader puts the node at next(); after kFound, the node that was searched for.
   Place& node() { return nodes_[current_]; }
   // The node is read. If it is an inner node that covers the point, a cache may keep it (passed).
   void Take(shared_leaf::LeafLook look) {
@@ -77,11 +77,11 @@ class Descent {
   }
   // The node taken last is an inner node on the way.
   bool passed() const { return passed_; }
-  // Then it is here.
+  // The node that was passed, if passed().
   const Place& passed_node() const { return nodes_[current_ ^ 1]; }
   // The cached node led astray.
   bool cache_was_stale() const { return cache_was_stale_; }
-  // Of the last level.
+  // The separators of the last level that are to be mended.
   const Notes& notes() const { return notes_; }
 
  private:
@@ -128,7 +128,7 @@ class Descent {
     missing_ = Keys::ChildEntry(Keys::NextLow(from.image), from.image.right());
     next_ = from.image.right();
   }
-  // At a node that covers the point.
+  // Called at a node that covers the point.
   void Arrive() {
     notes_ = {};
     if (has_parent_) {

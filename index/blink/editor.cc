@@ -84,7 +84,7 @@ coro::Task<Status> Editor<Keys>::Locate(Point point, uint8_t level, Notice notic
       if (descent.passed() && cache_ != nullptr) Changing(*cache_)->Put(descent.passed_node());
     }
     if (cache_ != nullptr && (descent.cache_was_stale() || (n == 0 && descent.step() == Step::kLost))) {
-      // Not those below it, which were READ just now.
+      // The cached nodes below it stay, because they were READ just now.
       Changing(*cache_)->Drop(cached_level, point);
     }
     if (descent.step() == Step::kFound) {
@@ -179,8 +179,8 @@ coro::Task<StatusOr<bool>> Editor<Keys>::SplitRoot(const Place& place, Keyed ent
   left.set_right(right.address());
   Keys::SetLow(&right, border);
   Keys::SetNextLow(&right, NextLowOf<Keys>(place.image));
-  // In slots that are free now: the others belong to the root until its line 0
-  // says that they do not.
+  // The entries come into slots that are free now: the others belong to the root until its line 0 says that they do
+  // not.
   const uint64_t old = place.image.template used<Entry>();
   root.Add(Keys::EntryOf(Keys::ChildEntry(low, left.address())));
   root.Add(Keys::EntryOf(Keys::ChildEntry(border, right.address())));
@@ -258,8 +258,8 @@ coro::Task<bool> Editor<Keys>::MergeAt(uint8_t level, const Place& node, Change*
   const int slot = SlotOf<Keys>(parent.image, Keys::EntryOf(separator));
   if (slot < 0) co_return false;
   if (low == Keys::LowOf(parent.image)) {
-    // Its left sibling has another parent. If this parent leads to nothing
-    // else, it can be merged itself; then a later removal merges the node.
+    // The node's left sibling has another parent. If this parent leads to nothing else, it can be merged itself; then a
+    // later removal merges the node.
     if (parent.image.template count<Entry>() == 1) co_await MergeAt(above, parent, nullptr);
     co_return false;
   }

@@ -97,7 +97,7 @@ class Editor final : public shared_leaf::LeafEditor<Keys> {
   // Takes out an entry whose child is dead, or elsewhere. Byte keys.
   coro::Task<void> RemoveStale(Place* node);
   coro::Task<bool> MergeLeft(const Place& leaf, Change* change) override { return MergeAt(0, leaf, change); }
-  // Merges a node that has few entries with its left sibling, and then perhaps
+  // Merges a node that has few entries with its left sibling, and then possibly
   // their parent with its. True if it was merged: *change (if not null) has the
   // words of the two.
   coro::Task<bool> MergeAt(uint8_t level, const Place& node, Change* change);

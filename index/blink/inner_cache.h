@@ -23,7 +23,7 @@ class InnerCache {
   // The node of `level` that covered `point` when it was READ, or null. Valid until the next Put or Drop.
   const Node* Find(uint8_t level, const Point& point) const {
     const Level& nodes = levels_[level];
-    // Its low fence is the greatest that is at most the point's, unless a copy is stale.
+    // The low fence of the node is the greatest that is at most the point's, unless a copy is stale.
     auto at = shared_leaf::FirstRightOf<Keys>(nodes, point);
     if (at == nodes.begin()) return nullptr;
     --at;

@@ -49,7 +49,7 @@ struct CatfishOptions {
   // Most searches of one node (process) that READ the tree at the same time, over all its clients; others make calls.
   // More of them only lengthen each other's searches (4.4 of the paper, which has 3). 0: no limit.
   uint32_t offloading = 3;
-  // Where the rectangles are, if that is known: Hilbert values are then evenly distributed there (hilbert.h).
+  // The region of the rectangles, if it is known: Hilbert values are then evenly distributed there (hilbert.h).
   std::optional<Rectangle> world = {};
 };
 
@@ -75,7 +75,7 @@ void RegisterCatfishMethods(IndexService* service);
 struct CatfishClientOptions {
   // No READs: every lookup and search is a call to the owner.
   bool by_call = false;
-  // In place of the limit that the owner's CatfishOptions have.
+  // This limit replaces the one that the owner's CatfishOptions have.
   std::optional<uint32_t> offloading = {};
   // Most nodes that a search READs with one posting, 1 to kMostCatfishReads: "multi-issue" (4.3 of the paper).
   uint32_t reads_at_once = kMostCatfishReads;

@@ -113,8 +113,8 @@ bool CatfishTree::InsertPlainly(const Entry& entry, Change* change) {
 void CatfishTree::Grow(const Place& place, const Entry& added, uint64_t position, Change* change) {
   const Node node = arena_.At(place.offset);
   const auto covers = [&](const Entry& entry) { return entry.box.Contains(added.box) && entry.id >= position; };
-  // Without the lock at first: entries do not shrink while the structure lock is held, so one that covers now goes on
-  // to do so; and a locked word aborts transactions that validate it.
+  // The entry is looked at without the lock at first: entries do not shrink while the structure lock is held, so one
+  // that covers now goes on to do so; and a locked word aborts transactions that validate it.
   Entry entry;
   uint64_t state;
   for (Backoff backoff; !node.TryCopyEntry(place.entry, &entry, &state); backoff.Pause()) {

@@ -7,7 +7,7 @@
 // ones. With more than one write in place, in any order, some reader would see a mixture and find all words as it read
 // them: a key that is in neither place yet, or a node whose parent no longer bounds it.
 //
-// For a thread that holds the tree's structure lock exclusively.
+// Used by a thread that holds the tree's structure lock exclusively.
 #pragma once
 
 #include <cstdint>

@@ -15,8 +15,8 @@ uint32_t CellOf(double at, double low, double high) {
 
 }  // namespace
 
-// From the largest squares to the smallest: the quadrant gives two bits of the position, and the way in which the curve
-// goes through it, by which the rest is turned.
+// Goes from the largest squares to the smallest: the quadrant gives two bits of the position, and the way in which the
+// curve goes through it, by which the rest is turned.
 uint64_t HilbertPosition(uint32_t x, uint32_t y) {
   uint64_t position = 0;
   for (int bit = 31; bit >= 0; --bit) {

@@ -4,8 +4,8 @@
 // choose different leaves, so the nodes' locks do not keep them apart. A holder of the lock may wait for the tree's
 // locks, so a thread that waits for a word holds none of them.
 //
-// In the read-only part of the heap, eight words a line: clients READ single words. The hash is keyed (keyed_hash.h),
-// so that nobody chooses keys that share a word.
+// The words lie in the read-only part of the heap, eight a line: clients READ single words. The hash is keyed
+// (keyed_hash.h), so that nobody chooses keys that share a word.
 #pragma once
 
 #include <cstddef>

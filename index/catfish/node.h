@@ -116,7 +116,7 @@ class Node {
     PreemptionPoint();
     return state() == copy->state;
   }
-  // The same for one entry of a node that has it.
+  // Copies one entry, as TryCopy does, of a node that has it.
   bool TryCopyEntry(size_t i, Entry* entry, uint64_t* state) const {
     return rdma::TryReadLocal(at_, NodeLayout::EntryAt(i), std::as_writable_bytes(std::span(entry, 1)), state);
   }

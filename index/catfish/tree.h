@@ -104,7 +104,7 @@ class CatfishTree final : public LocalIndex {
   Status SearchStep(const WindowQuery& query, size_t limit, size_t most_witnesses,
                     std::optional<ScanPosition>* position, ScanResult* result) override;
   Status Nearest(const NearestQuery& query, ScanResult* result) override;
-  // In the order of the keys.
+  // Visits the records in the order of the keys.
   bool Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) override;
   // Packs the leaves in Hilbert order, whatever the variant. The entries may come in any order. InvalidArgument if a
   // key is there twice or is no rectangle.
@@ -133,7 +133,7 @@ class CatfishTree final : public LocalIndex {
   // Copies a node, once it is not locked.
   void Copy(uint64_t offset, NodeCopy* copy) const;
 
-  // search.cc
+  // Defined in search.cc.
   // Visits every node that `meets` leads to, and calls take(entry) for each entry of a leaf that meets. Appends the
   // nodes' words to *seen, if that is not null. Ends early if `take` returns false. False: met a node that is no longer
   // part of the tree.
@@ -150,7 +150,7 @@ class CatfishTree final : public LocalIndex {
                   ScanResult* result, bool* consistent) const;
   bool TryNearest(const NearestQuery& query, ScanResult* result) const;
 
-  // change.cc. Under the structure lock, which is held exclusively where it says so.
+  // Defined in change.cc. The structure lock is held, exclusively where it says so.
   std::optional<Way> FindWay(const RectangleKey& key) const;
   // False: the leaf is full, and nothing has changed.
   bool InsertPlainly(const Entry& entry, Change* change);
@@ -160,7 +160,7 @@ class CatfishTree final : public LocalIndex {
   void RemoveExclusively(Context& context, const Way& way, Change* change);
   void RemoveInPlace(const Way& way, Change* change);
 
-  // bulk_load.cc
+  // Defined in bulk_load.cc.
   Status LoadLevels(Context& context, std::vector<Entry> entries, double fill);
 
   IndexService* service_;

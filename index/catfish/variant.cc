@@ -26,7 +26,7 @@ size_t Cheapest(size_t entries, Cost cost) {
   return best;
 }
 
-// Guttman's: least enlargement, then least area.
+// Guttman's choice: least enlargement, then least area.
 size_t LeastEnlargement(std::span<const Entry> entries, const Rectangle& box) {
   return Cheapest(entries.size(),
                   [&](size_t i) { return std::pair(entries[i].box.Enlargement(box), entries[i].box.Area()); });

@@ -50,12 +50,12 @@ struct KeyHash {
   uint64_t Reduce(uint64_t buckets) const {
     return static_cast<uint64_t>((static_cast<unsigned __int128>(bits) * buckets) >> 64);
   }
-  // Never 0, so that it never matches an empty slot.
+  // The tag is never 0, so that it never matches an empty slot.
   uint64_t tag() const {
     const uint64_t tag = bits >> 16 & 0xffff;
     return tag != 0 ? tag : 1;
   }
-  // Its bits, from the lowest, decide to which bucket the key goes when its bucket splits.
+  // The bits of the path, from the lowest, decide to which bucket the key goes when its bucket splits.
   uint32_t path() const { return bits & 0xffff; }
 };
 
@@ -64,7 +64,7 @@ inline KeyHash HashOf(const KeyedHash& keyed, const Key& key) {
   return {key.kind() == KeyKind::kInteger ? keyed(key.integer()) : keyed(key.bytes())};
 }
 
-// Slots.
+// The functions below are for slots.
 inline uint64_t MakeSlot(KeyHash hash, uint64_t record_offset) {
   return hash.tag() << 48 | record_offset;
 }
@@ -75,7 +75,7 @@ constexpr uint64_t RecordOffsetOf(uint64_t slot) {
   return slot & rdma::GlobalAddress::kOffsetMask;
 }
 
-// Link words.
+// The definitions below are for link words.
 inline constexpr uint64_t kLinkFlags = 63;
 inline constexpr uint64_t kAmbiguous = 1;      // in a head: two slots of the chain have the same tag
 inline constexpr uint64_t kOverflowMark = 63;  // in an overflow bucket: always

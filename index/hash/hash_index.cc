@@ -65,7 +65,7 @@ Status HashIndex::AllocateSegment(int segment) {
 
 hash::Geometry HashIndex::geometry() const {
   hash::Geometry geometry{.initial = initial_, .size = size()};
-  // Only the segments that the size covers: the next one may be being allocated.
+  // The geometry has only the segments that the size covers: the next one may be being allocated.
   const int last =
       geometry.size.count() > initial_ << geometry.size.level() ? geometry.size.level() + 1 : geometry.size.level();
   for (int i = 0; i <= last; ++i) geometry.segments[i] = static_cast<uint64_t>(segments_[i] - memory_);

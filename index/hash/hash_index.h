@@ -75,9 +75,9 @@ class HashIndex : public LocalIndex {
 
   const HashOptions& options() const { return options_; }
   hash::KeyHash HashOf(const Key& key) const { return hash::HashOf(hash_, key); }
-  // For clients. Must not be given to anyone whose keys are not trusted.
+  // The seed is for clients. It must not be given to anyone whose keys are not trusted.
   const KeyedHash::Seed& seed() const { return hash_.seed(); }
-  // For clients: the places of the buckets. They need not be told of later splits (geometry.h).
+  // The places of the buckets, for clients. These need not be told of later splits (geometry.h).
   hash::Geometry geometry() const;
 
  private:
@@ -165,7 +165,7 @@ class HashIndex : public LocalIndex {
   std::array<std::byte*, hash::kMaxSegments> segments_{};
   KeyedHash hash_;
 
-  // On another line than the members that every find reads.
+  // This lies on another line than the members that every find reads.
   alignas(kLineBytes) std::atomic<uint64_t> overflow_buckets_{0};
   Mutex growth_mutex_;
   uint64_t grow_again_at_ = 0;  // try again at this number of overflow buckets; guarded by growth_mutex_

@@ -16,7 +16,7 @@ namespace gannet::index::hash {
 
 class LocationCache {
  public:
-  // 0 bytes: no cache. Rounded down to whole sets. Pages are touched as entries are added.
+  // Makes a cache of `bytes`, rounded down to whole sets. 0: no cache. Pages are touched as entries are added.
   explicit LocationCache(size_t bytes) : sets_(bytes / sizeof(Set)), table_(Allocate(sets_)) {}
 
   bool enabled() const { return sets_ > 0; }

@@ -31,8 +31,8 @@ class Trainer {
   // When this returns, the task is neither queued nor running.
   void Cancel(Task* task);
 
-  // For a task that runs: calls work(i) for each i < n, on the task's thread and up to `threads` - 1 others. Returns
-  // when all calls have returned. What they wrote is visible to the caller then.
+  // Called by a task that runs. Calls work(i) for each i < n, on the task's thread and up to `threads` - 1 others.
+  // Returns when all calls have returned. What they wrote is visible to the caller then.
   void ForEach(size_t n, int threads, const std::function<void(size_t)>& work);
 
  private:

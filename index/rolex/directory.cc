@@ -74,7 +74,7 @@ std::vector<std::byte> EncodeEntries(std::span<const DirectoryEntry<Keys>> entri
   return block;
 }
 
-// At most `most` entries, with ascending keys. *size: their bytes.
+// Decodes at most `most` entries, with ascending keys. *size: their bytes.
 template <class Keys>
 std::vector<DirectoryEntry<Keys>> DecodeEntries(std::span<const std::byte> block, size_t most, size_t* size) {
   if (block.size() < kHeaderBytes) return {};

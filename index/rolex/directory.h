@@ -1,7 +1,7 @@
 // The directory of a ROLEX index: which model is for which keys. The models of an index are for intervals that follow
 // each other, from the least key to the greatest (FAST'23, 3.3: the upper models; here two levels of tables).
 //
-// In registered memory that other nodes may only READ:
+// The form in registered memory that other nodes may only READ:
 //
 //   root      pointer to the top
 //   top       | checksum | pages | pointer 8, per page | first key, per page |       one block that does not change
@@ -13,7 +13,7 @@
 // The words with the numbers of pages and models also have the blocks' masks (quiet_lines.h).
 //
 // A model is replaced by one store of its pointer (the paper's shadow redirection, 3.5). If it becomes several models,
-// or is merged with another, the page is written anew, and so is the top. A client that follows an old pointer finds
+// or is merged with another, the page is written again, and so is the top. A client that follows an old pointer finds
 // the old model, which still leads somewhere near, or another block, which the checksum and the first key show.
 #pragma once
 

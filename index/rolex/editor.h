@@ -49,7 +49,7 @@ class Guide {
     uint64_t number = 0;
   };
   virtual coro::Task<StatusOr<Synonyms>> SynonymsFor(typename Keys::Key key) = 0;
-  // The same by what is known; nullopt if the model is not.
+  // The result of SynonymsFor by what is known; nullopt if the model is not known.
   virtual std::optional<Synonyms> KnownSynonyms(const typename Keys::Key& key) const = 0;
   // The queues of the index.
   virtual rdma::GlobalAddress queue() const = 0;

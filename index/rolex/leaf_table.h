@@ -52,8 +52,8 @@ using shared_leaf::LeafImage;
 // A leaf as the training found it: whole, with its keys.
 template <class Keys>
 struct TrainedLeafOf {
-  // Its interval begins behind that of the leaf before it: if leaves were merged while they were read, this is greater
-  // than the leaf's low fence.
+  // The leaf's interval begins behind that of the leaf before it: if leaves were merged while they were read, this is
+  // greater than the leaf's low fence.
   typename Keys::Key low{};
   uint64_t offset = 0;  // in the owner's memory
   typename Keys::Image image;
@@ -61,18 +61,18 @@ struct TrainedLeafOf {
 };
 using TrainedLeaf = TrainedLeafOf<IntegerKeys>;
 
-// In which line of a leaf of integer keys a key is: | 0 (1) | known (1) | five bounds, 6 bits each |. The interval of
-// the leaf's keys is divided into 64 equal parts. Bound i is the part of the first key of line i + 1: keys in this part
-// and behind it are taken to be in a later line than i. That is wrong for a key of line i that is in the same part, one
-// in thirty of random keys.
+// Tells in which line of a leaf of integer keys a key is: | 0 (1) | known (1) | five bounds, 6 bits each |. The
+// interval of the leaf's keys is divided into 64 equal parts. Bound i is the part of the first key of line i + 1: keys
+// in this part and behind it are taken to be in a later line than i. That is wrong for a key of line i that is in the
+// same part, one in thirty of random keys.
 class LineHint {
  public:
   static constexpr int kUnknown = -1;
 
   LineHint() = default;
   explicit LineHint(uint32_t bits) : bits_(bits) {}
-  // For a leaf whose keys the model takes to be in [low, high]. Unknown if too few of its slots are in the order of
-  // their keys.
+  // Makes the hint of a leaf whose keys the model takes to be in [low, high]. Unknown if too few of its slots are in
+  // the order of their keys.
   LineHint(const LeafImage& leaf, uint64_t low, uint64_t high);
 
   uint32_t bits() const { return bits_; }
@@ -162,7 +162,7 @@ class IntegerLeafTable {
   std::vector<Entry> entries_;
 };
 
-// Encoded: | leaf's offset / 64: 4, per leaf | end of the fence in the text 2, per leaf | first | next | text |. The
+// Encoding: | leaf's offset / 64: 4, per leaf | end of the fence in the text 2, per leaf | first | next | text |. The
 // text has what the fences have in common, then the own parts of the fences. The first leaf begins with the model; its
 // fence is not stored.
 class ByteLeafTable {
@@ -213,7 +213,7 @@ class ByteLeafTable {
     return std::string_view(text_).substr(begin, ends_[leaf] - begin);
   }
 
-  // Per leaf.
+  // The tables below have one element per leaf.
   std::vector<uint32_t> blocks_;
   std::vector<uint16_t> ends_;
   std::string text_;

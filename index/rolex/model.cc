@@ -187,7 +187,7 @@ typename BasicModel<Keys>::Lead BasicModel<Keys>::For(const Point& point) const 
     predicted = Predict(point) / kPositions;
   }
   const auto most = static_cast<double>(leaves() - 1);
-  // Written so that what is no number becomes 0.
+  // The expression is written so that what is no number becomes 0.
   const size_t guess = predicted > 0 ? static_cast<size_t>(std::min(predicted, most)) : 0;
   const auto probe = table_.ProbeOf(point, first_);
   const size_t leaf = LastThatBegins(guess, leaves(), [&](size_t i) { return table_.Begins(i, probe); });

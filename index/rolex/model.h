@@ -54,7 +54,7 @@ class BasicModel {
   static constexpr size_t kMostLeaves = Table::kMostLeaves;
   static constexpr size_t kHeaderBytes = 64;
 
-  // Where to look for a key.
+  // The place where to look for a key.
   struct Lead {
     size_t leaf = 0;                // of the leaf table
     int line = LineHint::kUnknown;  // of the leaf
@@ -79,7 +79,7 @@ class BasicModel {
 
   uint64_t generation() const { return generation_; }
   const Key& first() const { return first_; }
-  // Nullopt: of the last model.
+  // The first key of the next model; nullopt for the last model.
   const std::optional<Key>& next() const { return next_; }
   uint64_t synonyms() const { return synonyms_; }
   std::span<const PlrPiece> pieces() const { return pieces_; }

@@ -33,7 +33,7 @@ class ModelCache final : public Guide<Keys> {
   using Schema = typename Keys::Schema;
   using Image = typename Keys::Image;
 
-  // Where a lookup begins.
+  // The place where a lookup begins.
   struct Lead {
     rdma::GlobalAddress leaf;
     int line = LineHint::kUnknown;
@@ -54,7 +54,7 @@ class ModelCache final : public Guide<Keys> {
   // has keys of the other kind.
   coro::Task<StatusOr<Schema>> Describe();
 
-  // By what is cached; false if the model for `point` is not.
+  // Finds the lead by what is cached. False if the model for `point` is not.
   bool Find(const Point& point, Lead* lead) const;
   // Appends the leaves from the one for `point` on, in the direction of a scan, as far as the model is cached; at most
   // `most`. Returns the share of the first leaf that lies before the scan, as far as that is known, or 1.

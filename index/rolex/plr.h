@@ -50,7 +50,7 @@ class PlrBuilder {
     uint64_t x;
     int64_t y;
   };
-  // From one point to another, to the right.
+  // The slope from one point to another, to the right of it.
   struct Slope {
     Wide dx = 1;  // > 0
     Wide dy = 0;

@@ -97,7 +97,7 @@ class RemoteRolex final : public shared_leaf::LeafClient<Keys> {
     if (credit_ < 0) ++credit_;
     return ProbeLine(key, probe, reads);
   }
-  // The same, without a change of the credit.
+  // Does what SetProbe does, without a change of the credit.
   size_t ProbeLine(const Key& key, Probe* probe, std::span<rdma::Operation, kReadsOfProbe> reads);
   bool Judge(Probe* probe, FindResult* result) override;
   void NoteSearch(const Key& key) override {

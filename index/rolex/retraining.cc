@@ -197,7 +197,7 @@ void Retraining<Keys>::Train(Context& context, const Own* model) {
   std::vector<const Own*> fresh;
   for (const auto& one : *made) fresh.push_back(one.get());
   if (!directory_->Replace(context, old, *std::move(made)).ok()) return;
-  // Of the old and the new model only this thread frees anything; the epoch has been entered.
+  // Only this thread frees anything; the epoch has been entered.
   for (size_t i = 0; i < old.size(); ++i) {
     const uint64_t end = Retire(old[i]->synonyms);
     for (uint64_t slot = std::max(used[i], OldestSlot(end)); slot < end; ++slot) {
@@ -225,8 +225,8 @@ bool Retraining<Keys>::NeedsTraining(const Own& model) {
 template <class Keys>
 void Retraining<Keys>::CheckTables(Context& context) {
   for (const Own* const model : directory_->All()) {
-    // One that was merged with the model before it is gone by now. Its table does not tell: clients write into it, and
-    // the mark of a retired table is set by a verb, which may fail.
+    // A model that was merged with the one before it is gone by now. Its table does not tell: clients write into it,
+    // and the mark of a retired table is set by a verb, which may fail.
     if (directory_->Find(Keys::At(model->model.first())) != model) continue;
     if (NeedsTraining(*model)) Train(context, model);
   }
@@ -262,7 +262,7 @@ void Retraining<Keys>::Run() {
     }
     const auto table = tables.find(offset);
     if (table == tables.end()) {
-      // Its client has not written the place yet, or the table is retired.
+      // The client has not written the place yet, or the table is retired.
       if (offset == 0) check_all_.store(true, std::memory_order_relaxed);
       continue;
     }

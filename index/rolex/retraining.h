@@ -54,7 +54,7 @@ class Retraining final : private Trainer::Task {
 
   // Trains all models from the leaves, before the index has clients.
   Status TrainAll(Context& context);
-  // From now on a trainer's thread does it.
+  // Lets a trainer's thread do the training from now on.
   void Start(const std::shared_ptr<Trainer>& trainer);
   // Looks at all synonym tables, not only at those that were queued: a client died, and may have queued one only half.
   void CheckAll();
@@ -97,7 +97,7 @@ class Retraining final : private Trainer::Task {
   std::atomic<uint64_t> trained_{0};
 
   Mutex mutex_;  // held by Run: one training at a time
-  // The rest is used under it. heads_ also by the chore.
+  // The members below are used under mutex_. The chore uses heads_, too.
   std::array<std::atomic<uint64_t>, 2> heads_{};  // of the queue, of the urgent queue
   uint64_t generation_ = 0;
   std::unique_ptr<Hand> hand_;  // made when it is needed

@@ -23,7 +23,7 @@ class RolexIndex {
   virtual ~RolexIndex() = default;
   // Trains what clients have queued, now and in this thread: a trainer's thread does it otherwise.
   virtual void TrainNow() = 0;
-  // In the owner's memory, one per model; as long as the index does not train.
+  // The tables in the owner's memory, one per model. Valid as long as the index does not train.
   virtual std::vector<std::byte*> synonym_tables() const = 0;
   virtual uint64_t queue_offset() const = 0;
 };
@@ -88,7 +88,7 @@ class BasicRolexIndex final : public shared_leaf::LeafIndex<Keys>, public RolexI
     return std::make_unique<Editor<Keys>>(&channel->leaves, &schema_, &channel->blocks, &guide_);
   }
   std::unique_ptr<typename Base::Load> NewLoad(LoadRuns entries, double fill, size_t most_parts) override;
-  // Where a search begins (Guide::LeadTo).
+  // The place where a search begins (Guide::LeadTo).
   rdma::GlobalAddress LeadTo(Point point, int attempt) const;
   // The leaf that the synonym table knows furthest right for the point; null if it knows none. Where it begins is known
   // only approximately.

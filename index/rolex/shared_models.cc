@@ -30,7 +30,7 @@ template <class Keys>
 bool KnownModels<Keys>::Find(const Point& point, Lead* lead) const {
   const Known* const known = Covering(point);
   if (known == nullptr) return false;
-  // Written only where it changes, so that readers of several threads share the line.
+  // The flag is written only where it changes, so that readers of several threads share the line.
   if (!known->used.load(std::memory_order_relaxed)) known->used.store(true, std::memory_order_relaxed);
   const typename BasicModel<Keys>::Lead trained = known->model.For(point);
   if (!known->synonyms.empty()) {

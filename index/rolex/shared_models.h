@@ -36,7 +36,8 @@ struct KnownModel {
   std::vector<uint64_t> late{};          // leaves that were in slots behind those
   Synonyms synonyms{};                   // by low fence: the leaf's offset
   mutable std::atomic<bool> used{true};  // since CLOCK's hand passed
-  // For how many READs of leaves the synonyms come along, because splits of others outran this: ModelCache::ReadLeaf.
+  // The number of READs of leaves with which the synonyms come along, because splits of others outran this:
+  // ModelCache::ReadLeaf.
   std::atomic<int> looks_left{0};
 
   static constexpr uint64_t kSynonymBytes = sizeof(typename Synonyms::value_type);
@@ -53,7 +54,7 @@ class KnownModels {
   using Known = KnownModel<Keys>;
   using Entry = DirectoryEntry<Keys>;
 
-  // Where a lookup begins.
+  // The place where a lookup begins.
   struct Lead {
     uint64_t leaf = 0;  // its offset
     int line = LineHint::kUnknown;

@@ -19,7 +19,7 @@
 // the split and the synonym. Its content is a hint, like all of a model (model.h). The first word of each line is that
 // of a versioned object, and is never written: the memory will have other uses.
 //
-// And the queues of models to be trained (3.5), one block per index:
+// The queues of models to be trained (3.5), one block per index:
 //
 //   line 0     | version | tail | urgent tail | 0 ... |
 //   line i     | version | offsets of synonym tables ... 7 |
@@ -69,7 +69,7 @@ constexpr uint64_t OldestSlot(uint64_t used) {
   return UsedSlots(used) < kSynonyms ? 0 : UsedSlots(used) - kSynonyms;
 }
 
-// By the owner.
+// Called by the owner.
 inline Synonym LoadSynonym(const std::byte* table, uint64_t slot) {
   const std::byte* const at = table + SynonymOffset(slot);
   return {.low = LoadWord(at), .leaf = LoadWord(at + kWordBytes)};

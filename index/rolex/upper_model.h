@@ -50,14 +50,14 @@ class UpperPlaces {
       *place = value;
       return false;
     }
-    // So a value takes part in a few builds, however large the map becomes.
+    // A value takes part in a few builds, however large the map becomes.
     return ++others_ > std::max(kFew, size / 8);
   }
   // Called before a value leaves the map.
   void Remove(uint64_t first, const T* value) {
     if (T** const place = PlaceOf(first); place != nullptr && *place == value) *place = nullptr;
   }
-  // Over all of a map from keys, which ascend, to pointers.
+  // Builds the places over all of a map from keys, which ascend, to pointers.
   template <class Map>
   void Build(const Map& map) {
     std::vector<uint64_t> firsts;

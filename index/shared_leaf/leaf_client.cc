@@ -130,7 +130,7 @@ coro::Task<Status> LeafClient<Keys>::Scan(ScanRange range, ScanResult* result) {
     const StatusOr<bool> done = co_await ScanCached(from, to, range.reverse, end, result, &next);
     if (!done.ok()) co_return done.status();
     if (*done) co_return absl::OkStatus();
-    // Where the cache knows no leaf, or a wrong one. The search may bring what it lacks.
+    // The cache knows no leaf, or a wrong one, at `next`. The search may bring what it lacks.
     Place place;
     const Status located = co_await editor_->Locate(Keys::PointOf(next, range.reverse), &place);
     GANNET_CO_RETURN_IF_ERROR(located);

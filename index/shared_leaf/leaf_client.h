@@ -48,7 +48,7 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
   void Forget(const index::Key&) override {}
   ClientStatistics statistics() const override;
 
-  // LeafFinder
+  // The functions of LeafFinder.
   coro::Task<Status> LocateLeaf(Key key, Place* place) override;
   size_t RoomIn(const Place& place) const override { return static_cast<size_t>(editor_->RoomIn(place)); }
   bool MaySplit(const Place& place) const override { return editor_->MaySplit(place); }

@@ -28,7 +28,8 @@ class SharedLeaves : public SharedCache {
   BlockStock blocks_;
 };
 
-// For indexes of either kind of keys, because its maker does not know which; the content for the other one stays empty.
+// Holds indexes of either kind of keys, because its maker does not know which; the content for the other one stays
+// empty.
 template <template <class> class Content>
 class SharedLeavesOf : public SharedLeaves {
   template <class Keys>

@@ -37,7 +37,7 @@ struct XStoreOptions {
   // The model is trained again with twice (half) the sub-models when the average number of keys per sub-model rises
   // above this (falls below a quarter of it): the paper's model expansion.
   uint32_t keys_per_sub_model = 200;
-  // If not zero, the fixed number of sub-models. For measurements.
+  // The fixed number of sub-models, for measurements. 0: it is not fixed.
   uint32_t fixed_sub_models = 0;
   // Most threads that retrain sub-models of this index at the same time, 1 to kMostXStoreTrainers. All indexes of a
   // node share its threads. The paper has one, and measures two (section 7.5).

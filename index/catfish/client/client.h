@@ -29,12 +29,13 @@ class CatfishClient final : public RemoteIndex {
   coro::Task<Status> FindMany(std::span<const Key> keys, std::span<FindResult> results) override;
   coro::Task<Status> Scan(ScanRange range, ScanResult* result) override;
   coro::Task<Status> Search(WindowQuery query, ScanResult* result) override;
-  // By a call: the nodes that can matter become known one after the other, so READs would take as many round trips. If
-  // the result does not fit in a message, the owner says how far it reaches, and the window of that reach is searched.
+  // This is a call: the nodes that can matter become known one after the other, so READs would take as many round
+  // trips. If the result does not fit in a message, the owner says how far it reaches, and the window of that reach is
+  // searched.
   coro::Task<Status> Nearest(NearestQuery query, ScanResult* result) override;
   coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) override;
   coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) override;
-  // By what the last operations met: nothing is cached but the place of the tree.
+  // The estimates follow what the last operations met: nothing is cached but the place of the tree.
   ReadEstimate Estimate(std::span<const Key> keys) const override;
   ReadEstimate EstimateSearch(const WindowQuery& query) const override;
   using RemoteIndex::Estimate;

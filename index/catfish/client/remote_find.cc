@@ -170,7 +170,7 @@ coro::Task<Status> CatfishClient::WitnessMisses(Session& session, std::span<cons
   const Status read = co_await ReadWords(session, words);
   GANNET_CO_RETURN_IF_ERROR(read);
   const std::vector<uint64_t> values(session.words.begin(), session.words.end());
-  // Only now the nodes' words (see above).
+  // The nodes' words are READ only now (see above).
   std::erase_if(session.seen, [&](const Seen& seen) { return seen.key != kAllKeys && (*settled)[seen.key] != 0; });
   std::vector<rdma::GlobalAddress> nodes;
   for (const Seen& seen : session.seen) nodes.emplace_back(owner_, seen.offset);

@@ -41,7 +41,7 @@ inline constexpr size_t kMostEntriesInMessage = 1500;
 inline constexpr size_t kMostWitnessesInMessage = 2500;
 static_assert(kMostEntriesInMessage * 48 + kMostWitnessesInMessage * 16 + 64 <= rdma::kMaxMessageBytes);
 
-// Where a client finds the tree.
+// The data by which a client finds the tree.
 struct Description {
   uint32_t node_entries = 0;
   uint32_t offloading = 0;
@@ -62,7 +62,8 @@ Rectangle GetRectangle(rdma::WireReader& reader);
 std::optional<ScanPosition> GetPosition(rdma::WireReader& reader);
 // DataLoss if the response is not what `owner` should have sent.
 StatusOr<Description> GetDescription(std::span<const std::byte> response);
-// Appends. False if the message is no result: it ends early, a key is no rectangle, an address is not the owner's.
+// Appends a result. False if the message is no result: it ends early, a key is no rectangle, an address is not the
+// owner's.
 [[nodiscard]] bool GetResult(rdma::WireReader& reader, rdma::NodeId owner, ScanResult* result);
 
 }  // namespace gannet::index::catfish

@@ -16,7 +16,7 @@ constexpr size_t kMessageBytes = 8 + 2 * kMostBlocks * 16;
 
 // Blocks of one call. A split needs a few; what fills up leaves needs the next ones soon.
 constexpr size_t kAtOnce = 32;
-// So few are left that it is time for the next call.
+// If so few are left, it is time for the next call.
 constexpr size_t kFew = 12;
 // Unused blocks that are kept, and dead ones that wait.
 constexpr size_t kMostUnused = 2 * kAtOnce;

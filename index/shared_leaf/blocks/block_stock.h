@@ -46,7 +46,7 @@ class BlockStock {
     ~Borrowing();
     Borrowing(const Borrowing&) = delete;
     Borrowing& operator=(const Borrowing&) = delete;
-    // There was no other one.
+    // True if there was no other connection before.
     bool is_first() const { return is_first_; }
 
    private:

@@ -29,7 +29,7 @@ StatusOr<FreeBlock> LeafBlocks::TakeOne(Context& context) {
   const StatusOr<std::byte*> block = rights_ == IndexRights::kClients ? context.slab->Allocate(leaf_bytes())
                                                                       : context.slab->AllocateReadOnly(leaf_bytes());
   if (!block.ok()) return block.status();
-  // Its lines belonged to other objects, and in the read-only part not even to versioned ones.
+  // The lines of the block belonged to other objects, and in the read-only part not even to versioned ones.
   MakeFree(*block);
   const auto offset = static_cast<uint64_t>(*block - node_->memory().data());
   blocks_[offset] = {};
@@ -105,7 +105,8 @@ void LeafBlocks::Sweep(rdma::NodeId lessee, const std::function<bool(rdma::Globa
           block = {.use = Use::kInUse};
           continue;
         }
-        // Never used, or it died: by the repair, or before. Lines that were written go on from their versions.
+        // The block was never used, or its leaf died, by the repair or before. Lines that were written go on from their
+        // versions.
         MakeFree(At(offset));
       } else if (!is_dead || word == block.word) {
         continue;

@@ -37,7 +37,8 @@ namespace gannet::index::shared_leaf {
 struct FreeBlock {
   rdma::GlobalAddress address;
   uint64_t word = 0;
-  // Over which it was lent to a client: it is made a leaf over no other one. 0: connections are never lost.
+  // The connection over which it was lent to a client: it is made a leaf over no other one. 0: connections are never
+  // lost.
   uint64_t connection = 0;
 };
 
@@ -58,11 +59,11 @@ class LeafBlocks {
   size_t fence_lines() const { return fence_lines_; }
   size_t leaf_bytes() const { return LeafBytesWith(fence_lines_); }
 
-  // For the owner's own use. ResourceExhausted: the heap is full.
+  // Takes a block for the owner's own use. ResourceExhausted: the heap is full.
   StatusOr<FreeBlock> Take(Context& context);
   // A block from Take that was not used.
   void PutBack(const FreeBlock& block);
-  // The same for one that has been made a leaf, to which nothing leads.
+  // A block from Take that has been made a leaf, to which nothing leads.
   void Discard(const FreeBlock& block);
   // Lends up to `count` blocks to `lessee`; fewer, or none, if the heap is full. With IndexRights::kClients only.
   std::vector<FreeBlock> Lend(Context& context, rdma::NodeId lessee, size_t count);
@@ -71,7 +72,7 @@ class LeafBlocks {
   // Takes back a block that `lessee` has borrowed and not used. It says so once. Ignores what it cannot believe.
   void GiveBack(rdma::NodeId lessee, const FreeBlock& block);
 
-  // After the repair of the locks of `lessee`, which is dead. `is_linked`: the index reaches the leaf.
+  // Called after the repair of the locks of `lessee`, which is dead. `is_linked`: the index reaches the leaf.
   void Sweep(rdma::NodeId lessee, const std::function<bool(rdma::GlobalAddress)>& is_linked);
 
   // True if a block could be at this address: it may be read, and has the content of a leaf, or of a record if a
@@ -86,7 +87,7 @@ class LeafBlocks {
   bool IsWritable(uint64_t offset, size_t bytes) const {
     return offset % kLineBytes == 0 && offset >= node_->writable_offset() && offset <= node_->memory().size() - bytes;
   }
-  // The same for the part that clients may only READ.
+  // The same as IsWritable for the part that clients may only READ.
   bool IsReadOnly(uint64_t offset, size_t bytes) const {
     return offset % kLineBytes == 0 && offset >= node_->heap_offset() && offset < node_->writable_offset() &&
            bytes <= node_->writable_offset() - offset;

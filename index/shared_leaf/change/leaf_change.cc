@@ -47,7 +47,8 @@ coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Split(const Place& place, Key
   GANNET_CO_RETURN_IF_ERROR(status);
   if (hints != nullptr && hint->has_value()) *hint = posting.operations().back();
   change->AddChanged(place.address, place.image.head.state, old.unlocked());
-  // Not AddCreated: a transaction that killed the leaf that was in this block has its dead word as a witness.
+  // This is not AddCreated, because a transaction that killed the leaf that was in this block has its dead word as a
+  // witness.
   change->AddChanged(block->address, block->word, fresh.unlocked());
   co_return true;
 }
@@ -98,7 +99,7 @@ coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Absorb(const Place& left, con
   AppendAbsorb<Keys>(&to, &from, &posting);
   const Status status = co_await leaves_->Commit(to.address(), &posting);
   if (!status.ok()) {
-    // Its lock may have been taken over another connection. If it is dead by now, this finds that.
+    // The lock of the right leaf may have been taken over another connection. If it is dead by now, this finds that.
     Draft held(right.address, right.image, leaves_->owner_bits());
     co_await leaves_->GiveBack(held);
     co_return status;

@@ -49,9 +49,9 @@ class BasicLeafChanger {
 
   // Adds an entry to a leaf that has room and covers its key, which it does not have.
   coro::Task<StatusOr<bool>> Add(const Place& place, Entry entry, Change* change);
-  // The same for a full leaf, all of whose keys the place knows. *right: the new leaf, with its low fence as key. Also
-  // the errors of BlockSource::Take. `hints` (null: none) gives the FAA that goes out with the split, *hint is that as
-  // it was posted.
+  // Splits a full leaf, all of whose keys the place knows, and adds an entry. *right: the new leaf, with its low fence
+  // as key. Also the errors of BlockSource::Take. `hints` (null: none) gives the FAA that goes out with the split,
+  // *hint is that as it was posted.
   coro::Task<StatusOr<bool>> Split(const Place& place, Keyed entry, Change* change, Keyed* right,
                                    SplitHints<Keys>* hints = nullptr, SplitHint* hint = nullptr);
   // Empties a slot. Then place->image is the leaf as it is now.

@@ -87,11 +87,11 @@ class LeafChannel {
   // effect.
   coro::Task<Status> PostHint(std::span<rdma::Operation> operations);
 
-  // The same in parts, for a caller that posts the verbs of several leaves together. It is alone on the channel
+  // Lock and Commit in parts, for a caller that posts the verbs of several leaves together. It is alone on the channel
   // (rdma::Channel::Alone) from the first NoteLock to the last TakeChange. None of these suspends then, and they go on
   // until it is known what the verbs did, or `connection`, over which they were posted, has ended.
   //
-  // Before the lock's CAS is posted. False: this channel is changing the leaf now.
+  // NoteLock is called before the lock's CAS is posted. False: this channel is changing the leaf now.
   bool NoteLock(rdma::GlobalAddress leaf, uint64_t connection);
   // The outcome of the lock's CAS, after a posting with this result.
   coro::Task<StatusOr<bool>> TakeLock(rdma::Operation cas, Status posted);
@@ -117,7 +117,7 @@ class LeafChannel {
   }
   // InvalidArgument: no leaf can be there.
   Status CheckAddress(rdma::GlobalAddress leaf) const;
-  // 0: there is none to lose.
+  // The connection to the owner; 0: there is none to lose.
   uint64_t Connection() const {
     return node_ == nullptr || owner_ == channel_->node() ? 0 : node_->ConnectionTo(owner_);
   }

@@ -69,7 +69,8 @@ class LeafEditor : public SplitHints<Keys> {
  protected:
   // The node of `level` that covers `point`, for a change.
   virtual coro::Task<Status> LocateToChange(Point point, uint8_t level, Place* place) = 0;
-  // Before a separator is added to an inner node of `level`, and after that node was READ: ok if it leads to its child.
+  // Called before a separator is added to an inner node of `level`, and after that node was READ: ok if it leads to its
+  // child.
   virtual coro::Task<Status> LookAtChild(uint8_t /*level*/, Keyed /*separator*/) { co_return absl::OkStatus(); }
   // Reads all keys of a node that is to be split. False: it is to be READ again.
   virtual coro::Task<StatusOr<bool>> KnowAllKeys(Place* place);

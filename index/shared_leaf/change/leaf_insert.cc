@@ -256,7 +256,7 @@ void LeafInserts<Keys>::AppendChanges(std::vector<rdma::Operation>* operations) 
       Split& split = *leaf.split;
       AppendSplit<Keys>(split.plan, leaf.entries, &*leaf.draft, &split.fresh, &changes_);
       change.AddChanged(leaf.place.address, leaf.place.image.head.state, leaf.draft->unlocked());
-      // Not AddCreated: see LeafChanger::Split.
+      // This is not AddCreated, for the reason in LeafChanger::Split.
       change.AddChanged(split.block.address, split.block.word, split.fresh.unlocked());
     } else {
       leaf.draft->AppendChange(&changes_);

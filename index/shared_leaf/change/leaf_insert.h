@@ -47,7 +47,7 @@ class LeafFinder {
   // A split has made this leaf, with its low fence as key. For the client's caches; returns whether they lead to it
   // now.
   virtual bool NoteSplit(const typename Keys::Keyed& right) = 0;
-  // Of the index. Valid once a leaf was expected or located.
+  // The schema of the index. Valid once a leaf was expected or located.
   virtual const typename Keys::Schema& schema() const = 0;
 
  protected:

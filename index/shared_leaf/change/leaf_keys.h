@@ -22,7 +22,7 @@ namespace gannet::index::shared_leaf {
 coro::Task<Status> ReadKeys(LeafChannel* leaves, const ByteKeys::Schema& schema, TaggedPlace* place, uint64_t slots,
                             bool sure = false);
 
-// The same by the owner's CPU. `blocks`: of the index.
+// Does what ReadKeys does, by the owner's CPU. `blocks`: of the index.
 void LoadOwnKeys(const LeafBlocks& blocks, const ByteKeys::Schema& schema, TaggedPlace* place, uint64_t slots,
                  bool sure = false);
 
@@ -59,7 +59,7 @@ auto FirstRightOf(Map& map, const typename Keys::Point& point) {
 template <class Keys>
 coro::Task<StatusOr<int>> FindKey(LeafChannel* leaves, const typename Keys::Schema& schema, typename Keys::Key key,
                                   LeafPlaceOf<Keys>* leaf);
-// The same by the owner's CPU.
+// Does what FindKey does, by the owner's CPU.
 template <class Keys>
 int FindOwnKey(const LeafBlocks& blocks, const typename Keys::Schema& schema, const typename Keys::Key& key,
                const LeafPlaceOf<Keys>& leaf);

@@ -25,10 +25,10 @@ class SplitNotices {
   virtual void Begin(uint64_t connection) = 0;
   // A leaf that is to become known, with its low fence as key. False: that takes more than these postings.
   virtual bool Add(const Keyed& leaf) = 0;
-  // With the locks of leaves.
+  // The steps that go with the locks of leaves.
   virtual void AppendLocks(std::vector<rdma::Operation>* operations) = 0;
   virtual coro::Task<void> TakeLocks(Status posted, std::span<const rdma::Operation> operations) = 0;
-  // With the changes of leaves, and behind them. `is_made`: whether a leaf is there then.
+  // The steps that go with the changes of leaves, and behind them. `is_made`: whether a leaf is there then.
   virtual void AppendChanges(absl::FunctionRef<bool(const Keyed&)> is_made,
                              std::vector<rdma::Operation>* operations) = 0;
   virtual coro::Task<void> TakeChanges(Status posted) = 0;

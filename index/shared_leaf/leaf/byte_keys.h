@@ -48,7 +48,7 @@ struct ByteKeys {
   // Keys of used slots that were read.
   struct EntryKeys {
     uint64_t known = 0;
-    // Only in an inner node: entries that certainly lead to no child of it.
+    // Used only in an inner node: entries that certainly lead to no child of it.
     uint64_t stale = 0;
     std::array<ByteKey, Entry::kSlots> of;
 
@@ -131,7 +131,7 @@ struct ByteKeys {
   static Cut CutFrom(FewWords words);
   static void PutCut(const Cut& cut, FewWordsOut words);
 
-  // Between leaves the shortest key that separates them.
+  // The border between two nodes: between leaves the shortest key that separates them.
   static Key Border(const Key& left, const Key& right, uint8_t level, bool /*appended*/) {
     if (level > 0) return right;
     size_t common = 0;

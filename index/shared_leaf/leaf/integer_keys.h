@@ -55,7 +55,7 @@ struct IntegerKeys {
   static constexpr Key Greatest() { return UINT64_MAX; }
   // InvalidArgument: the key is too long for the index.
   static Status CheckLength(const Schema&, const index::Key&) { return absl::OkStatus(); }
-  // For an entry whose record, or child, has the key.
+  // Whether an entry is that of the key, which its record, or child, has.
   static bool IsEntryOf(const Schema&, Key, const Entry&) { return true; }
 
   static Keyed RecordEntry(const Schema&, Key key, rdma::GlobalAddress record) { return {key, record.bits()}; }

@@ -94,8 +94,8 @@ class BasicLeafDraft : public LeafLock {
   // The fences of integer keys.
   void set_low(uint64_t low) requires std::same_as<Head, LeafHead> { image_.head.low = low; }
   void set_high(uint64_t high) requires std::same_as<Head, LeafHead> { image_.head.high = high; }
-  // Those of byte keys. The low one of a new leaf only; the high one once per lock: the next would overwrite the copy
-  // that counts until line 0 is written.
+  // The fences of byte keys. The low one is set in a new leaf only; the high one once per lock: the next would
+  // overwrite the copy that counts until line 0 is written.
   void set_low(const ByteKey& low) requires std::same_as<Head, TaggedHead> {
     changed_lines_ |= StoreFence(&image_, Fence::kLow, low);
   }

@@ -16,7 +16,7 @@ namespace gannet::index::shared_leaf {
 // Repairs one leaf in the owner's memory, whose lock the dead client holds. `is_linked`: the chain of right links of
 // its level reaches the leaf. Afterwards it is not locked, and whole or dead; its state word is new.
 void RepairLeaf(std::byte* leaf, bool is_linked);
-// The same for a leaf of byte keys.
+// Does what RepairLeaf does, for a leaf of byte keys.
 void RepairTaggedLeaf(std::byte* leaf, bool is_linked, size_t fence_lines);
 
 }  // namespace gannet::index::shared_leaf

@@ -23,7 +23,7 @@ class LeafFill {
     const double leaves = std::ceil(static_cast<double>(entries) / std::max(average_, 1.0)) + 1;
     return leaves >= static_cast<double>(most) ? most : static_cast<size_t>(leaves);
   }
-  // The same, if the scan does not take the entries of a share `skipped` of the first leaf.
+  // The same as LeavesFor, if the scan does not take the entries of a share `skipped` of the first leaf.
   size_t LeavesBehind(double skipped, size_t entries, size_t most) const {
     constexpr double kSlack = 0.15;  // the error of `skipped`: an entry or two
     const double leaves = std::ceil(static_cast<double>(entries) / std::max(average_, 1.0) + skipped + kSlack);
@@ -87,7 +87,7 @@ inline bool TakeLeaf(const LeafPlace& place, uint64_t from, uint64_t to, bool re
   return false;
 }
 
-// The same for byte keys. `place` has the keys that it could read (ReadKeys). An entry without is left out: the leaf
+// TakeLeaf for byte keys. `place` has the keys that it could read (ReadKeys). An entry without is left out: the leaf
 // has changed meanwhile, as its witness shows, and the key's record is gone.
 inline bool TakeLeaf(const TaggedPlace& place, const ByteKey& from, const ByteKey& to, bool reverse, size_t end,
                      ScanResult* result, ByteKeys::Cut* next) {

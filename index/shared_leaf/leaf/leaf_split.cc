@@ -90,7 +90,7 @@ void AppendDivided(std::span<const typename Keys::Keyed> added, typename Keys::D
   if (added.empty()) {
     left->AppendChange(posting);
   } else {
-    // Their slots may be those of entries that move, and are free only when line 0 says so.
+    // The slots of the new entries may be those of entries that move, and are free only when line 0 says so.
     left->AppendChange(posting, Keys::Draft::Then::kKeepLock);
     for (const auto& entry : added) left->Add(Keys::EntryOf(entry));
     left->AppendChange(posting);

@@ -42,7 +42,7 @@ template <class Keys = IntegerKeys>
 void AppendSplit(const SplitPlanOf<Keys>& plan, std::span<const typename Keys::Keyed> added, typename Keys::Draft* left,
                  typename Keys::Draft* right, Posting* posting);
 
-// The same for more new entries than two leaves have room for: with as many of `fresh`, new leaves that follow each
+// A split for more new entries than two leaves have room for, with as many of `fresh`, new leaves that follow each
 // other, as they need, each of which may be split again before it is written. [new leaves, locked][left line 0 ...],
 // then [state words of the new leaves]. Integer keys only, since those of the new leaves must be known.
 struct Spread {

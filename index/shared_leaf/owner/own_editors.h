@@ -31,7 +31,7 @@ class OwnBlocks final : public BlockSource {
     blocks_->Return(block);
     co_return;
   }
-  // For the calls that follow. Null: they take no block.
+  // Sets the context of the calls that follow. Null: these take no block.
   void set_context(Context* context) { context_ = context; }
 
  private:
@@ -102,7 +102,7 @@ class OwnEditors {
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
 
-    // Not ok: there is no channel, and nothing else may be called.
+    // If this is not ok, there is no channel, and nothing else may be called.
     const Status& status() const { return status_; }
     Editor& operator*() { return *own_->editor; }
     Editor* operator->() { return own_->editor.get(); }

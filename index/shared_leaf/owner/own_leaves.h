@@ -63,7 +63,7 @@ class OwnLeaves {
   }
   // The low fence of the leaf at this offset; nullopt: there is none that is whole.
   std::optional<Key> LowAt(uint64_t offset) const;
-  // To the right sibling. False: there is none, or the right link leads elsewhere by now.
+  // Goes to the right sibling. False: there is none, or the right link leads elsewhere by now.
   bool GoRight(Place* leaf) const;
   // Reads the keys of the entries, as far as they are not in the image.
   void LoadKeys(Place* leaf) const;
@@ -93,7 +93,7 @@ class OwnLeaves {
   Status Check(Place* node, std::optional<Key>* low) const;
 
  private:
-  // From *next on, at most `limit` entries and `most_leaves` leaves. True: there may be more, from *next.
+  // Scans from *next on, at most `limit` entries and `most_leaves` leaves. True: there may be more, from *next.
   StatusOr<bool> ScanSome(const Key& from, const Key& to, bool reverse, size_t limit, size_t most_leaves,
                           ScanResult* result, Cut* next) const;
 

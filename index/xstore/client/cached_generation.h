@@ -71,7 +71,7 @@ class CachedTable {
 
 class CachedGeneration {
  public:
-  // With nothing but the top model and the places of the sub-models' lines.
+  // Begins with nothing but the top model and the places of the sub-models' lines.
   CachedGeneration(XCacheMode mode, size_t max_bytes, uint64_t number, TopModel top, std::vector<uint32_t> directory);
   CachedGeneration(const CachedGeneration&) = delete;
   CachedGeneration& operator=(const CachedGeneration&) = delete;

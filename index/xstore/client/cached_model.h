@@ -25,7 +25,7 @@ namespace gannet::index::xstore {
 // Thread-safe.
 class CachedModel final : public SharedCache {
  public:
-  // Only the mode and the limit of `options` count here.
+  // The mode and the limit of `options` count here.
   explicit CachedModel(const XCacheOptions& options);
 
   // Number of times that another generation was installed.

@@ -42,7 +42,7 @@ ReadEstimate RemoteOf<W>::EstimateLookup(const Words& key) const {
   const bool line_consistent = channel_->capabilities().line_consistent;
   if (!line_consistent) estimate += {.postings = 1, .reads = 1, .bytes = kWordBytes};
   if (cache_->FindTable(place.sub_model, look)) {
-    // Also in the cache.
+    // The entry is in the cache, too.
   } else if (cache_->FindModel(place.sub_model, &model, &block)) {
     range = model.Predict(place.x);
     middle = range.first + (range.last - range.first) / 2;

@@ -65,10 +65,10 @@ class Lookup {
 
   bool over() const { return stage_ == Stage::kFound || stage_ == Stage::kFallback; }
   bool found() const { return stage_ == Stage::kFound; }
-  // If found: the record. Null: the key is absent, and leaf() covers it. If the leaf keeps the keys in the records
+  // The record, if found. Null: the key is absent, and leaf() covers it. If the leaf keeps the keys in the records
   // (tagged_leaf.h), the record may be of another key, and then the key is absent.
   rdma::GlobalAddress record() const { return rdma::GlobalAddress::FromBits(record_); }
-  // If found: the lines of the leaf that were READ; for an absent key from the first line on.
+  // The lines of the leaf that were READ, if found; for an absent key from the first line on.
   Leaf<W> leaf() const { return Leaf<W>(ImageAt(found_)); }
   rdma::GlobalAddress address() const { return AddressOf(entries_[found_].leaf); }
   // The owner has a newer generation of the model.

@@ -159,7 +159,7 @@ PositionHint RemoteOf<W>::HintFor(const Words& key) const {
   return {cache_.number(), place.sub_model, range.first + (range.last - range.first) / 2};
 }
 
-// For at most kMaxKeysPerFind keys. The response also brings current sub-models for them.
+// Finds at most kMaxKeysPerFind keys. The response also brings current sub-models for them.
 template <int W>
 coro::Task<Status> RemoteOf<W>::FindByCall(Session& session, std::span<const Words> keys,
                                            std::span<FindResult> results) {
@@ -199,8 +199,8 @@ Status RemoteOf<W>::ReadRefresh(rdma::WireReader& reader, const Words& key) {
   for (uint32_t i = 0; i < size; ++i) table[i] = reader.GetU64();
   SubModelLine line;
   if (!reader.ok() || !line.Load(image.data())) return absl::InvalidArgumentError("the owner sent a broken sub-model");
-  // Useless if it belongs to a newer model or to another key. (A client without a model ignores it, too, also the empty
-  // line that stands for a line that is being written.)
+  // The line is useless if it belongs to a newer model or to another key. (A client without a model ignores it, too,
+  // also the empty line that stands for a line that is being written.)
   if (cache_.number() == 0 || line.generation != cache_.number() || cache_->top().Locate(key).sub_model != line.index)
     return absl::OkStatus();
   if (line.model.size == 0 || line.model.size > kMaxTableEntries) {

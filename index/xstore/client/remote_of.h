@@ -38,7 +38,7 @@ class RemoteOf final : public RemoteIndex {
   coro::Task<Status> Scan(ScanRange range, ScanResult* result) override;
   coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record) override;
   coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record) override;
-  // estimate.cc
+  // Defined in estimate.cc.
   ReadEstimate Estimate(std::span<const Key> keys) const override;
   ReadEstimate Estimate(const ScanRange& range) const override;
   // There is no cache of records.
@@ -84,7 +84,7 @@ class RemoteOf final : public RemoteIndex {
     if (cache_.Follow()) outdated_ = false;
   }
 
-  // remote_find.cc
+  // Defined in remote_find.cc.
   coro::Task<StatusOr<FindResult>> FindOne(Words key);
   coro::Task<Status> RunLookups(Session& session, std::span<const Words> keys);
   coro::Task<Status> FindByCall(Session& session, std::span<const Words> keys, std::span<FindResult> results);
@@ -99,10 +99,10 @@ class RemoteOf final : public RemoteIndex {
   FindResult ResultOf(const Lookup<W>& lookup) const;
   PositionHint HintFor(const Words& key) const;
 
-  // remote_change.cc
+  // Defined in remote_change.cc.
   coro::Task<StatusOr<Change>> CallChange(rdma::MethodId method, Words key, rdma::GlobalAddress record);
 
-  // remote_scan.cc
+  // Defined in remote_scan.cc.
   struct ScanState;
   coro::Task<Status> ScanByReads(Session& session, ScanState& state);
   coro::Task<Status> ScanByCalls(Session& session, ScanState& state);
@@ -112,7 +112,7 @@ class RemoteOf final : public RemoteIndex {
   coro::Task<Status> ConfirmImages(Session& session, std::byte* images);
   static bool Continues(Leaf<W> leaf, const Words& next);
   bool Consume(Leaf<W> leaf, rdma::GlobalAddress address, std::span<const Words> keys, ScanState& state) const;
-  // For leaves that keep the keys in the records:
+  // The functions below are for leaves that keep the keys in the records.
   size_t ChooseUseful(std::span<const Leaf<W>> leaves, const ScanState& state, std::array<Leaf<W>, kScanBatch>& useful,
                       std::array<size_t, kScanBatch>& keys_at) const;
   coro::Task<Status> ReadKeys(Session& session, std::span<const Leaf<W>> leaves);

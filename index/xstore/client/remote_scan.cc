@@ -81,7 +81,8 @@ bool RemoteOf<W>::Consume(Leaf<W> leaf, rdma::GlobalAddress address, std::span<c
   if (!Continues(leaf, state.next)) return false;
   state.result->witnesses.push_back({address, leaf.state()});
   LeafPairs<W> pairs;
-  // From `next` on: the leaf may have absorbed others since, also one whose keys were returned already.
+  // The pairs are taken from `next` on: the leaf may have absorbed others since, also one whose keys were returned
+  // already.
   const Words& from = state.reverse ? state.from : state.next;
   const Words& to = state.reverse ? state.next : state.to;
   if constexpr (Leaf<W>::kKeysInRecords) {
@@ -170,8 +171,8 @@ void RemoteOf<W>::PlanFromTables(Session& session, const ScanState& state) const
   session.entries.resize(entries_before);  // the others are void
 }
 
-// The same for a cache that keeps no tables: READs the entries that follow the predicted leaf, after the sub-model if
-// that is not cached either. Leaves session.entries empty if the sub-model is not usable now.
+// Does what PlanFromTables does, for a cache that keeps no tables: READs the entries that follow the predicted leaf,
+// after the sub-model if that is not cached either. Leaves session.entries empty if the sub-model is not usable now.
 template <int W>
 coro::Task<Status> RemoteOf<W>::PlanByReads(Session& session, const ScanState& state) {
   session.entries.clear();
@@ -301,7 +302,7 @@ coro::Task<Status> RemoteOf<W>::ReadKeys(Session& session, std::span<const Leaf<
   co_return absl::OkStatus();
 }
 
-// For fabrics that may tear lines: READs the state words again, and invalidates the images that they contradict
+// Called on fabrics that may tear lines. READs the state words again, and invalidates the images that they contradict
 // (fabric.h).
 template <int W>
 coro::Task<Status> RemoteOf<W>::ConfirmImages(Session& session, std::byte* images) {

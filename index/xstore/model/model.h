@@ -56,7 +56,7 @@ class Model {
   // The translation table that a line names, as words in registered memory.
   const std::byte* TableAt(uint32_t block_number) const { return memory_ + uint64_t{block_number} * kLineBytes; }
 
-  // For the trainer, while no sub-model is being trained:
+  // The functions below are for the trainer, while no sub-model is being trained.
   uint64_t keys() const { return keys_; }
   uint64_t table_entries() const { return table_entries_; }
   double leaves_per_lookup() const {

@@ -107,7 +107,7 @@ void ModelOwner<W>::TrainAll() {
   changes_since_ = 0;
   StatusOr<std::unique_ptr<Model<W>>> trained =
       Model<W>::Train(tree_, pools_, generation_ + 1, [this](uint64_t keys) { return SubModelsFor(keys); });
-  // No memory for a model: clients continue with the old one, or by RPC; the next change tries again.
+  // There is no memory for a model: clients continue with the old one, or by RPC; the next change tries again.
   if (!trained.ok()) return;
   ++generation_;
   leaves_per_lookup_then_ = (*trained)->leaves_per_lookup();

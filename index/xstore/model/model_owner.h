@@ -29,7 +29,7 @@ class ModelOwner : private Trainer::Task {
   ModelOwner(Tree<W>* tree, const XStoreOptions& options) : tree_(tree), options_(options) {}
   ~ModelOwner() override;
 
-  // From the first call on, models are trained by `trainer`. Thread-safe.
+  // Makes a trainer train: from the first call on, models are trained by `trainer`. Thread-safe.
   void Start(const std::shared_ptr<Trainer>& trainer);
 
   // The latest model; null if there is none yet. Thread-safe; the caller stays inside the epoch while it uses the

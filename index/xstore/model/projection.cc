@@ -13,7 +13,7 @@ int WithRoom(int low, int high) {
 // Packing an integer's bytes pays if it shrinks the range by at least this factor.
 constexpr uint64_t kWorthPacking = 4;
 
-// In a message, of the number of digits: the projection is one of long keys.
+// This bit of the number of digits in a message says that the projection is one of long keys.
 constexpr uint8_t kHasWords = 0x80;
 static_assert(Projection::kMaxDigits < kHasWords);
 
@@ -95,7 +95,7 @@ StatusOr<Projection> Projection::Decode(rdma::WireReader& reader, int words) {
     projection.digit_[i].high = reader.GetU8();
     if (has_words) {
       projection.digit_[i].word = reader.GetU8();
-      // In ascending order, at most one for each byte.
+      // Digits come in ascending order, at most one for each byte.
       const bool descends = i > 0 && projection.digit_[i].word < projection.digit_[i - 1].word;
       const bool too_many = i >= 8 && projection.digit_[i].word == projection.digit_[i - 8].word;
       if (descends || too_many) return other_keys();

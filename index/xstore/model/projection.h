@@ -70,7 +70,7 @@ class Projection {
     std::array<uint8_t, W* 8> high_ = Filled(0);
     KeyWords<W> least_ = KeyWords<W>::Highest();
     KeyWords<W> greatest_ = KeyWords<W>::Lowest();
-    // Only for long keys: the last key that was added, if there was one.
+    // Used only for long keys: the last key that was added, if there was one.
     bool is_first_ = true;
     KeyWords<W> previous_;
 

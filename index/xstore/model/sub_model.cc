@@ -77,7 +77,7 @@ SubModel TrainSubModel(std::span<const LeafSpan> leaves) {
   double over = 0;
   for (size_t l = 0; l < leaves.size(); ++l) {
     if (l > 0) over = std::max(over, static_cast<double>(l) - model.Line(leaves[l].low));
-    // Strictly below the next leaf, hence nextafter.
+    // The bound is strictly below the next leaf, hence nextafter.
     if (l + 1 < leaves.size()) {
       under = std::max(under, std::nextafter(model.Line(leaves[l].high) - static_cast<double>(l + 1), 1e300));
     }

@@ -96,7 +96,7 @@ class XStoreOf final : public XStore, public RpcTarget, public PartedLoader {
   Status CheckStructure() override { return tree_->CheckStructure(); }
   ModelStatistics model_statistics() override { return models_.statistics(); }
 
-  // In rpc/server.cc.
+  // Defined in rpc/server.cc.
   Status ServeDescribe(rdma::WireReader& request, rdma::WireWriter& response,
                        const std::shared_ptr<Trainer>& trainer) override;
   Status ServeFind(rdma::WireReader& request, rdma::WireWriter& response) override;

@@ -65,7 +65,7 @@ class InlineLeaf : public LeafFrame<W, InlineLayout<W>> {
     return -1;
   }
 
-  // The same as those of TaggedLeaf, for code for both.
+  // The functions below are those of TaggedLeaf, for code for both.
   Words key(const RecordKeys&, int slot) const {
     return key(slot);
   }

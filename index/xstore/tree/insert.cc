@@ -122,7 +122,7 @@ Status Tree<W>::Replace(const Words& key, rdma::GlobalAddress from, rdma::Global
       return absl::NotFoundError("the key is not in the index with this record");
     }
     if (!leaf.TryLock(state)) continue;
-    // Checked under the lock, because another Replace does not change the version.
+    // The record is checked under the lock, because another Replace does not change the version.
     const bool same = leaf.record(records_, slot) == from.bits();
     if (same) leaf.set_record(slot, to.bits());
     leaf.Unlock(state);

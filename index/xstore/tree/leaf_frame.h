@@ -109,7 +109,7 @@ class LeafFrame {
   // Sets the lock bit if the state word is still `state` (unlocked). Then everything loaded since `state` is
   // consistent, and stays so.
   bool TryLock(uint64_t state) { return CompareAndSwapWord(at_, state, state | rdma::kLockBit) == state; }
-  // The same for a change that leaves all sets of keys as they are: witnesses stay valid meanwhile.
+  // Does what TryLock does, for a change that leaves all sets of keys as they are: witnesses stay valid meanwhile.
   bool TryLockForStructure(uint64_t state) {
     return CompareAndSwapWord(at_, state, LockedForStructure(state)) == state;
   }

@@ -49,7 +49,7 @@ struct LeafPairs {
       Take(leaf, count, from, to);
     }
   }
-  // The same for leaves that have their keys themselves, of the owner or of a client.
+  // Takes pairs, as above, from leaves that have their keys themselves, of the owner or of a client.
   void Take(Leaf<W> leaf, uint32_t count, const KeyWords<W>& from, const KeyWords<W>& to) {
     size = 0;
     const int slots = SlotsOf(count);

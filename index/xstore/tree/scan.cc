@@ -20,7 +20,7 @@ bool Tree<W>::WalkForward(const Words& from, const Words& to, size_t max_leaves,
     *next = snapshot.high.Next();
     if (--max_leaves == 0) return true;
     leaf = right;
-    // From *next on: the leaf may have absorbed others, also one whose keys were returned already.
+    // The leaf is copied from *next on: the leaf may have absorbed others, also one whose keys were returned already.
     if (!TrySnapshot(leaf, *next, to, &snapshot) || *next < snapshot.low || snapshot.high < *next) {
       leaf = Look(*next, *next, to, &snapshot);
     }

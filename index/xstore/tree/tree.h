@@ -77,7 +77,7 @@ class Tree {
                    Words* next) const;
   bool ScanReverse(const Words& from, const Words& to, size_t limit, size_t max_leaves, ScanResult* result,
                    Words* next) const;
-  // LocalIndex::ScanRecords.
+  // Does what LocalIndex::ScanRecords does.
   void ScanRecords(const Words& from, const Words& to, bool reverse, size_t limit, LocalIndex::TakeRecords take) const;
   // Appends the records of at most `max_leaves` (> 0) leaves, in the order of their keys. True: there may be more, from
   // *next on.
@@ -93,7 +93,7 @@ class Tree {
   template <class Content>
   Leaf<W> Look(const Words& key, const Words& from, const Words& to, SnapshotOf<Content>* snapshot) const;
 
-  // The same for a given leaf that is, or was, this tree's; false if it is being written.
+  // A copy, as by Look, of a given leaf that is, or was, this tree's; false if it is being written.
   template <class Content>
   bool TrySnapshot(Leaf<W> leaf, const Words& from, const Words& to, SnapshotOf<Content>* snapshot) const;
 
@@ -135,8 +135,8 @@ class Tree {
   Tree(IndexService* service, KeyKind kind);
 
   Node* root() const { return root_.load(std::memory_order_acquire); }
-  // In scan.cc. Take(leaf, snapshot) is called for each leaf of the range; false ends the walk. At most `max_leaves`
-  // (> 0). True: there may be more, from *next on.
+  // Defined in scan.cc. Take(leaf, snapshot) is called for each leaf of the range; false ends the walk. At most
+  // `max_leaves` (> 0). True: there may be more, from *next on.
   template <class Content, class Take>
   bool WalkForward(const Words& from, const Words& to, size_t max_leaves, Words* next, const Take& take) const;
   template <class Content, class Take>
@@ -145,7 +145,7 @@ class Tree {
   bool TryLocate(const Words& key, Leaf<W>* leaf) const;
   void FindGroup(std::span<const Words> keys, std::span<FindResult> results);
 
-  // In insert.cc.
+  // Defined in insert.cc.
   Outcome TryInsert(Leaf<W> leaf, const Words& key, uint64_t record, StatusOr<Change>* result,
                     rdma::GlobalAddress* existing);
   // `slot`: from PlaceFor.
@@ -162,7 +162,7 @@ class Tree {
   // Unlocks a leaf whose set of keys has changed. `state`: before it was locked.
   Change PublishSet(Leaf<W> leaf, uint64_t state);
 
-  // In unlink.cc.
+  // Defined in unlink.cc.
   void NoteEmpty(Context& context, const Words& low);
   void RetireLeaf(Context& context, Leaf<W> dead);
   // Runs after each round of the epochs: unlinks a batch of empty leaves.
@@ -176,7 +176,7 @@ class Tree {
 
   Status CheckNode(Node* node, const Words& low, const Words& high, Leaf<W>* previous, uint64_t* keys) const;
   Status CheckLeaf(Leaf<W> leaf, const Words& low, const Words& high) const;
-  // In bulk_load.cc.
+  // Defined in bulk_load.cc.
   class Load;
   struct LoadedNode {
     uint64_t address = 0;

@@ -81,7 +81,7 @@ bool Tree<W>::UnlinkEmptyLeaves(Context& context) {
   return any;
 }
 
-// For a tree that no session changes any more.
+// Unlinks empty leaves of a tree that no session changes any more.
 template <int W>
 void Tree<W>::UnlinkInQuiet() {
   if (!empties_->any()) return;
