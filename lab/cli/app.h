@@ -8,8 +8,8 @@
 
 namespace gannet::cli {
 
-// Like MakeApp. `called`: the program's name. If that is "gannet", which starts gannet-lab for its commands
-// (cli/lab_commands.h), help and errors say what was typed.
+// Makes the app of gannet-lab, as MakeApp makes gannet's. `called`: the program's name. If that is "gannet", which
+// starts gannet-lab for its commands (cli/lab_commands.h), help and errors say what was typed.
 std::unique_ptr<CLI::App> MakeLabApp(std::string_view called, int* exit_code);
 
 }  // namespace gannet::cli

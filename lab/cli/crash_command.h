@@ -5,7 +5,7 @@
 
 namespace gannet::cli {
 
-// Like AddTpccCommand; also adds the hidden command of its child processes.
+// Adds the command to `app`, as AddTpccCommand does, and the hidden command of its child processes.
 void AddCrashCommand(CLI::App& app, int* exit_code);
 
 }  // namespace gannet::cli

@@ -7,7 +7,7 @@
 
 namespace gannet::cli {
 
-// In the place of a number that no run measured.
+// Stands in the place of a number that no run measured.
 inline constexpr char kNotMeasured[] = "not measured";
 
 std::string ToText(const experiments::Report& report);

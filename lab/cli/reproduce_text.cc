@@ -54,7 +54,7 @@ std::string TableOf(const Experiment& experiment) {
   return table.ToString();
 }
 
-// The same run in at most `most` pieces of about equal length, so that a line of text has room for them.
+// Returns the timeline in at most `most` pieces of about equal length, so that a line of text has room for them.
 std::vector<Moment> Joined(const std::vector<Moment>& timeline, size_t most) {
   const size_t pieces = std::min(most, timeline.size());
   std::vector<Moment> joined;

@@ -29,7 +29,7 @@ std::string ClientsNote(int machines, int threads) {
                       Count(static_cast<uint64_t>(threads), "client thread"));
 }
 
-// Step by step, like NewExperiment.
+// The claim is made step by step, like NewExperiment.
 Claim Claim::Of(std::string what, std::optional<double> ours, double paper, std::string source, std::string note) {
   Claim claim;
   claim.what = std::move(what);

@@ -27,12 +27,12 @@ struct Options {
   absl::Duration Scaled(absl::Duration at_scale_1) const { return std::max(at_scale_1 * scale, absl::Microseconds(1)); }
 };
 
-// For a report's sentence on its setting: ", simulated" SpreadNote(options).
+// Part of a report's sentence on its setting: ", simulated" SpreadNote(options).
 constexpr const char* SpreadNote(const Options& options) {
   return options.spread ? "" : " without a spread of round trips";
 }
 
-// The same for its clients: "15 machines x 24 client threads".
+// The part of a report's sentence on its clients: "15 machines x 24 client threads".
 std::string ClientsNote(int machines, int threads);
 
 struct PaperValue {

@@ -20,9 +20,9 @@
 namespace gannet::scenario {
 namespace {
 
-// Virtual time after the faults, even if all clients make progress at once; at most as long as the faults.
+// The virtual time after the faults, even if all clients make progress at once; at most as long as the faults.
 constexpr uint64_t kLeastSoundNanos = 10'000'000;
-// Virtual time of some grace periods, in which empty leaves are removed from their trees.
+// The virtual time of some grace periods, in which empty leaves are removed from their trees.
 constexpr uint64_t kTreesShrinkNanos = 12'000'000;
 constexpr uint64_t kStopNanos = 3'000'000'000;  // virtual; a client that still runs after this hangs
 

@@ -10,7 +10,8 @@
 namespace gannet::experiments::catfish {
 namespace {
 
-// For one point, at scale 1. Warm-up: every client measures both ways, and the server announces its load every 5 ms.
+// Durations for one point, at scale 1. Warm-up: every client measures both ways, and the server announces its load
+// every 5 ms.
 constexpr absl::Duration kWarmup = absl::Milliseconds(60);
 constexpr absl::Duration kWindow = absl::Milliseconds(10);
 constexpr double kPaperRectangles = 2e6;

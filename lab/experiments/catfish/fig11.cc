@@ -23,7 +23,7 @@ struct Figure {
   const char* section;
 };
 
-// In the order of kWays.
+// The numbers of a row in the order of kWays.
 std::array<double, 3> InOrder(const PaperRow& row) {
   return {row.calls, row.one_sided, row.adaptive};
 }

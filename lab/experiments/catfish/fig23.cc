@@ -11,7 +11,7 @@ namespace {
 constexpr uint64_t kRectangles[] = {10'000, 100'000, 1'000'000, 10'000'000};
 constexpr uint32_t kNodeEntries[] = {15, 30, 70, 130};
 
-// Half of the clients, as in the paper's section 5.3.
+// The rack with half of the clients, as in the paper's section 5.3.
 SpatialRackOptions HalfRack(const Options& options) {
   SpatialRackOptions rack = Rack(options);
   rack.clients = std::max(1, rack.clients / 2);

@@ -8,7 +8,7 @@
 namespace gannet::experiments::paths {
 namespace {
 
-// At scale 1. Warm-up: every client thread fills its caches, and measures both paths of each kind of access.
+// Durations at scale 1. Warm-up: every client thread fills its caches, and measures both paths of each kind of access.
 constexpr absl::Duration kWarmup = absl::Milliseconds(60);
 constexpr absl::Duration kWindow = absl::Milliseconds(6);
 constexpr int kCores[] = {4, 8, 16, 24};

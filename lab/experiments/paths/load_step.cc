@@ -7,7 +7,7 @@
 namespace gannet::experiments::paths {
 namespace {
 
-// At scale 1.
+// Durations at scale 1.
 constexpr absl::Duration kWarmup = absl::Milliseconds(4);
 constexpr absl::Duration kInterval = absl::Milliseconds(1);
 constexpr absl::Duration kBegin = absl::Milliseconds(20);

@@ -19,7 +19,7 @@ std::vector<Experiment> Experiments(const Options& options);
 // `experiments` were run; they may be some of Experiments(options).
 Report MakeReport(const Options& options, std::vector<Experiment> experiments);
 
-// For the files of this folder.
+// Claims of MakeReport, for the files of this folder.
 std::vector<Claim> ClaimsOf(const std::vector<Experiment>& experiments);
 
 inline constexpr PathSeries kFixed[] = {

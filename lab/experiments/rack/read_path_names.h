@@ -3,7 +3,7 @@
 
 namespace gannet::experiments {
 
-// By txn::ReadPathPolicy.
+// Names by txn::ReadPathPolicy.
 inline constexpr const char* kReadPathNames[] = {"adaptive", "one-sided", "rpc", "ordered tables by rpc"};
 
 }  // namespace gannet::experiments

@@ -31,7 +31,7 @@ constexpr Load kLoads[] = {{"read", {100, 0, 0, 0, 0}}, {"update", {0, 100, 0, 0
 // A single client needs a longer time.
 constexpr double kWindows = 2;
 
-// Of the loaded keys: the sizes of table 1, in proportion.
+// Shares of the loaded keys: the sizes of table 1, in proportion.
 constexpr double kSizes[] = {0.05, 0.1, 0.5, 1};
 
 }  // namespace

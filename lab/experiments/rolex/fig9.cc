@@ -56,7 +56,7 @@ Experiment Fig10(const Options& options) {
         bench::YcsbOptions& o = point.options;
         o.mix = load.mix;
         o.clients.threads = std::max(1, o.clients.threads * threads / 24);
-        // So few that ROLEX is bound by the clients, as the paper's is.
+        // There are so few that ROLEX is bound by the clients, as the paper's is.
         o.coroutines = 1;
         point.series = absl::StrFormat("%s, %s", point.series, load.name);
         point.label = absl::StrFormat("%d/24 of the threads", threads);

@@ -9,7 +9,7 @@
 namespace gannet::experiments::rolex {
 namespace {
 
-// For one point, at scale 1. Warm-up: until the queues of the slowest system have their full length.
+// Durations for one point, at scale 1. Warm-up: until the queues of the slowest system have their full length.
 constexpr absl::Duration kWarmup = absl::Milliseconds(1);
 constexpr absl::Duration kWindow = absl::Milliseconds(2);
 
@@ -17,8 +17,9 @@ constexpr int kMemoryNodes = 3;
 // Operations of a thread. The paper does not say; with two, ROLEX inserts about as many times the keys of EMT-D as in
 // the paper (fig. 8a). With more, all that use verbs meet the limits of the NICs, where they are alike.
 constexpr int kInFlight = 2;
-// Percent: 14 of a leaf's 16 slots. The paper's leaves are half full (table 1: 95.4 MB of leaf tables, with 8 bytes for
-// each leaf, for 100M keys). An entry of our leaf tables has 12 bytes, so one byte per key needs fuller leaves.
+// The fill in percent: 14 of a leaf's 16 slots. The paper's leaves are half full (table 1: 95.4 MB of leaf tables, with
+// 8 bytes for each leaf, for 100M keys). An entry of our leaf tables has 12 bytes, so one byte per key needs fuller
+// leaves.
 constexpr int kFill = 88;
 // FG's cache has room for the upper levels, but not for the two lowest ones of inner nodes: each node of these leads to
 // some 16 others. (The paper's 100M keys make the tree a level or two higher than ours of 1M, so it misses more.)
@@ -33,7 +34,7 @@ std::string SettingOf(const Options& o) {
       o.seed);
 }
 
-// Of one server.
+// Bytes of cache for one server.
 uint64_t CacheBytes(const Options& options, double bytes_per_key) {
   return std::max<uint64_t>(1, static_cast<uint64_t>(bytes_per_key * static_cast<double>(options.keys) / kMemoryNodes));
 }

@@ -28,10 +28,10 @@ std::vector<Experiment> Experiments(const Options& options);
 // `experiments` were run; they may be some of Experiments(options). The claims are those whose points are among them.
 Report MakeReport(const Options& options, std::vector<Experiment> experiments);
 
-// For the files of this folder: the claims of MakeReport.
+// Claims of MakeReport, for the files of this folder.
 std::vector<Claim> ClaimsOf(const std::vector<Experiment>& experiments);
 
-// In the order of the paper's legends.
+// The systems in the order of the paper's legends.
 enum class System { kFg, kSherman, kEmtD, kXStoreD, kRolex };
 inline constexpr System kSystems[] = {System::kFg, System::kSherman, System::kEmtD, System::kXStoreD, System::kRolex};
 const char* NameOf(System system);

@@ -19,7 +19,7 @@ double DrawPowerLaw(Random& random, double least, double most) {
   return std::pow(high - random.Unit() * (high - low), 1 / kExponent);
 }
 
-// With edges uniform in (0, most], uniformly placed within the unit square.
+// Draws a rectangle with edges uniform in (0, most], uniformly placed within the unit square.
 Rectangle DrawBox(Random& random, double most) {
   const double width = most * (1 - random.Unit());
   const double height = most * (1 - random.Unit());

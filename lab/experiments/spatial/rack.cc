@@ -209,7 +209,7 @@ StatusOr<std::unique_ptr<txn::Database>> SpatialRack::Open(int node, const txn::
   return opened;
 }
 
-// By inserts, because the variants of the tree differ by them; a bulk load packs all variants alike.
+// Fills by inserts, because the variants of the tree differ by them; a bulk load packs all variants alike.
 Status SpatialRack::Fill() {
   auto session = server_->OpenSession();
   if (!session.ok()) return session.status();

@@ -7,8 +7,8 @@
 namespace gannet::experiments::xstore {
 namespace {
 
-// At scale 1. Warm-up: every client machine has learned caches to fill, which its threads share. With the adaptive path
-// each thread also measures both paths of each kind of access, which takes longer.
+// Durations at scale 1. Warm-up: every client machine has learned caches to fill, which its threads share. With the
+// adaptive path each thread also measures both paths of each kind of access, which takes longer.
 constexpr absl::Duration kWarmup = absl::Milliseconds(4);
 constexpr absl::Duration kLongWarmup = absl::Milliseconds(60);
 constexpr absl::Duration kWindow = absl::Milliseconds(2);

@@ -10,11 +10,11 @@
 namespace gannet::experiments::xstore {
 namespace {
 
-// For one point, at scale 1. Warm-up: until the queues of the saturated rack have their full length.
+// Durations for one point, at scale 1. Warm-up: until the queues of the saturated rack have their full length.
 constexpr absl::Duration kWarmup = absl::Microseconds(150);
 constexpr absl::Duration kWindow = absl::Microseconds(300);
 
-// Of SplittingRack.
+// Constants of SplittingRack.
 constexpr uint64_t kMostSplittingKeys = 100'000;
 constexpr int kNearlyFull = 88;            // percent: 14 of 16 slots
 constexpr uint64_t kKeysPerSubModel = 50;  // the paper's 2M for 100M keys

@@ -33,7 +33,7 @@ std::vector<Experiment> Experiments(const Options& options);
 // `experiments` were run; they may be some of Experiments(options). The claims are those whose points are among them.
 Report MakeReport(const Options& options, std::vector<Experiment> experiments);
 
-// For the files of this folder: the claims of MakeReport.
+// Claims of MakeReport, for the files of this folder.
 std::vector<Claim> ClaimsOf(const std::vector<Experiment>& experiments);
 
 // How the clients of a series read.
@@ -52,9 +52,9 @@ inline constexpr const char* kSlowLog = "log, sata-ssd";
 
 // Options for the paper's rack, which the points change: one server with 24 cores and two ConnectX-4, clients as given.
 bench::YcsbOptions PaperRack(const Options& options, char workload, ycsb::Distribution distribution);
-// The same with few noised keys, in leaves that are nearly full. What matters for inserts is how often a leaf splits,
-// compared with how often it is read and how fast sub-models are trained. The paper inserts for a minute; here each
-// leaf has had its splits within milliseconds.
+// The options of PaperRack with few noised keys, in leaves that are nearly full. What matters for inserts is how often
+// a leaf splits, compared with how often it is read and how fast sub-models are trained. The paper inserts for a
+// minute; here each leaf has had its splits within milliseconds.
 bench::YcsbOptions SplittingRack(const Options& options, char workload, ycsb::Distribution distribution);
 
 }  // namespace gannet::experiments::xstore

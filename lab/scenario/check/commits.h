@@ -21,7 +21,7 @@ struct Commits {
   std::vector<uint8_t> committed;          // by operation
   std::vector<uint8_t> guessed;            // by operation: committed by a guess
   std::vector<uint8_t> absence_uncertain;  // by key: an unknown removal that is not counted may explain absences
-  // By operation: time by which its effect was visible; kNever if that is not known.
+  // The time by which the effect of each operation was visible; kNever if that is not known.
   std::vector<uint64_t> applied_by;
   size_t info_committed = 0;
   std::vector<Anomaly> doubts;    // anomalies of transactions that are committed by a guess

@@ -125,8 +125,8 @@ class History {
   OperationId Invoke(uint32_t client, uint64_t now);
   // The accesses of an operation in progress. The reference is valid until it completes.
   Draft& draft(OperationId op);
-  // The same for a new attempt. Earlier attempts are rolled back: their writes must never be seen. If `now` is given,
-  // the operation counts as invoked then: a shorter operation leaves less to guess.
+  // The accesses of a new attempt. Earlier attempts are rolled back: their writes must never be seen. If `now` is
+  // given, the operation counts as invoked then: a shorter operation leaves less to guess.
   Draft& BeginAttempt(OperationId op, uint64_t now = 0);
   void Complete(OperationId op, uint64_t now, Outcome outcome);
   // The operation was rolled back because of the data that it read, and its client was told so. So its reads up to its

@@ -47,7 +47,7 @@ class AppendJudge final : public Judge {
   static Status AddValues(const Message& message, Client* client);
   Status End(const Message& message, Client* client);
   Status WriteElle() const;
-  // Later than every moment before.
+  // Returns a moment that is later than every moment before.
   uint64_t Now();
 
   AppendHistory history_;

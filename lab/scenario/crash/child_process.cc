@@ -40,7 +40,7 @@ StatusOr<ChildProcess> ChildProcess::Start(const std::vector<std::string>& argum
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  // Its own process group: Ctrl-C is for the test, which ends after this cycle.
+  // The child gets its own process group: Ctrl-C is for the test, which ends after this cycle.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);

@@ -198,7 +198,7 @@ class LoadWorkload final : public Workload {
   const uint64_t cycle_;
   const MessagePipe* pipe_;
   Counters counters_;
-  // By table and node: the load that is there, 0 if none.
+  // The load that is there, by table and node; 0 if none.
   std::array<std::array<std::atomic<uint32_t>, kMostNodes>, kLoadTables> loads_{};
 };
 

@@ -22,11 +22,11 @@ constexpr uint64_t kLeastSettleNanos = 30'000'000;
 constexpr uint64_t kDisksSettleNanos = 300'000'000;  // after an error the log tries again within 100 ms
 
 constexpr uint64_t kMillisecond = 1'000'000;
-// Longer than a pause or a stuck message (faults.h), shorter than the time to settle after the faults.
+// This timeout is longer than a pause or a stuck message (faults.h), shorter than the time to settle after the faults.
 constexpr uint64_t kLongCallTimeoutNanos = 10 * kMillisecond;
-// For terminals of TPC-C, which accept no error. With the most frequent pauses a node stands still for 10 ms and more,
-// because one pause begins before the last has ended. A call may wait for a leaf whose lock another node holds, and
-// that node for stuck completions of several verbs.
+// This is for terminals of TPC-C, which accept no error. With the most frequent pauses a node stands still for 10 ms
+// and more, because one pause begins before the last has ended. A call may wait for a leaf whose lock another node
+// holds, and that node for stuck completions of several verbs.
 constexpr uint64_t kPatientCallTimeoutNanos = 100 * kMillisecond;
 constexpr uint64_t kLongDurableWithinNanos = 10'000 * kMillisecond;
 constexpr uint64_t kLargeSegmentBytes = uint64_t{256} << 10;
@@ -88,7 +88,7 @@ void DrawOptions(Random* random, bool harsh, ScenarioOptions* o) {
   draw(&o->row_words, rows == 0 ? 6000 : rows < 4 ? 300 : kShortRowWords);
 }
 
-// Mostly nodes of few entries, so that few rectangles make a high tree that splits often.
+// Draws mostly nodes of few entries, so that few rectangles make a high tree that splits often.
 std::string DrawIndexOptions(Random* random) {
   constexpr std::array<uint32_t, 8> kNodeEntries = {4, 4, 5, 5, 6, 6, 8, 30};
   index::CatfishOptions options;

@@ -53,9 +53,9 @@ class AppendTransaction {
   // Returns the status of Session::Run; or DataLoss, with torn(), if a valid transaction saw a list that no transaction
   // wrote.
   coro::Task<Status> Run(txn::Session& session, std::vector<MicroOp> micro_ops, txn::RunOutcome* outcome);
-  // After Run returned Ok: for each micro-operation the list that it read.
+  // The list that each micro-operation read, after Run returned Ok.
   const std::vector<List>& lists() const { return lists_; }
-  // After Run: describes the torn list; empty if there is none.
+  // Called after Run. Describes the torn list; empty if there is none.
   const std::string& torn() const { return torn_; }
 
  private:

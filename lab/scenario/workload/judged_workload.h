@@ -39,7 +39,7 @@ class JudgedClient : public Client {
  public:
   // Runs the planned transaction.
   coro::Task<Status> Execute();
-  // The same until its result is known, for a thread without other coroutines.
+  // Runs the planned transaction until its result is known, for a thread without other coroutines.
   Status ExecuteNow();
 
  protected:
