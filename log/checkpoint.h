@@ -56,15 +56,15 @@ struct TableDescription {
   std::string index_options = {};  // of this kind only; not known to the log
   std::string index_rights{};      // name of its rights; empty: not kept
   uint32_t payload_bytes = 0;
-  // Of a table without variable_length that was widened: logs and checkpoints may have rows of this size and larger,
-  // which are filled up with zeros. Else the same as payload_bytes.
+  // Set for a table without variable_length that was widened: logs and checkpoints may have rows of this size and
+  // larger, which are filled up with zeros. Else the same as payload_bytes.
   uint32_t least_payload_bytes = 0;
   bool variable_length = false;
   bool replicated = false;
   std::string placement{};  // name of the way in which nodes own keys; empty: not kept
   uint64_t expected_rows = 0;
-  // If the nodes own ranges of the keys: the smallest key of each node after the first. Decimal, or hexadecimal with
-  // 0x.
+  // Set if the nodes own ranges of the keys: the smallest key of each node after the first. Decimal, or hexadecimal
+  // with 0x.
   std::vector<std::string> range_starts{};
   std::string application{};  // note of the table's user, free text
   std::string key_form{};     // name of the form in which keys are written; empty: not known

@@ -54,7 +54,7 @@ struct BlockHeader {
 
   // Fills in the header of `block`, which has kBlockHeaderBytes for the header and then the body. Returns the CRC.
   static uint32_t Seal(std::span<std::byte> block, uint32_t records);
-  // Not yet checked against the body.
+  // Decodes a header, which is not yet checked against the body.
   static StatusOr<BlockHeader> Decode(std::span<const std::byte, kBlockHeaderBytes> from);
 };
 

@@ -76,7 +76,7 @@ class FileReader {
     return Visit(&*block);
   }
 
-  // In salvage: continues at the next place where a block may begin.
+  // Called in salvage. Continues at the next place where a block may begin.
   Status Skip(const std::string& what) {
     GANNET_RETURN_IF_ERROR(Damaged(what));
     for (offset_ += kDiskBlockBytes; offset_ < input_.size(); offset_ += kDiskBlockBytes) {

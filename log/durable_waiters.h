@@ -41,7 +41,7 @@ class DurableWaiters {
     return taken;
   }
 
-  // The same for the waiters whose deadline has passed.
+  // Does what TakeDurable does, for the waiters whose deadline has passed.
   template <class Resume>
   size_t TakeLate(uint64_t now_nanos, const Resume& resume) {
     if (now_nanos < earliest_deadline_nanos_) return 0;

@@ -211,7 +211,7 @@ Status EndNoteFile::Open() {
   return files_->SyncDirectory(directory_);
 }
 
-// Written under another name first, so that the file always has a note.
+// The file is written under another name first, so that the file always has a note.
 Status EndNoteFile::Make(const EndNote& note) {
   const std::string path = PathOf(directory_);
   const std::string temporary = path + ".tmp";

@@ -29,10 +29,10 @@ constexpr size_t kNode = 72;
 constexpr size_t kNumNodes = 74;
 constexpr size_t kFlags = 76;
 constexpr size_t kEndMark = 80;
-// From version 4 on.
+// Places in headers from version 4 on.
 constexpr size_t kDatabase = 88;
 constexpr size_t kSecondEndMark = 104;
-// From version 5 on.
+// Places in headers from version 5 on.
 constexpr size_t kRunIdentity = 112;
 constexpr size_t kPreviousRunIdentity = 128;
 constexpr size_t kThirdEndMark = 144;
@@ -44,7 +44,7 @@ constexpr uint32_t kReusedFlag = 1;
 constexpr uint32_t kFirstSegmentWithDatabase = 4;
 constexpr uint32_t kFirstVersionWithRuns = 5;
 
-// Where the last word of the header of this version lies, an end mark; the rest is zero.
+// The place of the last word of the header of this version, an end mark; the rest is zero.
 size_t LastMark(uint32_t version) {
   if (version >= kFirstVersionWithRuns) return segment_at::kThirdEndMark;
   return version >= kFirstSegmentWithDatabase ? segment_at::kSecondEndMark : segment_at::kEndMark;

@@ -69,7 +69,7 @@ struct SegmentHeader {
   // Epoch that the segments before this one have closed, so that they can be removed. At least recovered_epoch.
   uint64_t closed_epoch = 0;
   Identity database{};  // from version 4 on
-  // From version 5 on. The identities are of this run, and of the run before it in this log.
+  // These are there from version 5 on. They are the identities of this run, and of the run before it in this log.
   Identity run_identity{};
   Identity previous_run_identity{};
 

@@ -280,7 +280,7 @@ void GroupCommit::AwaitRoom() {
   room_ensured_.wait_for(lock, kAwaitRoom, [&] { return rooms_ensured_ >= ticket || !running_; });
 }
 
-// Read before the round looks at the writers.
+// The ticket is read before the round looks at the writers.
 uint64_t GroupCommit::RoomTicket() const {
   std::lock_guard lock(mutex_);
   return rooms_requested_;

@@ -131,7 +131,7 @@ class GroupCommit {
   int rounds_behind_ = 0;      // number of rounds in a row that did not make it durable
   bool stopping_ = false;      // the round began with a request to stop
 
-  // Until then the room that was given back is for a checkpoint, and not for the next segment: that many bytes.
+  // Until this time the room that was given back, keep_free_ bytes, is for a checkpoint, and not for the next segment.
   std::atomic<uint64_t> hold_until_nanos_{0};
   std::atomic<uint64_t> keep_free_{0};
   std::atomic<uint64_t> stop_by_nanos_{UINT64_MAX};  // UINT64_MAX: no stop requested

@@ -14,7 +14,7 @@ namespace gannet::log {
 struct Identity {
   std::array<uint8_t, 16> bytes{};  // all zero: not known, or written before files had an identity
 
-  // Not known if `text` is not 32 hex digits, such as the empty text in manifests of version 1.
+  // The identity is not known if `text` is not 32 hex digits, such as the empty text in manifests of version 1.
   static Identity FromText(std::string_view text);
   static Identity Random();    // drawn from base/entropy.h
   std::string ToText() const;  // 32 hex digits

@@ -49,12 +49,13 @@
 namespace gannet::log {
 
 struct LogOptions {
-  // From one flush to the next if no thread is blocked; otherwise the longest wait for more threads (group_commit.h).
+  // The time from one flush to the next if no thread is blocked; otherwise the longest wait for more threads
+  // (group_commit.h).
   absl::Duration group_commit = absl::Microseconds(300);
   uint64_t segment_bytes = uint64_t{64} << 20;  // of the largest segments; the first are small (segment_writer.h)
-  // Per writer, rounded up to a power of two. It should hold what a writer appends in two or three group commits and
-  // not be much larger, because all of it passes through the caches of a core. A segment holds at least twice the
-  // content of all buffers; it is made larger if necessary.
+  // The buffer of each writer, rounded up to a power of two. It should hold what a writer appends in two or three group
+  // commits and not be much larger, because all of it passes through the caches of a core. A segment holds at least
+  // twice the content of all buffers; it is made larger if necessary.
   size_t buffer_bytes = size_t{256} << 10;
   // Limit for a transaction that needs more than half of `buffer_bytes`. It gets memory of its own until it is written.
   // All such transactions together take at most this at once; the others wait. The batch that they are written in takes
@@ -109,8 +110,8 @@ class Log {
   // the disk is full, health() has said so by then. If the disk hangs, returns after a second without either.
   virtual StatusOr<std::unique_ptr<LogWriter>> OpenWriter() = 0;
 
-  // For commits of other nodes' workers, from any thread of this node. Appends the encoded changes `transaction` (a
-  // whole transaction as TransactionEncoder makes it) in epoch `epoch`, and raises this node's current epoch to at
+  // Called for commits of other nodes' workers, by any thread of this node. Appends the encoded changes `transaction`
+  // (a whole transaction as TransactionEncoder makes it) in epoch `epoch`, and raises this node's current epoch to at
   // least `epoch`. The slot of the committing worker, on its own node, keeps the epoch open in that time.
   // ResourceExhausted: too many bytes of this kind since the last batch. Other errors: those of health().
   virtual Status AppendForPeer(uint64_t epoch, std::span<const std::byte> transaction) = 0;

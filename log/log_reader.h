@@ -85,8 +85,8 @@ struct ReadOptions {
   bool salvage = false;  // continue after damage, leave out damaged parts, and list them
   // Leave out the segments below this one, because a checkpoint holds their content. 0: there is no checkpoint.
   uint64_t from_segment = 0;
-  // For a caller that continues the log. Syncs the last segment and writes its last batch again, so that all that was
-  // read is durable when ReadLog returns.
+  // Set by a caller that continues the log. ReadLog syncs the last segment and writes its last batch again, so that all
+  // that was read is durable when ReadLog returns.
   bool make_durable = false;
   // Called after the visits of a batch's transactions, by the thread that made them. May be empty.
   std::function<Status(int thread)> batch_end = {};

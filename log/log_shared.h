@@ -43,7 +43,7 @@ struct LogShared {
   alignas(kLineBytes) std::atomic<uint64_t> durable{0};
   std::atomic<uint32_t> durable_changes{0};  // +1 with each change of `durable`, to sleep on
   std::atomic<uint32_t> durable_sleepers{0};
-  // While one thread commits alone, one transaction after the other: the least that a flush took lately. Otherwise 0.
+  // The least that a flush took lately, while one thread commits alone, one transaction after the other. Otherwise 0.
   std::atomic<uint64_t> lone_flush_nanos{0};
 
   alignas(kLineBytes) ThreadSignal signal;

@@ -161,7 +161,7 @@ class LogWriter {
   size_t promised_ = 0;         // reserved and not released
   bool made_dirty_ = false;     // an epoch, and the log thread is not woken yet
   uint64_t blocked_until_ = 0;  // the last epoch of NoteBlocked
-  // When it may become durable, if this is the only thread that is blocked, and is to spin then; 0: it is not.
+  // The time when it may become durable, if this is the only thread that is blocked, and is to spin then; 0: it is not.
   uint64_t spin_at_ = 0;
   AdaptiveSpin spin_;
   // One for each large transaction that is reserved and not released; its memory is gone once it is appended.

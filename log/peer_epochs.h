@@ -31,8 +31,8 @@ class PeerEpochs {
   // Publishes this node's epochs and returns, over all nodes: the greatest current, the least drained, the least
   // flushed. Unavailable: nothing becomes durable now. Called from the log thread only.
   virtual StatusOr<NodeEpochs> Exchange(const NodeEpochs& own) = 0;
-  // After an error of Exchange. True: all nodes live, and a message was lost, so the next Exchange may succeed. False:
-  // nothing becomes durable any more, for example because a node has died. Called from the log thread only.
+  // Asked after an error of Exchange. True: all nodes live, and a message was lost, so the next Exchange may succeed.
+  // False: nothing becomes durable any more, for example because a node has died. Called from the log thread only.
   virtual bool ErrorMayPass() const { return false; }
 };
 

@@ -113,7 +113,7 @@ class RedoRing {
   uint64_t seen_tail_ = 0;
   std::atomic<uint64_t> pad_begin_{kNoPad};
   std::atomic<uint64_t> published_{0};
-  // The consumer's.
+  // The tail, which the consumer advances.
   alignas(kLineBytes) std::atomic<uint64_t> tail_{0};
 };
 

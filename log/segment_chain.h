@@ -23,7 +23,7 @@ struct SegmentPlan {
   uint64_t segment = 0;
   std::string path;
   uint64_t size = 0;
-  // Its own header. In salvage, if that is damaged: the fields that the neighbours' headers give.
+  // The segment's own header. In salvage, if that is damaged: the fields that the neighbours' headers give.
   SegmentHeader header;
   bool header_valid = true;
   // Number of the first batch after this segment, and its offset in this segment: a later header takes over there.

@@ -119,7 +119,7 @@ StatusOr<SegmentScanner::Step> SegmentScanner::Salvage(const std::string& what) 
   GANNET_RETURN_IF_ERROR(damages_->Found(plan_->path, offset_ + batch_.damaged_at, what));
   gap_known_ = true;
   if (begin_ == Begin::kBatch) {
-    // Read again, because MeetTail has moved the window: batch_ points to bytes that are gone.
+    // The batch is read again, because MeetTail has moved the window: batch_ points to bytes that are gone.
     GANNET_RETURN_IF_ERROR(ReadBatch());
     GANNET_RETURN_IF_ERROR(Deliver());
   }

@@ -155,7 +155,8 @@ class SegmentWriter {
 
   uint64_t cut_at_bytes_ = 0;     // statistics_.disk_bytes at the last cut
   uint64_t files_since_cut_ = 0;  // bytes of the segments that were begun, with the one at the cut
-  // Written between the last two cuts, and bytes of the segments for that. They fall by at most half from cut to cut.
+  // Bytes that were written between the last two cuts, and bytes of the segments for them. They fall by at most half
+  // from cut to cut.
   uint64_t last_interval_bytes_ = 0;
   uint64_t last_interval_files_ = 0;
 

@@ -108,7 +108,7 @@ bool NeedsAll(uint64_t number, size_t bytes) {
   return bytes == 0 || number >> (8 * (bytes - 1)) != 0;
 }
 
-// The same as TakeCompactAtEnd where kMostNumberBytes follow, so that each number is one load and a mask.
+// Does what TakeCompactAtEnd does, where kMostNumberBytes follow, so that each number is one load and a mask.
 bool TakeCompact(Bytes* from, ChangeView* change) {
   const std::byte* at = from->data();
   const size_t control = LoadLittle<uint16_t>(at);

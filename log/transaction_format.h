@@ -114,7 +114,7 @@ class TransactionEncoder {
   // also overwrite kPayloadSlackBytes after it. The key has at most kMaxKeyBytes; a removal has no payload.
   std::byte* Add(ChangeKind kind, uint16_t table, uint64_t version, std::span<const std::byte> key,
                  size_t payload_bytes);
-  // The same with an integer key.
+  // Adds a change with an integer key.
   std::byte* Add(ChangeKind kind, uint16_t table, uint64_t version, uint64_t key, size_t payload_bytes) {
     const size_t key_bytes = internal::SignificantBytes(key);
     std::byte* at = at_;
@@ -147,7 +147,7 @@ class TransactionEncoder {
     StoreLittle(at, version);
     return at + version_bytes;
   }
-  // The same for most puts: a table below 256, and 1 to 255 bytes of payload.
+  // PutNumbers for most puts: a table below 256, and 1 to 255 bytes of payload.
   static std::byte* PutShortNumbers(std::byte* at, uint8_t table, uint64_t version, size_t key_code,
                                     uint8_t payload_bytes) {
     const size_t version_bytes = internal::SignificantBytes(version);
@@ -177,10 +177,11 @@ class TransactionDecoder {
   // Moves to the next transaction. False at the end. DataLoss: it is damaged; consumed() is then its offset. Otherwise
   // consumed() is the offset after it.
   StatusOr<bool> Next() { return Decode(nullptr); }
-  // The same, and appends the transaction's changes to *changes, so that each is decoded only once. NextChange gives
-  // them, too.
+  // Moves to the next transaction, and appends the transaction's changes to *changes, so that each is decoded only
+  // once. NextChange gives them, too.
   StatusOr<bool> Next(std::vector<ChangeView>* changes) { return Decode(changes); }
-  // After DataLoss: skips to the end that the damaged transaction's header gives. False if that end is impossible.
+  // Called after DataLoss. Skips to the end that the damaged transaction's header gives. False if that end is
+  // impossible.
   bool SkipDamaged();
   uint64_t epoch() const { return epoch_; }
   TransactionPart part() const { return part_; }

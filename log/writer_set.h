@@ -35,7 +35,7 @@ class WriterSet {
   uint64_t MoveAllInto(BatchBuffer* batch);
   // Largest number of bytes in all buffers at once, without large transactions.
   uint64_t Capacity() const;
-  // transactions, changes, payload_bytes, record_bytes.
+  // Fills in transactions, changes, payload_bytes and record_bytes.
   LogStatistics Counters() const;
 
  private:

@@ -23,7 +23,7 @@ namespace gannet::log::internal {
 // does not come to (the name of a file is lost, so its content does not matter) is not in the list.
 class CrashOutcome {
  public:
-  // From 0 to `most`; 0 for a choice that was not met before.
+  // A number from 0 to `most`; 0 for a choice that was not met before.
   size_t Next(size_t most) {
     if (at_ == choices_.size()) choices_.push_back({0, most});
     return choices_[at_++].chosen;
@@ -53,7 +53,7 @@ class Survival {
   explicit Survival(CrashOutcome* outcome) : outcome_(outcome) {}
 
   bool Survives() { return outcome_ != nullptr ? outcome_->Next(1) == 1 : random_->Below(8) < eighths_; }
-  // Which of `versions`, from the oldest (1) to the newest; 0: none of them.
+  // The version that survives of `versions`, from the oldest (1) to the newest; 0: none of them.
   size_t Version(size_t versions);
   // True if all outcomes are wanted once, and not each with its probability.
   bool enumerates() const { return outcome_ != nullptr; }
@@ -72,7 +72,7 @@ class FaultyContent {
   uint64_t size() const { return size_; }
   // Grows only; the new part is zeros.
   void Grow(uint64_t size);
-  // Aligned to blocks and within the size.
+  // The write is aligned to blocks and within the size.
   void Write(uint64_t offset, std::span<const std::byte> data);
   // The first `bytes` (a multiple of sectors) of an aligned write.
   void WritePart(uint64_t offset, std::span<const std::byte> data, size_t bytes);
@@ -116,7 +116,7 @@ struct FaultyNode {
 
   explicit FaultyNode(bool is_directory) : directory(is_directory) {}
 
-  // For a directory:
+  // The functions below are for a directory.
   void Change(NameChange change);
   void SyncNames();
   // A failed sync: some changes are on disk; the others are lost at the next crash, even if a later sync succeeds.

@@ -38,7 +38,7 @@ class File {
   virtual Status Write(uint64_t offset, std::span<const std::byte> data) = 0;
   // Makes everything written so far durable.
   virtual Status Sync() = 0;
-  // Write, then Sync.
+  // Does what Write and then Sync do.
   virtual Status WriteDurably(uint64_t offset, std::span<const std::byte> data) = 0;
   // Fills `out` from `offset`, which need not be aligned. Returns the number of bytes read (fewer only at the end of
   // the file).

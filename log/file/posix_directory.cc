@@ -158,7 +158,7 @@ StatusOr<std::unique_ptr<File>> PosixDirectories::OpenForReading(const std::stri
   Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) return PosixError(errno, absl::StrCat("opening ", path));
   GANNET_RETURN_IF_ERROR(MustBeFile(fd.get(), path));
-  // Advice only, so its result is ignored.
+  // This is only advice, so its result is ignored.
   posix_fadvise(fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
   return std::make_unique<ReadOnlyFile>(path, std::move(fd));
 }

@@ -180,7 +180,7 @@ PosixFileSystem::~PosixFileSystem() = default;
 
 StatusOr<std::unique_ptr<File>> PosixFileSystem::Open(const std::string& path, OpenMode mode) {
   if (mode == OpenMode::kRead) return OpenForReading(path);
-  // Created without O_DIRECT: where the flag is refused, open would fail and leave the file behind.
+  // The file is created without O_DIRECT: where the flag is refused, open would fail and leave the file behind.
   const int create = mode == OpenMode::kCreate ? O_CREAT | O_EXCL : 0;
   Descriptor cached(open(path.c_str(), O_RDWR | create | O_CLOEXEC | O_NONBLOCK, 0644));
   if (!cached.valid()) return PosixError(errno, absl::StrCat(create != 0 ? "creating " : "opening ", path));
