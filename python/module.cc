@@ -142,9 +142,9 @@ py::object TextOf(std::string_view bytes) {
 py::object FieldOf(index::TupleReader* reader, char form);
 py::tuple UnpackTuple(std::string_view key, std::string_view forms);
 
-// Which objects the keys of a table are for Python. Written as text, for the package: "int", "signed" (an int that may
-// be negative), "bytes", "str", "tuple", or "tuple:" and a letter for each field (kTexts: a str; else bytes, if it is a
-// string). In a "tuple" all strings are str.
+// Says which objects the keys of a table are for Python. Written as text, for the package: "int", "signed" (an int that
+// may be negative), "bytes", "str", "tuple", or "tuple:" and a letter for each field (kTexts: a str; else bytes, if it
+// is a string). In a "tuple" all strings are str.
 class KeyForm {
  public:
   static constexpr char kTexts = 's';
@@ -277,7 +277,7 @@ class Transaction {
     CheckOwn(table.database);
     return Use([&](txn::ManualTransaction& t) { return function(*t, *table.table); });
   }
-  // The same for what writes.
+  // UseTable for a function that writes.
   template <class Function>
   auto Change(const Table& table, Function&& function) {
     ++changes_;
@@ -319,7 +319,7 @@ class Transaction {
     Transaction* transaction_;
   };
 
-  // In this order: the transaction ends before its database may.
+  // The members stand in this order because the transaction ends before its database may.
   std::shared_ptr<txn::Database> database_;
   std::optional<txn::ManualTransaction> transaction_;
   std::atomic<bool> in_use_ = false;
@@ -489,7 +489,7 @@ class Rows {
   bool Fill() {
     if (over_) return false;
     cursor_.CheckCurrent();
-    // Both with the interpreter's lock, which is given up between them.
+    // Both steps have the interpreter's lock, which is given up between them.
     is_filling_ = true;
     const absl::Cleanup filled = [this] { is_filling_ = false; };
     Transaction& transaction = cursor_.transaction();
