@@ -32,7 +32,7 @@ constexpr uint64_t kRoundsWhenFull = 3;
 constexpr uint64_t kWaitWhenFullNanos = 20'000'000;
 constexpr uint64_t kLookWhenFullNanos = 50'000;
 
-// Less than every epoch in use.
+// This value is less than every epoch in use.
 constexpr uint64_t kUnknown = 0;
 
 // The smallest epoch in the slots of an area (live, or an image of one). kUnknown: a slot was changed while it was READ

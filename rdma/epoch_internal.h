@@ -142,7 +142,7 @@ struct EpochManager::State {
   Mutex thread_mutex;  // guards the members below
   CondVar wake;
   bool stop = false;
-  // Also read without the mutex.
+  // Read without the mutex, too.
   std::atomic<bool> hurry = false;
   std::atomic<bool> advances = false;  // a thread advances
   std::unique_ptr<Channel> channel;
@@ -184,11 +184,11 @@ struct EpochManager::Participant::State {
   std::vector<Cohort> inside;  // oldest first
   internal::Backlog backlog;
   std::atomic<uint64_t> barrier = 0;
-  // Retired since the last Leave that collected.
+  // What was retired since the last Leave that collected.
   size_t blocks = 0;
   size_t block_bytes = 0;
   size_t functions = 0;
-  // Retired since this participant last asked for a round.
+  // What was retired since this participant last asked for a round.
   size_t bytes_since_round = 0;
 
   State(EpochManager::State* m, int s)

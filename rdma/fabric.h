@@ -152,7 +152,7 @@ struct CallRequest {
   uint64_t connection = 0;  // see Operation::connection
 };
 
-// For backends: the completion is complete.
+// Called by backends when the completion is complete.
 inline void Deliver(Completion* completion);
 
 // The common part of the awaiters below.
@@ -295,10 +295,11 @@ class Channel {
   // Called by readers of versioned objects: they discarded one more READ because it was torn or locked.
   void CountRetry() { ++counters_.retries; }
 
-  // From now on the sums of *activity grow with everything that the running coroutine awaits on this channel, and with
-  // what the coroutines that it calls await. Null ends that. While such an await is suspended, other coroutines are not
-  // measured, or are for activities of their own. Before the coroutine suspends in any other way (Worker::Yield) it
-  // ends the measurement, and begins again when it continues. Returns the activity measured until now, or null.
+  // Begins a measurement: from now on the sums of *activity grow with everything that the running coroutine awaits on
+  // this channel, and with what the coroutines that it calls await. Null ends that. While such an await is suspended,
+  // other coroutines are not measured, or are for activities of their own. Before the coroutine suspends in any other
+  // way (Worker::Yield) it ends the measurement, and begins again when it continues. Returns the activity measured
+  // until now, or null.
   Activity* Measure(Activity* activity) { return std::exchange(activity_, activity); }
 
  protected:

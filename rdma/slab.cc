@@ -130,7 +130,7 @@ struct Part {
   // Each of these moves at most `count` blocks from the source in its name to *out, and returns their number.
   size_t TakeListed(size_t size_class, size_t count, Blocks* out);
   size_t TakeFromRun(size_t size_class, size_t count, Blocks* out);
-  // At most `room` bytes.
+  // Takes at most `room` bytes.
   size_t TakeFresh(size_t size_class, size_t count, size_t room, Blocks* out);
   size_t TakeFromExtent(size_t size_class, size_t count, Blocks* out);
   size_t TakeFree(size_t size_class, size_t count, Blocks* out) {
@@ -376,7 +376,7 @@ struct SlabAllocator::Shared {
   // then takes fresh memory. `full`: no fresh memory is left and CollectAll has been called, so joining is worth more.
   // An error if no block is left.
   Status Refill(int part, size_t size_class, bool full, Blocks* out);
-  // AllocateExtent without trimming.
+  // Does what AllocateExtent does, without trimming.
   StatusOr<std::byte*> TakeExtent(size_t bytes);
   // Collects all free memory: retired blocks that are free, and the caches' free blocks.
   void CollectAll();

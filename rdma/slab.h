@@ -69,7 +69,7 @@ struct SlabStatistics {
   uint64_t carved_bytes = 0;    // ever taken from the heap
   uint64_t free_bytes = 0;      // carved and now free, in the allocator, joined or not, and in all caches
   uint64_t trimmed_bytes = 0;   // of these: given back to the system
-  // The first two, for the part that other nodes may only READ.
+  // The first two values for the part that other nodes may only READ.
   uint64_t read_only_capacity_bytes = 0;
   uint64_t read_only_carved_bytes = 0;
 };
@@ -103,7 +103,8 @@ class SlabAllocator {
   // no other node reads this one's memory by verbs. Takes as long as a Join (150 ms per GiB of small free blocks), in
   // which other threads wait if they need memory. Blocks that are still retired are not found.
   uint64_t Trim(bool alone);
-  // The same if half of the memory, and at least kWorthTrimming, has been freed since the last Trim. Cheap if not.
+  // Does what Trim does, if half of the memory, and at least kWorthTrimming, has been freed since the last Trim. Cheap
+  // if not.
   uint64_t TrimIfWorth(bool alone);
   static constexpr uint64_t kWorthTrimming = uint64_t{32} << 20;
 

@@ -62,9 +62,9 @@ constexpr size_t PlaceOf(size_t data_offset) {
 // No consistency by itself.
 void CopyOut(const std::byte* object, size_t data_offset, std::span<std::byte> out);
 
-// The same for a thread that holds the object's lock, so that nothing writes the object. Copies `size` bytes of data
-// from kOffset on, in whole lines. Up to kLineDataBytes - 1 bytes after them in `out` are overwritten with undefined
-// content. For objects of few lines it takes half the time.
+// Does what CopyOut does, for a thread that holds the object's lock, so that nothing writes the object. Copies `size`
+// bytes of data from kOffset on, in whole lines. Up to kLineDataBytes - 1 bytes after them in `out` are overwritten
+// with undefined content. For objects of few lines it takes half the time.
 template <size_t kOffset>
 void CopyOutHeld(const std::byte* object, std::byte* out, size_t size) {
   static_assert(kOffset < kLineDataBytes);
@@ -84,7 +84,7 @@ void CopyIn(std::byte* object, size_t data_offset, std::span<const std::byte> da
 // (the first is locked); EndWrite gives lines [1, lines) the version of `state` and then stores it as the state word.
 void BeginWrite(std::byte* object, size_t lines);
 void EndWrite(std::byte* object, size_t lines, uint64_t state);
-// EndWrite without the last step.
+// Does what EndWrite does, without the last step.
 void StoreVersions(std::byte* object, size_t lines, uint64_t state);
 
 // Stamps a private image before its WRITE: the first word becomes `state`, the later lines get the version of
@@ -95,7 +95,8 @@ void StampImage(std::byte* image, size_t lines, uint64_t state, uint64_t version
 // largest version of its lines.
 void ContinueVersions(std::byte* object, size_t lines);
 
-// The same for memory whose writer has died, perhaps in the middle of a WRITE: it makes lines whole that are busy.
+// Does what ContinueVersions does, for memory whose writer has died, possibly in the middle of a WRITE: it makes lines
+// whole that are busy.
 void AbandonObject(std::byte* object, size_t lines);
 
 // True if an image that a READ returned is untorn and unlocked (see above). Its state word is LoadWord(image).

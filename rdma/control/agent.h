@@ -80,7 +80,7 @@ class Agent {
 
   // Ends all sessions and stops the thread. Must not be called by an observer.
   void Stop();
-  // The same without waiting for the thread.
+  // Does what Stop does, without waiting for the thread.
   void RequestStop();
 
   // Number of the current session with `peer`, different for each session; 0: there is none. For `self`: 1 until
@@ -93,9 +93,9 @@ class Agent {
   // Returns the session of a ticket. PermissionDenied: the ticket is not valid.
   StatusOr<uint64_t> Admit(const Ticket& ticket);
 
-  // For a guest: waits until node 0 has admitted it and has named the other guests. FailedPrecondition: another process
-  // has the place. PermissionDenied: this process does not fit the cluster. Unavailable: node 0 did not answer within
-  // `limit`.
+  // Called by a guest. Waits until node 0 has admitted it and has named the other guests. FailedPrecondition: another
+  // process has the place. PermissionDenied: this process does not fit the cluster. Unavailable: node 0 did not answer
+  // within `limit`.
   Status WaitForPlace(absl::Duration limit) const;
   // PermissionDenied, with the reason: others refused this node. Either a node with an address did, and there is no
   // session with any other such node; or a node that knows the secret has seen another process in this place before.
@@ -155,7 +155,7 @@ class Agent {
     uint64_t incarnation = 0;
     About about;
     Key key{};
-    // While a session is up.
+    // Valid while a session is up.
     uint64_t session = 0;
     TicketBook book;
   };

@@ -1,4 +1,4 @@
-// Which process may have which place: processes that return or take over a place, guests, and refusals.
+// Decides which process may have which place: processes that return or take over a place, guests, and refusals.
 #include <algorithm>
 #include <utility>
 

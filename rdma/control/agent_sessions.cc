@@ -62,7 +62,8 @@ void Agent::Turn() {
                       .events = static_cast<short>(POLLIN | (from->stream.wants_to_write() ? POLLOUT : 0)),
                       .revents = 0});
   }
-  // Taken before the poll: if this thread is kept from running, a peer that spoke in time is still not dropped.
+  // The time is taken before the poll: if this thread is kept from running, a peer that spoke in time is still not
+  // dropped.
   const uint64_t now = NowNanos();
   poll(polled.data(), polled.size(), kLongestPollMs);
   uint64_t woken = 0;
@@ -239,7 +240,7 @@ Status Agent::TakeGreeting(Incoming* from, const Frame& frame) {
     if (!IsGuest(peer)) declined_ = absl::StrCat("node ", peer, ": ", absl::CHexEscape(why));
     ends = absl::PermissionDeniedError(why);
   } else if (from->handshake->done()) {
-    // Before the answer is sent: after it the peer may present tickets at once.
+    // The session is established before the answer is sent: after it the peer may present tickets at once.
     GANNET_RETURN_IF_ERROR(Establish(from));
   }
   if (answer.has_value()) GANNET_RETURN_IF_ERROR(from->stream.Send(answer->type, answer->body));

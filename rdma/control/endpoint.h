@@ -27,7 +27,7 @@ struct Endpoint {
 // "host:port", "[IPv6 address]:port", or ":port" for the loopback interface. Asks the resolver if the host is a name:
 // may block. A name that has addresses of both families means the IPv4 one.
 StatusOr<Endpoint> ParseEndpoint(const std::string& text);
-// The same without the resolver: for strings from a peer.
+// Does what ParseEndpoint does without the resolver, for strings from a peer.
 StatusOr<Endpoint> ParseNumericEndpoint(const std::string& text);
 // A host alone; the port is 0.
 StatusOr<Endpoint> ParseHost(const std::string& host);

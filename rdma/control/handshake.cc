@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMaxReasonBytes = 512;
 
-// Also makes the session's key and the keys of the two payloads.
+// Makes a proof, and also the session's key and the keys of the two payloads.
 Key Prove(const std::string& secret, std::string_view label, const Frame& hello, const Frame& challenge) {
   return Authenticate(BytesOf(secret), {BytesOf(label), hello.body, challenge.body});
 }

@@ -74,7 +74,7 @@ class ClientHandshake {
   const std::vector<std::byte>& payload() const { return peers_payload_; }
   // Valid after CHALLENGE; authenticated after done().
   uint64_t incarnation() const { return incarnation_; }
-  // If one side refused: what the server said, or why this client declined.
+  // What the server said if it refused, or why this client declined.
   const Refusal& refusal() const { return refusal_; }
 
  private:

@@ -87,9 +87,9 @@ struct NodeControl {
   alignas(kLineBytes) std::atomic<uint32_t> doorbell;
   std::atomic<uint32_t> sleepers;
 
-  // Which channels have requests here: one bit per channel (node * 128 + index), and per channel one bit per slot. A
-  // client sets the slot's bit, then the channel's; a server clears the channel's, then checks the slots' bits, so
-  // no request is overlooked. A bit is a hint only: the slot's phase decides.
+  // The channels that have requests here: one bit per channel (node * 128 + index), and per channel one bit per slot. A
+  // client sets the slot's bit, then the channel's; a server clears the channel's, then checks the slots' bits, so no
+  // request is overlooked. A bit is a hint only: the slot's phase decides.
   alignas(kLineBytes) std::atomic<uint64_t> ready_channels[kMaxChannels / 64];
   struct alignas(kLineBytes) ReadySlots {
     std::atomic<uint64_t> bits;

@@ -13,7 +13,7 @@ struct ProcessIdentity {
   friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
 };
 
-// Constant within a process; a forked child has its own.
+// The identity is constant within a process; a forked child has its own.
 ProcessIdentity ThisProcess();
 
 // False once all threads of the process have ended, even if its parent has not reaped it. Needs a common pid namespace.

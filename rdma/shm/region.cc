@@ -223,7 +223,7 @@ Status Region::Map(int flags) {
     return SystemError(absl::StrCat("cannot map ", geometry_.total_bytes(), " bytes of shared memory"));
   }
   base_ = aligned;
-  // Only advice: without huge pages in the kernel or the file system, small pages work, too.
+  // This is only advice: without huge pages in the kernel or the file system, small pages work, too.
   (void)madvise(memory(0), geometry_.num_nodes * geometry_.memory_stride(), MADV_HUGEPAGE);
   return absl::OkStatus();
 }

@@ -14,13 +14,13 @@ namespace gannet::rdma::shm {
 
 class Region {
  public:
-  // Private to this process, in huge pages where the kernel grants them.
+  // Makes memory that is private to this process, in huge pages where the kernel grants them.
   static StatusOr<std::shared_ptr<Region>> Anonymous(const ShmOptions& options);
   // A new file, which is removed with the returned object; AlreadyExists if the path does.
   static StatusOr<std::shared_ptr<Region>> CreateFile(const std::string& path, const ShmOptions& options);
   static StatusOr<std::shared_ptr<Region>> OpenFile(const std::string& path);
-  // Like ShmFabric::Share. A file is in use if a process holds its lock; the kernel releases the lock of a process that
-  // ends.
+  // Opens the file as ShmFabric::Share does. A file is in use if a process holds its lock; the kernel releases the lock
+  // of a process that ends.
   static StatusOr<std::shared_ptr<Region>> ShareFile(const std::string& path, const ShmOptions& options);
 
   ~Region();
@@ -47,7 +47,7 @@ class Region {
 
   // Zeroes a node's memory and returns its pages to the kernel.
   Status Clear(NodeId node);
-  // The same for whole pages of a node's memory; false: nothing has changed.
+  // Zeroes whole pages of a node's memory and returns them. False: nothing has changed.
   bool GiveBack(std::span<std::byte> pages);
 
   // Held while a node is attached, or its torn lines are finished, by one thread of one process at a time.

@@ -23,7 +23,7 @@ struct ShmOptions {
   // that the contract does not promise do not hold by chance.
   bool adversarial = false;
   uint64_t seed = 1;  // of the adversary
-  // For Share: what the processes must agree on in addition to the above. The version of their protocol, and a hash of
+  // What the processes of Share must agree on in addition to the above: the version of their protocol, and a hash of
   // their common configuration.
   uint64_t protocol = 0;
   uint64_t configuration = 0;
@@ -41,15 +41,15 @@ class ShmFabric : public Fabric {
   static StatusOr<std::unique_ptr<ShmFabric>> Create(const std::string& path, const ShmOptions& options);
   static StatusOr<std::unique_ptr<ShmFabric>> Join(const std::string& path);
 
-  // For processes that start in any order: joins the memory file if other processes use it, and creates it otherwise,
-  // replacing a file whose processes have all ended. The last process to leave removes it. FailedPrecondition: the
-  // processes that use it have other options.
+  // Called by processes that start in any order. Joins the memory file if other processes use it, and creates it
+  // otherwise, replacing a file whose processes have all ended. The last process to leave removes it.
+  // FailedPrecondition: the processes that use it have other options.
   static StatusOr<std::unique_ptr<ShmFabric>> Share(const std::string& path, const ShmOptions& options);
 
   // Number of times that node `id` has been attached.
   virtual uint64_t Attachments(NodeId id) const = 0;
 
-  // For tests: kills node `id` at once. Its memory stops answering and its handlers stop; nothing is cleaned up.
+  // Kills node `id` at once. For tests. Its memory stops answering and its handlers stop; nothing is cleaned up.
   virtual void Kill(NodeId id) = 0;
 };
 

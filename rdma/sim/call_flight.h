@@ -43,7 +43,7 @@ class CallFlight final : public Happening {
   void Arrive();
   void Deliver();
   void WakeServer();
-  // The same if each connection has a server thread.
+  // Does what WakeServer does, if each connection has a server thread.
   void DeliverToServerOf(const Attachment& caller);
   StatusOr<size_t> RunHandler(std::span<std::byte> response);
   void Respond();

@@ -69,7 +69,7 @@ struct Attachment {
   RingQueue<CallFlight*> requests;
   std::vector<Runtime::Thread*> servers;
   size_t parked_servers = 0;
-  // With Serving::kPolling and kEvents: the calls for each server thread, by its number; and the thread of each
+  // Used with Serving::kPolling and kEvents: the calls for each server thread, by its number; and the thread of each
   // connection, by the caller's node and channel. A thread without a connection has nothing to poll.
   struct ServerQueue {
     RingQueue<CallFlight*> requests;

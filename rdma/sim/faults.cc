@@ -20,7 +20,7 @@ void ForEach(Faults* faults, Visit visit) {
   visit("clock_drift", &faults->clock_drift, 0.001);
 }
 
-// The same for the faults of disks.
+// Visits the faults of disks, as above.
 template <class Visit>
 void ForEachOfDisks(Faults* faults, Visit visit) {
   visit("disk_write_error", &faults->disk_write_error, 0.05);

@@ -36,7 +36,7 @@ class Fiber {
   Entry entry_ = nullptr;
   void* argument_ = nullptr;
   bool finished_ = false;
-  // For sanitizers.
+  // The fiber's stack as sanitizers see it.
   void* fake_stack_ = nullptr;
   const void* bottom_ = nullptr;
   size_t size_ = 0;

@@ -69,7 +69,7 @@ class Flight final : public Happening {
   // True if the connection is still the one over which the verb was sent.
   bool Connected() const;
   bool BreaksHere();
-  // For an atomic that is not coherent with the CPU: the time from its load to its store.
+  // The time from the load to the store of an atomic that is not coherent with the CPU.
   uint64_t WriteBackNanos() const { return core_->options().nic.same_word_nanos / 2; }
   std::byte* At() const { return to_->memory.data() + offset_; }
   void TraceAccess();

@@ -44,7 +44,7 @@ uint64_t Nic::SendToSelf(uint64_t now) {
 
 uint64_t Nic::Receive(uint64_t now, uint64_t bytes) {
   statistics_.bytes_in += bytes;
-  // Its first bit came this much earlier, so an idle link adds no delay.
+  // The packet's first bit came this much earlier, so an idle link adds no delay.
   const uint64_t takes = OnWire(bytes);
   return in_.Take(now - std::min(now, takes), takes);
 }

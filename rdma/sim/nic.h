@@ -40,15 +40,15 @@ class Nic {
 
   // Sends a verb or message whose doorbell rings at `now`, with `bytes` of payload; returns when it has left the NIC.
   uint64_t Send(uint64_t now, uint64_t bytes);
-  // The same to this node itself: no link is used.
+  // Sends to this node itself: no link is used.
   uint64_t SendToSelf(uint64_t now);
   // Receives a packet whose last bit arrives at `now`; returns when it can be processed.
   uint64_t Receive(uint64_t now, uint64_t bytes);
   // Serves a message that was received at `now`; returns when it is in memory.
   uint64_t Serve(uint64_t now) { return ServeFor(now, per_inbound_); }
-  // The same for a READ or WRITE at `offset`; returns when it accesses memory.
+  // Serves a READ or WRITE at `offset`; returns when it accesses memory.
   uint64_t ServeAccess(uint64_t now, uint64_t offset);
-  // The same for an atomic on the word at `offset`, at `not_before` or later.
+  // Serves an atomic on the word at `offset`, at `not_before` or later.
   uint64_t ServeAtomic(uint64_t now, uint64_t offset, uint64_t not_before);
   // Sends an answer; returns when it has left the NIC.
   uint64_t Answer(uint64_t now, uint64_t bytes);
@@ -74,7 +74,8 @@ class Nic {
   // Atomics on one word wait for each other. NICs lock by some bits of the address (Kalia et al., ATC'16), so atomics
   // on other words may wait, too.
   std::vector<uint64_t> word_free_at_;
-  // When the last verb at a line came, by the line's hash. Another line that shares the place looks hot at times.
+  // The time when the last verb at a line came, by the line's hash. Another line that shares the place looks hot at
+  // times.
   std::vector<uint64_t> line_touched_at_;
   NicStatistics statistics_;
 };

@@ -23,8 +23,8 @@ class SimChannel final : public Channel {
 
   // State of this channel's connection to a node.
   struct Route {
-    // When the operations posted so far will have taken effect: later atomics act after the first time, later verbs of
-    // other kinds after the second.
+    // The times when the operations posted so far will have taken effect: later atomics act after the first time, later
+    // verbs of other kinds after the second.
     uint64_t atomics_after = 0;
     uint64_t others_after = 0;
     uint32_t connection = 0;  // incremented when the connection breaks

@@ -222,7 +222,7 @@ void Simulation::Relax() {
   if (!state_->scheduler.in_event()) state_->scheduler.Advance(kRelaxNanos);
 }
 
-// Always takes time: threads that yield to each other while they wait for one that sleeps must let its time come.
+// This always takes time: threads that yield to each other while they wait for one that sleeps must let its time come.
 void Simulation::Yield() {
   state_->scheduler.YieldCore();
   state_->scheduler.Advance(kYieldNanos);

@@ -79,7 +79,7 @@ struct SimulationStatistics {
   uint64_t fibers = 0;
 };
 
-// At most one per thread of the operating system at a time.
+// A thread of the operating system has at most one simulation at a time.
 class Simulation : public Runtime {
  public:
   explicit Simulation(const SimulationOptions& options);
@@ -161,7 +161,7 @@ class Simulation : public Runtime {
   void OnFaults(std::function<void()> action);
   // True with `probability`. Draws nothing if that is 0.
   bool Chance(double probability) { return probability > 0 && random().Unit() < probability; }
-  // Exponentially distributed, at least 1.
+  // An exponentially distributed number, at least 1.
   uint64_t Exponential(uint64_t mean);
 
  private:

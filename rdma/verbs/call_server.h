@@ -38,7 +38,7 @@ class CallServer final : public Acceptor {
   size_t ServePending(size_t limit);
   ServedTime served_time() const { return meter_.Read(num_threads_.load(std::memory_order_relaxed)); }
 
-  // Acceptor.
+  // The functions of Acceptor.
   StatusOr<std::shared_ptr<Link>> MakeLink(NodeId peer, uint16_t channel) override;
   ibv_cq* cq() override { return cq_.get(); }
   void Add(const std::shared_ptr<Link>& link) override;

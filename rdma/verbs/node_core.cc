@@ -121,7 +121,7 @@ Status NodeCore::MapMemory() {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return SystemError(absl::StrCat("cannot map ", bytes, " bytes"));
   memory_ = static_cast<std::byte*>(memory);
-  // Only advice: a kernel without huge pages uses small ones.
+  // This is only advice: a kernel without huge pages uses small ones.
   (void)madvise(memory, bytes, MADV_HUGEPAGE);
   const uint64_t writable = range(id_).writable_offset;
   if (writable > kHeapOffset) {

@@ -109,7 +109,7 @@ bool VerbsChannel::Submit(std::span<Operation> operations, Completion* completio
     return true;
   }
   Batch* batch = NewBatch(completion);
-  // Held until all operations are added: a lane that breaks in between must not end the batch.
+  // The batch is held until all operations are added: a lane that breaks in between must not end the batch.
   batch->unfinished = 1;
   for (Operation& operation : operations) {
     const uint32_t key = operation.local == nullptr ? 0 : parts_->core->LocalKey(operation.local, operation.size);
@@ -219,7 +219,7 @@ void VerbsChannel::Tend(Lane* to, uint64_t now) {
 void VerbsChannel::TendBroken(Lane* to, uint64_t now) {
   Trouble& trouble = troubles_[to->node()];
   if (trouble.since_ns == 0) trouble = {.since_ns = now, .next_try_ns = now + kConnectAgainNs};
-  // Its node has probably died, and then the control session ends, too. After that a caller that gets Unavailable also
+  // The node has probably died, and then the control session ends, too. After that a caller that gets Unavailable also
   // finds the node not alive.
   if (absl::Nanoseconds(now - trouble.since_ns) > parts_->core->options().silence_limit) {
     return Break(to, to->link()->state() == LinkState::kDown ? to->link()->why() : to->broken());

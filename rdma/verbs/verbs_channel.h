@@ -47,7 +47,7 @@ class VerbsChannel final : public Channel, private Lane::Listener {
   void Connect(Lane* lane);
   // Continues the work that waits in this lane.
   void Tend(Lane* lane, uint64_t now);
-  // The same, if its link is down or its queue pair broke.
+  // Does what Tend does, if the lane's link is down or its queue pair broke.
   void TendBroken(Lane* lane, uint64_t now);
   size_t TakeCompletions();
   // Called when nothing has completed. If this has lasted long enough, the thread sleeps until something completes.

@@ -97,7 +97,7 @@ class VerbsFabric : public Fabric {
   virtual std::string WhyDown(NodeId id) const = 0;
   virtual VerbsStatistics statistics() const = 0;
 
-  // For tests: kills node `id`, which this fabric attached, at once.
+  // Kills node `id`, which this fabric attached, at once. For tests.
   virtual void Kill(NodeId id) = 0;
 };
 
