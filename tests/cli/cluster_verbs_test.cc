@@ -97,7 +97,7 @@ TEST_F(ClusterVerbsTest, TpccHoldsWhoeverComesFirstAndWhoeverIsKilled) {
   StopServers();
 }
 
-// Over IPv6, with waiting threads asleep, and with the secret in the environment.
+// The cluster runs over IPv6, with waiting threads asleep, and with the secret in the environment.
 TEST_F(ClusterVerbsTest, AKilledServerIsUnavailableAndCannotJustComeBack) {
   const std::string address = AddressOfDevice(/*ipv6=*/true);
   ASSERT_FALSE(address.empty()) << "give the device's interface an IPv6 address, too";

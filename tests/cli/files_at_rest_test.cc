@@ -183,7 +183,7 @@ class FilesAtRestTest : public ::testing::TestWithParam<State> {
     }
   }
 
-  // The same directory, as it was before the last run, and continued by another one.
+  // Copies the same directory, as it was before the last run, and continued by another one.
   void MakeFork(uint64_t key) {
     fs::create_directory(root_ / "fork");
     fs::copy(root_ / "older", root_ / "fork", fs::copy_options::recursive);

@@ -21,7 +21,7 @@
 namespace gannet::cli {
 namespace {
 
-// Without the lines "...: 3 s", which only a slow machine has (cli/common/progress.h).
+// The text without the lines "...: 3 s", which only a slow machine has (cli/common/progress.h).
 std::string WithoutSilentSteps(const std::string& text) {
   std::string rest;
   for (size_t begin = 0, end = 0; begin < text.size(); begin = end) {

@@ -40,7 +40,7 @@ class Program {
   bool WaitForStdout(const std::string& text) { return WaitFor(outcome_.out, text); }
   // The part of stderr that has been read by calls that waited for it.
   const std::string& heard_on_stderr() const { return outcome_.err; }
-  // With all_is_terminal: what a person types.
+  // Types what a person types. Called with all_is_terminal.
   void Type(const std::string& text);
   // Returns when the program has received the signal, so that a second one is not merged with it.
   void Signal(int signal);

@@ -46,7 +46,7 @@ class RowsTest : public ::testing::Test {
     arguments.insert(arguments.begin(), {command, Path("data"), "--memory-per-node", "1G"});
     return RunProgram(arguments, surroundings);
   }
-  // The same; it must succeed. Returns its output.
+  // Does what Run does; the command must succeed. Returns its output.
   std::string Do(const std::string& command, const std::vector<std::string>& arguments) {
     const Outcome outcome = Run(command, arguments);
     EXPECT_EQ(outcome.exit_code, 0) << command << ": " << outcome.err;
@@ -580,7 +580,7 @@ TEST_F(RowsTest, WhatIsExportedIsImported) {
       std::vector<std::string> arguments = {table, "--out", file};
       arguments.insert(arguments.end(), format.begin(), format.end());
       Do("export", arguments);
-      // Into an empty table of another directory, and over the rows themselves.
+      // The rows go into an empty table of another directory, and over the rows themselves.
       fs::rename(Path("data"), Path("source"));
       const std::string kind = table == std::string("bytes") ? "bytes" : "integer";
       Do("create-table", {table, "--key", kind, "--index", table == std::string("boxes") ? "catfish" : "xstore",

@@ -125,7 +125,7 @@ TEST_F(ShellTest, ATerminalHasAHistoryThatOutlivesTheShell) {
   unsetenv("GANNET_HISTORY");
 }
 
-// Also while a person has typed half a line.
+// The shell ends also while a person has typed half a line.
 TEST_F(ShellTest, CtrlCEndsItAtATerminal) {
   setenv("GANNET_HISTORY", "", 1);
   Program program({"shell", Path("data"), "--memory-per-node", "1G", "--create"}, {.all_is_terminal = true});

@@ -19,7 +19,7 @@ TEST(WordsTest, LinesAreSplitAtBlanksOutsideOfQuotes) {
   EXPECT_THAT(*SplitWords(" \t "), IsEmpty());
   EXPECT_THAT(*SplitWords(" put  a\tb "), ElementsAre("put", "a", "b"));
   EXPECT_THAT(*SplitWords(R"(put 'a b' "it's" x"y z"w '')"), ElementsAre("put", "a b", "it's", "xy zw", ""));
-  // Escapes stay for keys and payloads, but for that of the same quote.
+  // Escapes stay, for keys and payloads to decode, except that of the quote that surrounds them.
   EXPECT_THAT(*SplitWords(R"("a\"b" \n\x41 'c\"d' \\)"), ElementsAre("a\"b", R"(\n\x41)", R"(c\"d)", R"(\\)"));
   for (const char* line : {"'a", "a \"b", "\"a\\\""}) {
     const auto words = SplitWords(line);

@@ -45,7 +45,7 @@ std::vector<Status> BuildAll(IndexCluster* cluster, PartedLoad* load) {
 
 TEST_P(IndexSuite, ALoadInPartsIsABulkLoad) {
   Random random(11);
-  // Around one and two leaves of every kind, then many.
+  // The loads are around one and two leaves of every kind, then many.
   std::vector<uint64_t> sizes = {0, 1, 2, 3, 300, 2000};
   for (uint64_t size = 7; size <= 90; ++size) sizes.push_back(size);
   for (const uint64_t size : sizes) {
@@ -111,7 +111,7 @@ TEST_P(IndexSuite, ALoadInPartsNeedsOrderedEntriesAndAnEmptyIndex) {
     model.emplace(key, main_->NewRecord(key.view()));
   }
   const std::vector<LoadEntry> entries = EntriesOf(model);
-  // At every place, also between two parts, and also twice the same key.
+  // The wrong entry comes at every place, also between two parts, and also twice the same key.
   for (size_t wrong = 1; wrong < entries.size(); wrong += 37) {
     std::vector<LoadEntry> bad = entries;
     if (wrong % 2 == 0) {

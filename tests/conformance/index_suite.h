@@ -45,7 +45,7 @@ struct IndexFactory {
   std::function<StatusOr<std::unique_ptr<LocalIndex>>(IndexService*, const Shape&)> create;
   // Registers the kind's RPC handlers; called once per node, before it serves.
   std::function<void(IndexService*)> register_methods;
-  // Empty for a kind without clients: tests of clients are skipped.
+  // This is empty for a kind without clients: tests of clients are skipped.
   std::function<StatusOr<std::unique_ptr<RemoteIndex>>(rdma::Channel*, rdma::NodeId owner, const Shape&)> connect;
 };
 
@@ -109,7 +109,7 @@ class IndexSuite : public testing::TestWithParam<IndexCase> {
   // Removes the key, which must be mapped to `record`, and retires the record.
   Change MustRemove(OwnerThread* owner, const OwnedKey& key, rdma::GlobalAddress record);
 
-  // The same by `main_`, with the change also made in `model_`.
+  // These insert and remove by `main_`, and make the change in `model_`, too.
   Change InsertBoth(const OwnedKey& key);
   Change RemoveBoth(const OwnedKey& key);
   // A random key of the model.

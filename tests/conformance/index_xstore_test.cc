@@ -29,7 +29,7 @@ IndexFactory Factory(const char* name, const XCacheOptions& cache) {
 // Longest keys that leaves have themselves.
 constexpr size_t kShortBytes = 39;
 
-// The same as TestKey, but of at most that many bytes.
+// The key of TestKey, but of at most that many bytes.
 OwnedKey ShortKey(uint64_t n) {
   if (n == UINT64_MAX) return OwnedKey(Key(std::string_view(std::string(kShortBytes, '\xff'))));
   std::string bytes;

@@ -152,7 +152,7 @@ TEST_P(SpatialSuite, RemoteSearchesRefuseWrongWindows) {
   EXPECT_TRUE(absl::IsInvalidArgument(client.Await(remote->Nearest({.x = 1e200, .y = 0}, &result))));
 }
 
-// The same as SearchesSeeOneMoment, for a client.
+// SearchesSeeOneMoment for a client.
 TEST_P(SpatialSuite, RemoteSearchesSeeOneMoment) {
   constexpr int kWriters = 2;
   constexpr uint64_t kChurned = 400;

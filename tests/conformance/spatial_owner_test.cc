@@ -43,7 +43,8 @@ TEST_P(SpatialSuite, StepsOfASearchAgreeWithTheModel) {
     EpochGuard guard(main_->epoch());
     const Rectangle window = RandomWindow(&random);
     const size_t limit = 1 + random.Below(60);
-    // Enough for a step to get anywhere: the rectangle that covers everything leads to few nodes, but to some.
+    // There are enough for a step to get anywhere: the rectangle that covers everything leads to few nodes, but to
+    // some.
     const size_t most_witnesses = 150 + random.Below(200);
     std::optional<ScanPosition> position;
     ScanResult all;
@@ -179,8 +180,8 @@ TEST_P(SpatialSuite, SearchesCarryOverOwnChanges) {
       ASSERT_FALSE(meets && held.Valid()) << RectangleOf(foreign).box.ToString() << " in " << window.ToString();
     }
   }
-  // A round ends at the first conflict, which may be a false one: words cover keys by hashes with a seed that is drawn
-  // anew. So the number varies, around 120.
+  // A round ends at the first conflict, which may be a false one: words cover keys by hashes with a new random seed.
+  // So the number varies, around 120.
   EXPECT_GT(inside, 50);
 }
 

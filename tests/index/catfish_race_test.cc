@@ -123,7 +123,7 @@ class Race {
     const Rectangle box = BoxOf(random->Below(kKeys));
     return random->OneIn(2) ? box : box.Union(Rectangle::Point(0, 0));
   }
-  // Never looked at.
+  // No test looks at the record.
   rdma::GlobalAddress RecordOf(uint64_t n) const { return {0, nodes_[0]->writable_offset() + n * kLineBytes}; }
 
   // Makes the key present or absent, with resources of a server thread. `present_now` null: it was the other.
@@ -228,7 +228,7 @@ void RunSeeds(CatfishVariant variant, uint64_t first, uint64_t seeds, bool remov
   EXPECT_GT(searches, seeds);
 }
 
-// Mostly plain inserts, which share the structure lock.
+// Most changes are plain inserts, which share the structure lock.
 TEST_P(CatfishRaceTest, Inserts) {
   RunSeeds(GetParam(), 1, 100, /*removes=*/false);
 }

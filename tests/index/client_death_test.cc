@@ -103,7 +103,7 @@ TEST_P(ClientDeathTest, NothingIsLockedLostDoubledOrLeaked) {
   EXPECT_LT(2 * index_->statistics().nodes, most_nodes) << "nodes do not merge";
 }
 
-// The same for the inserts of a transaction, several of which may come into one leaf, and split it.
+// The test above for the inserts of a transaction, several of which may come into one leaf, and split it.
 TEST_P(ClientDeathTest, InsertsOfATransactionLeaveNothingBehind) {
   Model model;
   int deaths = 0;
@@ -244,7 +244,8 @@ class RolexDeathTest : public ClientDeathTest {
   }
 };
 
-// Before the split, after it and before the slot of its synonym is taken, before the synonym is written, and after.
+// The client dies before the split, after it and before the slot of its synonym is taken, before the synonym is
+// written, and after.
 TEST_P(RolexDeathTest, AtEveryVerbOfASplit) {
   Model model;
   int unknown = 0;

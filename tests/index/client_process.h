@@ -4,7 +4,7 @@
 //
 //   test ----- socket ----- thread of the client process: ClientThread, RemoteIndex ----- READs, CALLs ----- owner
 //
-// Forked before the test's process has any other thread.
+// The process is forked before the test's process has any other thread.
 #pragma once
 
 #include <array>

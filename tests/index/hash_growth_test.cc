@@ -76,7 +76,7 @@ TEST_F(HashGrowthTest, ATableMadeForFewKeysTakesMany) {
   EXPECT_EQ(statistics.keys, 20000u);
   EXPECT_LE(statistics.height, 4);
   EXPECT_GT(index_->geometry().size.count(), 20000u / 6);
-  // At most a constant factor more than a table of the right initial size.
+  // The memory is at most a constant factor more than a table of the right initial size.
   EXPECT_LT(statistics.registered_bytes, 20000u * 50);
 }
 

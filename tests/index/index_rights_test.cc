@@ -116,7 +116,7 @@ TEST_P(IndexRightsTest, AClientCannotWriteIntoALeaf) {
   ExpectSound();
 }
 
-// Neither leaves nor, with ROLEX, models, their tables and the queues.
+// The writable part has neither leaves nor, with ROLEX, models, their tables and the queues.
 TEST_P(IndexRightsTest, NothingOfTheIndexLiesInTheWritablePart) {
   Start(IndexRights::kOwnerOnly);
   const uint64_t writable = cluster_->owner().node->writable_offset();

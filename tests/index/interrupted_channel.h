@@ -21,7 +21,7 @@ class InterruptedChannel final : public CarryingChannel {
     left_ = verbs;
     interrupt_ = std::move(interrupt);
   }
-  // It has been called, or there is none.
+  // True if the interrupt has been called, or there is none.
   bool is_over() const { return interrupt_ == nullptr; }
 
  protected:

@@ -37,7 +37,7 @@ class LeafCache : public ::testing::Test, protected SharedLeafWorld {
   uint64_t NumberOf(const OwnedKey& key) const {
     return keys_ == KeyKind::kInteger ? key.integer() : std::stoull(std::string(key.bytes().substr(31, 9)));
   }
-  // Integer keys need none: nobody looks at it.
+  // Integer keys need no record, because nobody looks at it.
   rdma::GlobalAddress NewRecord(OwnerThread* owner, uint64_t n) const {
     if (keys_ == KeyKind::kBytes) return owner->NewRecord(KeyOf(n).view());
     return {0, (uint64_t{1} << 20) + n % 4096 * kLineBytes};

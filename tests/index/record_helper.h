@@ -94,7 +94,7 @@ class IndexCluster {
   std::unique_ptr<rdma::Channel> epoch_channels_[2];
 };
 
-// For a participant or a ClientThread.
+// Holds a participant or a ClientThread inside the epoch.
 template <class T>
 class EpochGuard {
  public:
@@ -132,7 +132,7 @@ class ClientThread {
  public:
   explicit ClientThread(IndexCluster* cluster);
 
-  // Available only if the client is in this process:
+  // These are available only if the client is in this process:
   rdma::Channel* channel() { return channel_.get(); }
   rdma::EpochManager::Participant* epoch() { return epoch_.get(); }
   coro::Worker* worker() { return &worker_; }

@@ -373,7 +373,7 @@ TEST(RolexByteModelTest, LeadsAllKeysToTheirLeaf) {
         ASSERT_EQ(read->For(ByteKeys::Point{leaves[i].low, true}).leaf, i - 1) << names.name;
       }
     }
-    // Even where all fences of a model are long.
+    // The limit holds even where all fences of a model are long.
     EXPECT_LE(static_cast<double>(model.bytes()) / static_cast<double>(names.keys.size()), 2.5) << names.name;
   }
 }

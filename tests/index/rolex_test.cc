@@ -92,7 +92,7 @@ class RolexTest : public ::testing::Test {
   std::unique_ptr<RemoteIndex> remote_;
 };
 
-// At most 1.2 READs for a trained key, of one line mostly, with at most one byte of cache per key.
+// A lookup takes at most 1.2 READs for a trained key, of one line mostly, with at most one byte of cache per key.
 TEST_F(RolexTest, TrainedKeysTakeOneRead) {
   const std::set<uint64_t> keys = RandomKeys(1, 60'000);
   Load(keys);
@@ -276,7 +276,7 @@ TEST_F(RolexTest, ADeadLeafOfTwoModels) {
   const Model& second = own->directory().Find(kBorder * kInLeaf)->model;
   const Model& first = own->directory().Find(kBorder * kInLeaf - 1)->model;
   ASSERT_EQ(second.OffsetOf(0), first.OffsetOf(first.leaves() - 1));
-  // Its second leaf is merged with that leaf, and that one with its left neighbour.
+  // The second leaf of `second` is merged with the leaf that both have, and that one with its left neighbour.
   remove(next, 1, kInLeaf);
   remove(kBorder - 2, 8, kInLeaf);
   remove(kBorder - 1, 0, 8);
@@ -331,7 +331,7 @@ TEST_F(RolexTest, ATrainerThreadTrainsWhileClientsInsert) {
   ASSERT_TRUE(index_->CheckStructure().ok()) << index_->CheckStructure();
 }
 
-// The same with byte keys that are hard to tell apart by any 8 bytes of theirs.
+// Kinds of byte keys that are hard to tell apart by any 8 bytes of theirs.
 enum class Family : uint8_t {
   kThreePrefixes,  // of 40 bytes
   kNames,          // of syllables that are not equally frequent, with numbers where they repeat

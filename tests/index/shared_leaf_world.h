@@ -88,7 +88,7 @@ using SharedLeafCase = std::tuple<const SharedLeafKind*, KeyKind>;
 inline std::string NameOf(const SharedLeafCase& of) {
   return std::string(std::get<0>(of)->name) + (std::get<1>(of) == KeyKind::kInteger ? "Integers" : "Bytes");
 }
-// Cases and seeds.
+// The cases and seeds of the tests.
 template <class Param>
 std::string NameOfSeed(const ::testing::TestParamInfo<Param>& test) {
   return NameOf(std::get<0>(test.param)) + std::to_string(std::get<1>(test.param));
@@ -134,7 +134,7 @@ class SharedLeafWorld {
         "names that begin alike are rare" + std::string(9 - number.size(), '0') + number + std::string(n % 25, 'x');
     return OwnedKey(Key(std::string_view(key)));
   }
-  // Its record, which lives until the end.
+  // The key's record, which lives until the end.
   rdma::GlobalAddress RecordOf(uint64_t n) {
     const auto [at, is_new] = records_.try_emplace(n);
     if (is_new) at->second = owner_->NewRecord(KeyOf(n).view());

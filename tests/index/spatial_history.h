@@ -41,9 +41,9 @@ class SpatialHistory {
     changes_[key].push_back({present, begin, end});
   }
 
-  // After all threads have ended. Did the window have exactly these ids at `moment`?
+  // Whether the window had exactly these ids at `moment`. Called after all threads have ended.
   bool WasAt(const Rectangle& window, const std::set<uint64_t>& ids, uint64_t moment) const;
-  // The same for some moment of [begin, end].
+  // Whether the window had exactly these ids at some moment of [begin, end].
   bool WasBetween(const Rectangle& window, const std::set<uint64_t>& ids, uint64_t begin, uint64_t end) const;
 
  private:

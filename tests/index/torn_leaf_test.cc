@@ -226,7 +226,7 @@ TEST_P(TornLeafTest, AWalkFindsTheKeysThatASplitMoves) {
   for (const auto& [n, record] : before_) EXPECT_EQ(std::ranges::count(walked, record), 1) << n;
 }
 
-// Its verbs take no effect any more. So nobody waits for the repair.
+// The verbs of a dead node take no effect any more. So nobody waits for the repair.
 TEST_P(TornLeafTest, ALeafThatADeadNodeHasLockedIsRead) {
   FillSomeLeaves();
   LockAsClient();
@@ -236,7 +236,7 @@ TEST_P(TornLeafTest, ALeafThatADeadNodeHasLockedIsRead) {
   EXPECT_EQ(found.get().record, records_[kFirst]);
 }
 
-// Also if the node lives, and only its connection has ended.
+// The leaf is repaired, too, if the node lives, and only its connection has ended.
 TEST_P(TornLeafTest, RepairReadsWhatItRepairs) {
   FillSomeLeaves();
   LockAsClient();

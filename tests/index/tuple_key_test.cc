@@ -164,7 +164,7 @@ TEST(TupleKeyTest, DoublesAreInTheirOrder) {
   for (size_t i = 1; i < numbers.size(); ++i) EXPECT_LT(Key::Tuple(numbers[i - 1]), Key::Tuple(numbers[i])) << i;
 }
 
-// Any bytes: an error or fields, and what was read is encoded as it was.
+// Any bytes give an error or fields, and what was read is encoded as it was.
 TEST(TupleKeyTest, ReadsAnyBytes) {
   Random random(23);
   for (int i = 0; i < 200'000; ++i) {
@@ -173,7 +173,7 @@ TEST(TupleKeyTest, ReadsAnyBytes) {
       byte = random.OneIn(2) ? "\x02\x0c\x13\x14\x15\x1c\x21\x26\x27\0\xff\x01"[random.Below(12)]
                              : static_cast<char>(random.Below(256));
     }
-    // In memory of exactly this size, so that a read beyond it is found.
+    // The copy lies in memory of exactly this size, so that a read beyond it is found.
     const std::vector<char> exact(bytes.begin(), bytes.end());
     TupleReader reader(std::string_view(exact.data(), exact.size()));
     TupleKey again;

@@ -57,7 +57,7 @@ class CachedModelTest : public testing::Test {
     EXPECT_EQ(words, tables_[i]) << i;
     return true;
   }
-  // The same. If not, it is there now, if there is room.
+  // Does what Find does. If the table is not there, it is there now, if there is room.
   bool Use(CachedGeneration& cache, uint32_t i) {
     EXPECT_LE(cache.bytes(), most_bytes_);
     if (Find(cache, i)) return true;
@@ -169,7 +169,7 @@ TEST_F(CachedModelTest, AllTablesStayWhereThereIsNoLimit) {
   EXPECT_LE(cache->bytes() - empty, words * sizeof(uint64_t) * 5 / 4);
 }
 
-// Also when the lower bits of the version are the same again.
+// The reader notices them also when the lower bits of the version are the same again.
 TEST_F(CachedModelTest, AReaderNoticesAnyNumberOfWrites) {
   const auto cache = Begin(SIZE_MAX);
   uint64_t last = 0;

@@ -380,7 +380,7 @@ TEST_F(XStoreClientTest, RetrainingEndsTheFallbacks) {
   const auto remote = Connect();
   Train(remote.get());
   for (const uint64_t key : std::set<uint64_t>(keys_)) ExpectFind(remote.get(), key);
-  // Enough to split every leaf, but not to outgrow the model.
+  // There are enough keys to split every leaf, but not to outgrow the model.
   Random random(2);
   for (int i = 0; i < 2000; ++i) {
     const uint64_t key = random.Below(5'000'000);

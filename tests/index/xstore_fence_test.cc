@@ -24,7 +24,7 @@ TEST(XStoreFence, LiesBetweenItsKeys) {
   EXPECT_EQ(between(7, 10), 8u);
   EXPECT_EQ(between(0, UINT64_MAX), UINT64_MAX / 2);
   EXPECT_EQ(between(UINT64_MAX - 1, UINT64_MAX), UINT64_MAX - 1);
-  // With byte keys, at the left key.
+  // The fence of byte keys is at the left key.
   EXPECT_EQ(FenceBetween<1>(KeyKind::kBytes, {{5}}, {{500}}).words[0], 5u);
 }
 

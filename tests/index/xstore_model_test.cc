@@ -255,7 +255,7 @@ TEST_F(XStoreModelTest, EveryPresentKeyIsInThePredictedSlots) {
   for (const uint64_t key : keys) slots += ExpectSlotPredicted(*regular, key);
   EXPECT_LE(slots, 2 * 4000) << "of regular keys";
   EXPECT_LT(regular->mean_range(), 1.0);
-  // Then keys that are inserted in no order within their leaves.
+  // Some keys are inserted in no order within their leaves.
   for (int i = 0; i < 3000; ++i) {
     const uint64_t key = random.Below(500'000);
     if (keys.insert(key).second) Insert(key);

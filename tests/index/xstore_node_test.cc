@@ -43,7 +43,7 @@ template <int W>
 KeyWords<W> RandomKey(Random& random, uint64_t heads) {
   KeyWords<W> key;
   for (uint64_t& word : key.words) word = random.Below(4);
-  // The highest head, too: it is that of the last key of a node.
+  // The highest head occurs, too: it is that of the last key of a node.
   key.words[0] = ~uint64_t{0} - random.Below(heads) - (W == 1 ? 1 : 0);
   return key;
 }
@@ -66,12 +66,12 @@ void CheckWidth() {
       Fill<W>(separators, node.get());
       ExpectSearches<W>(separators, *node, keys);
       if (separators.empty()) continue;
-      // Without one child, whose left neighbour covers its keys now.
+      // The node loses one child, whose left neighbour covers its keys now.
       const size_t removed = 1 + random.Below(separators.size());
       node->Remove(static_cast<int>(removed));
       separators.erase(separators.begin() + static_cast<ptrdiff_t>(removed) - 1);
       ExpectSearches<W>(separators, *node, keys);
-      // With one more.
+      // The node gets one more child.
       const KeyWords<W> added = RandomKey<W>(random, heads);
       if (std::ranges::find(separators, added) == separators.end()) {
         const int at = Expected<W>(separators, added);
@@ -80,7 +80,7 @@ void CheckWidth() {
         ASSERT_EQ(node->child(at + 1), 1000u);
         ExpectSearches<W>(separators, *node, keys);
       }
-      // Its upper half in another node.
+      // The upper half of the node moves to another node.
       const int count = node->count();
       if (count < 2) continue;
       auto right = std::make_unique<InnerNode<W>>();

@@ -56,7 +56,7 @@ void Write(CachedGeneration* cache, uint64_t seed, int puts) {
   Random random(seed);
   for (int i = 0; i < puts; ++i) {
     const Marked marked{static_cast<uint32_t>(random.Below(kSubModels)), static_cast<uint32_t>(random.Below(1 << 22))};
-    // Mostly of one size: then the table stays in its place.
+    // The tables are mostly of one size: then the table stays in its place.
     const auto size = static_cast<uint32_t>(random.OneIn(4) ? 1 + random.Below(60) : 20);
     const std::vector<uint64_t> words(size, marked.word());
     cache->PutTable(marked.sub_model, marked.model(size), words);
@@ -106,7 +106,7 @@ TEST(XStoreSharedCache, ReadersSeeNoMixtures) {
     CachedGeneration cache(each.mode, each.max_bytes, 1, MakeTop(), {1});
     ASSERT_LT(cache.bytes(), kTop / 2);
     std::atomic<uint64_t> found{0};
-    // Again if the readers got no core.
+    // The round is repeated if the readers got no core.
     while (found == 0 && !HasFailure()) {
       std::atomic<bool> stop{false};
       std::vector<std::thread> readers;
@@ -241,7 +241,7 @@ class XStoreSharedCacheTest : public testing::Test {
     }
     ASSERT_EQ(got, expected) << from << " to " << to;
   }
-  // At least kOperations, and until *stop.
+  // Does at least kOperations, and continues until *stop.
   void Work(const std::shared_ptr<CachedModel>& cache, XCacheMode mode, uint64_t seed, const std::atomic<bool>& stop) {
     ClientThread client(cluster_.get());
     auto remote = ConnectXStore(client.channel(), 0, kId, {}, {.mode = mode, .shared = cache});

@@ -281,7 +281,7 @@ TEST_P(XStoreTaggedClientTest, ATagAloneGivesTheRecordAndAWitness) {
   EXPECT_EQ(found.record, records_.at(keys[0]));
   EXPECT_FALSE(found.from_cache);
   EXPECT_TRUE(cluster_.Valid(found.witness));
-  // Absent, with the tag of a key that is there: the record tells, and the witness covers the key.
+  // The key is absent and has the tag of a key that is there: the record tells, and the witness covers the key.
   const FindResult other = Find(keys[1]);
   EXPECT_EQ(other.record, records_.at(keys[0]));
   const StatusOr<FindResult> settled = client_->Settle(remote_.get(), Key(std::string_view(keys[1])), other);

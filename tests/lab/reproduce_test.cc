@@ -62,7 +62,7 @@ TEST(ReproduceTest, ReportsEveryPointAsTextJsonAndPage) {
   flags.insert(flags.end(), {"--json", json, "--html", html});
   const Outcome outcome = RunProgram(flags);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  // On a slow machine: progress.
+  // A slow machine shows progress.
   EXPECT_THAT(outcome.err, testing::AnyOf("", testing::HasSubstr(" runs, "), testing::HasSubstr("loading: ")));
   const Json report = Json::parse(std::ifstream(json));
   std::vector<std::string> ids;
@@ -333,7 +333,7 @@ TEST(ReproduceTest, RunsRolexBesideItsRivals) {
     }
   }
   EXPECT_THAT(ids, ::testing::ElementsAre("fig7", "fig8a", "fig8c", "fig9", "fig10", "fig11", "latency", "fig12"));
-  // Every system at every place.
+  // The points have every system at every place.
   EXPECT_EQ(PointsOf(report, "fig7").size(), 5U * 12);
   EXPECT_EQ(PointsOf(report, "fig8a").size(), 5U * 2);
   EXPECT_EQ(PointsOf(report, "fig9").size(), 5U * 8);

@@ -26,7 +26,7 @@ class AdaptiveSpinTest : public testing::Test {
   void SetUp() override {
     if (HardwareThreads() == 1) GTEST_SKIP() << "nobody spins on a machine with one processor";
   }
-  // Its time is over at once.
+  // Waits, but the time is over at once.
   void WaitInVain() {
     EXPECT_FALSE(spin_.Until(0, [] { return false; }));
   }

@@ -21,7 +21,7 @@ TEST(Crc32c, IsTheStandardOne) {
   const std::string digits = "123456789";
   EXPECT_EQ(Crc32c(BytesOf(digits)), 0xe3069283u);
   EXPECT_EQ(Crc32c({}), 0u);
-  // RFC 3720, B.4: 32 bytes of zeros, of ones.
+  // The values are those of RFC 3720, B.4: 32 bytes of zeros, of ones.
   EXPECT_EQ(Crc32c(std::vector<std::byte>(32)), 0x8a9136aau);
   EXPECT_EQ(Crc32c(std::vector<std::byte>(32, std::byte{0xff})), 0x62a8ab43u);
 }

@@ -1,5 +1,5 @@
-// When the log thread flushes: at once for a thread that is blocked alone, together for several, and rarely for nobody.
-// Time is virtual, and a durable write takes 1 ms of it.
+// Tests when the log thread flushes: at once for a thread that is blocked alone, together for several, and rarely for
+// nobody. Time is virtual, and a durable write takes 1 ms of it.
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -72,7 +72,7 @@ TEST_F(GroupCommitTest, WritersThatWaitShareFlushes) {
   for (const uint64_t each : longest) EXPECT_LE(each, 3 * kMilli);
 }
 
-// The others wait in vain for a writer that has left: once or twice, and at most as long as a flush takes.
+// The others wait for a writer that has left, without result: once or twice, and at most as long as a flush takes.
 TEST_F(GroupCommitTest, AWriterThatLeavesHoldsUpNobody) {
   for (uint64_t round = 0; round < 5; ++round) {
     Thread other("other", [&] { CommitDurably(10 + round, 3); });
@@ -106,8 +106,8 @@ TEST(GroupPaceTest, AllThatWereAtWorkAreExpected) {
   EXPECT_EQ(pace.patient_until(), 3000u + kLongest);
 }
 
-// Eight threads of which one commits at each flush, and the others while it runs: after waits in vain the flushes do
-// not wait, more and more of them, until all are there without a wait.
+// Eight threads of which one commits at each flush, and the others while it runs: after waits without result the
+// flushes do not wait, more and more of them, until all are there without a wait.
 TEST(GroupPaceTest, WaitsInVainBecomeRare) {
   GroupPace pace(kLongest);
   pace.Flushed(1, 7, 100, 0);

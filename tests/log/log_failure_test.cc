@@ -321,8 +321,8 @@ TEST_F(FullDiskTest, ALargeTransactionDoesNotWaitForKeptRoom) {
   EXPECT_TRUE(log->WaitDurable(*epoch, kLongEnough).ok());
 }
 
-// From no free space to a little: the log opens, refuses commits with advice, and continues when there is space.
-// Preallocation and an interrupted run make no difference.
+// The disk goes from no free space to a little: the log opens, refuses commits with advice, and continues when there is
+// space. Preallocation and an interrupted run make no difference.
 TEST_F(FullDiskTest, AFullDiskAtTheBeginRefusesCommitsOnly) {
   LogEnd end;
   uint64_t run = 0;

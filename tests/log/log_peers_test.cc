@@ -164,7 +164,7 @@ class LogPeersWithSmallBuffersTest : public LogPeersTest {
   void Change(LogOptions* options) const override { options->buffer_bytes = 4096; }
 };
 
-// Otherwise it would be refused again and again.
+// A part that does not fit would be refused again and again.
 TEST_F(LogPeersWithSmallBuffersTest, TheLargestPartFits) {
   std::vector<std::byte> part(kLargestPartBytes);
   TransactionEncoder encoder(part.data());

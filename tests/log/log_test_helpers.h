@@ -51,7 +51,7 @@ inline void MakeLogDirectory(FileSystem* files) {
   ASSERT_TRUE(files->SyncDirectory("/").ok());
 }
 
-// So small that buffers and segments are used up often.
+// Options so small that buffers and segments are used up often.
 inline LogOptions SmallLog() {
   return {.group_commit = absl::Microseconds(100),
           .segment_bytes = 256 << 10,

@@ -86,7 +86,7 @@ TEST(Manifest, NewerVersionIsRefusedBySayingSo) {
   const Status status = ManifestFromJson(ManifestToJson(manifest)).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_NE(status.message().find("version 6"), std::string::npos) << status;
-  // Independent of other changes in a newer version.
+  // The error does not depend on other changes in a newer version.
   EXPECT_TRUE(absl::IsInvalidArgument(ManifestFromJson(R"({"gannet_manifest": 7, "nodes": []})").status()));
 }
 

@@ -131,7 +131,7 @@ TEST_F(PosixFileSystemTest, ErrorsOfTheSystemHaveAMeaningAndAdvice) {
   EXPECT_TRUE(absl::IsDataLoss(internal::SyncError(ENOSPC, "syncing /x")));
 }
 
-// Refused without waiting for a program that opens the other end of a FIFO.
+// It is refused without waiting for a program that opens the other end of a FIFO.
 TEST_F(PosixFileSystemTest, WhatIsNoFileIsRefused) {
   const std::string fifo = directory_ + "/fifo";
   ASSERT_EQ(mkfifo(fifo.c_str(), 0644), 0);
@@ -178,7 +178,7 @@ TEST_F(PosixFileSystemTest, TheRingTellsErrorsAndIsAsGoodAsBefore) {
   }
 }
 
-// From now on io_uring_enter fails in this thread. False: the system does not permit that.
+// Makes io_uring_enter fail in this thread from now on. False: the system does not permit that.
 bool RefuseRingsHere() {
   sock_filter steps[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

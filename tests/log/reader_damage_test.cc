@@ -208,7 +208,7 @@ TEST(DamagedLog, ASegmentOfAnotherDatabase) {
 
 TEST(Salvage, GivesAllButTheDamagedTransaction) {
   SmallLog log = MakeSmallLog();
-  // In the payload of the first transaction of the first batch.
+  // The damage is in the payload of the first transaction of the first batch.
   log.files.files[PathOf(1)][kSegmentHeaderBytes + kBatchHeaderBytes + kTransactionHeaderBytes + 7] ^= std::byte{4};
   const ReadResult read = ReadAll(log.files, {.salvage = true});
   ASSERT_TRUE(read.summary.ok()) << read.summary.status();
@@ -277,7 +277,7 @@ TEST(Salvage, StepsOverBlocksThatCannotBeRead) {
     ASSERT_TRUE((*file)->WriteDurably(0, {aligned.get(), image.size()}).ok());
   }
   EXPECT_EQ(ReadAll(disk).transactions, log.all);
-  // In segment 1: the header is read, then the large read fails, then its first block.
+  // The faults are in segment 1: the header is read, then the large read fails, then its first block.
   disk.Schedule({.operation = DiskOperation::kRead, .after = 1, .times = 2, .path_contains = SegmentName(1)});
   const ReadResult read = ReadAll(disk, {.salvage = true});
   ASSERT_TRUE(read.summary.ok()) << read.summary.status();

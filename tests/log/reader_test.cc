@@ -160,7 +160,7 @@ TEST(LogReader, NextRunMakesTheTornTailVoidForEver) {
   second.Add(3, {Simple(3, "b")});
   Put(&files, &second);
   EXPECT_EQ(ReadAll(files).transactions, (Transactions{Simple(1, "a"), Simple(3, "b")}));
-  // Even if the lost content reappears.
+  // The lost batch stays lost even if its content reappears.
   Put(&files, &first);
   const ReadResult read = ReadAll(files);
   EXPECT_EQ(read.transactions, (Transactions{Simple(1, "a"), Simple(3, "b")}));

@@ -109,7 +109,7 @@ TEST_F(ZeroAheadTest, WritesRightAfterAllocateAreKept) {
       std::ranges::copy(data.span(), model.begin() + static_cast<ptrdiff_t>(end));
       end += data.size();
     }
-    // Also while filling continues, and when the file is closed in the middle of it.
+    // The zeros stay right while filling continues, and when the file is closed in the middle of it.
     if (random.OneIn(2)) file.reset();
     EXPECT_EQ(Content(), model) << seed;
     file.reset();

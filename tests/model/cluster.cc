@@ -92,7 +92,7 @@ Status Cluster::Open() {
   return absl::OkStatus();
 }
 
-// After the directory was opened: it has no table that was dropped.
+// Called after the directory was opened: it has no table that was dropped.
 Status Cluster::CheckKnown(const txn::Database& database) const {
   for (const txn::Table* const table : database.tables()) {
     const auto is_it = [table](const auto& spec) { return spec.options.name == table->name(); };

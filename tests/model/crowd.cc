@@ -665,7 +665,7 @@ class Crowd {
       int64_t by_index = 0;
       coro::Task<Status> summing = SumByIndex(caller, *index, &by_index);
       const Status status = co_await summing;
-      // Not complete, or dropped meanwhile.
+      // The index is not complete, or was dropped meanwhile.
       if (index == extra && absl::IsFailedPrecondition(status)) continue;
       if (!status.ok()) co_return status;
       for (size_t table = 0; table < world_.tables.size(); ++table) {

@@ -600,7 +600,7 @@ bool Driver::Conclude(const TransactionSpec& spec, const Status& status) {
     return false;
   }
   if (ignored_) {
-    // By hand, and not to be committed: repeated like others that met trouble.
+    // A transaction by hand that is not to be committed is repeated like others that met trouble.
     model_.Rollback();
     if (IsByHand(spec.way) && status == OwnError()) return false;
     return !Break(absl::StrCat("an operation failed, and the end was ", status.ToString()));

@@ -38,7 +38,7 @@ struct Failure {
 struct DriverOptions {
   bool trace = false;                         // prints each operation before it begins: for runs that crash or hang
   std::atomic<uint64_t>* progress = nullptr;  // if not null, gets the number of each step when it begins
-  // To avoid known defects:
+  // Settings that avoid known defects:
   bool reuse = true;        // GetRequests keep the results of earlier calls
   bool write_again = true;  // rows of variable length are written more than once by a transaction
   bool own_pages = true;    // a page begins at a key in the rows of the previous page
@@ -78,7 +78,7 @@ class Driver {
   static constexpr int kMostAttempts = 400;
   using Codes = std::initializer_list<absl::StatusCode>;
 
-  // driver.cc
+  // Defined in driver.cc.
   bool Open();
   bool Load();
   bool Close();
@@ -113,7 +113,7 @@ class Driver {
   bool Matches(const Model& model, txn::Session& session, bool fail);
   coro::Task<Status> Compare(txn::Transaction& transaction, const Model& model, std::string* difference);
 
-  // operations.cc
+  // Defined in operations.cc.
   coro::Task<Status> ExecuteOp(Caller& caller, const Op& op);
   coro::Task<Status> Get(Caller& caller, const Op& op, Random random);
   coro::Task<Status> GetMany(Caller& caller, const Op& op, Random random);
@@ -124,7 +124,7 @@ class Driver {
   coro::Task<Status> RemoveByKey(Caller& caller, const Op& op, Random random);
   coro::Task<Status> Scan(Caller& caller, const Op& op);
   coro::Task<Status> ScanPages(Caller& caller, const Op& op);
-  // composed_operations.cc
+  // Defined in composed_operations.cc.
   coro::Task<Status> GetView(Caller& caller, const Op& op, Random random);
   coro::Task<Status> Exists(Caller& caller, const Op& op, Random random);
   coro::Task<Status> Upsert(Caller& caller, const Op& op, Random random);
@@ -133,12 +133,12 @@ class Driver {
   coro::Task<Status> Add(Caller& caller, const Op& op, Random random);
   coro::Task<Status> MoveCursor(Caller& caller, const Op& op, Random random);
   Status CompareCursor(const txn::Cursor& cursor, const Op& op, const std::optional<Model::Row>& expected);
-  // dropped_operations.cc
+  // Defined in dropped_operations.cc.
   // Whatever a body does with a table or an index that was dropped is refused, and changes nothing else.
   coro::Task<Status> UseDropped(Caller& caller, Random random);
   coro::Task<Status> UseDroppedTable(Caller& caller, Random random);
   coro::Task<Status> UseDroppedIndex(Caller& caller, Random random);
-  // index_operations.cc
+  // Defined in index_operations.cc.
   coro::Task<Status> GetBy(Caller& caller, const Op& op, Random random);
   coro::Task<Status> MoveIndexCursor(Caller& caller, const Op& op, Random random);
   // The rows of an index in its order, as the current transaction sees them. Keys: the fields.
@@ -153,7 +153,7 @@ class Driver {
   // True if two rows have one key of a unique index.
   bool Violates(const Model& model) const;
   coro::Task<Status> CompareIndexes(txn::Transaction& transaction, const Model& model, std::string* difference);
-  // operations.cc
+  // Defined in operations.cc.
   coro::Task<Status> EndInBody(Caller& caller, const Op& op);
   Status Interlope(const Op& op, Random random);
   // A key that the transaction inserted without a read says nothing about the database.

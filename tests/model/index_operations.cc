@@ -28,7 +28,7 @@ std::string_view TextOf(std::span<const std::byte> payload) {
 
 }  // namespace
 
-// Empty: the row is not in the index.
+// The fields of the row's entry. Empty: the row is not in the index.
 std::vector<int> Driver::FieldsOf(const IndexSpec& index, const std::string& payload) {
   if (payload.size() < 2) return {};
   if (index.options.unique) return {static_cast<uint8_t>(payload[1])};

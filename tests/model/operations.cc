@@ -277,7 +277,7 @@ Status Driver::Interlope(const Op& op, Random random) {
     const std::string& key = spec.keys[place.key];
     const auto known = [&](const Change& change) { return change.table == place.table && change.key == key; };
     if (spec.options.placement.replicated || std::ranges::any_of(changes, known)) continue;
-    // Inserted and removed again: it cannot be seen whether the change came before or after.
+    // The row was inserted and removed again: it cannot be seen whether the change came before or after.
     if (blind_.contains({place.table, key}) && model_.Find(place.table, key) == nullptr) continue;
     // The transaction may or may not have the row for update by now. If it has, its later reads return the old row.
     const auto reads_ahead = [&](const Scanned& ahead) {

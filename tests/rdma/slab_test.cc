@@ -97,7 +97,7 @@ TEST_F(SlabTest, StatisticsAddUp) {
   uint64_t held_bytes = 0;
   for (uint64_t i = 0; i < 40'000; ++i) {
     SlabCache& either = random.OneIn(3) ? other : cache;
-    // In waves of thousands, so that whole batches move.
+    // Blocks come and go in waves of thousands, so that whole batches move.
     if (held.empty() || random.Below(100) < (i / 5000 % 2 == 0 ? 80u : 20u)) {
       const size_t bytes = 1 + random.Below(600);
       held.emplace_back(either.Allocate(bytes).value(), bytes);
@@ -521,7 +521,7 @@ TEST_F(SmallSlabTest, FirstWordsOfLinesNeverComeBackAcrossSizes) {
     const StatusOr<Made> made = Make(cache, lines, random());
     if (!made.ok()) {
       ++joined;
-      // In waves, and by address, so that there are neighbours.
+      // Blocks are freed in waves, and by address, so that there are neighbours.
       const size_t from = random.Below(live.size());
       const size_t count = std::min(live.size() - from, 1 + live.size() / 3);
       for (size_t n = from; n < from + count; ++n) {

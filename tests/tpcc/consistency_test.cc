@@ -124,7 +124,7 @@ TEST(ConsistencyOnTwoNodesTest, FindsWhatFailsElsewhere) {
   row->ytd_payment += 3;
   ASSERT_TRUE(small->Write(small->table().customer, CustomerKey(kW, kD, 8), *row).ok());
   EXPECT_EQ(small->FailingConditions(), std::set<int>{12});
-  // The same as one of the two processes of a cluster would see it.
+  // The result as one of the two processes of a cluster would see it.
   StatusOr<std::vector<ConditionResult>> results = CheckConsistency(small->nodes().first(1), small->tables().first(1));
   ASSERT_TRUE(results.ok()) << results.status();
   for (const ConditionResult& result : *results) EXPECT_EQ(result.holds, result.condition != 12) << result.detail;

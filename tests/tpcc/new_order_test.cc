@@ -13,7 +13,7 @@
 namespace gannet::tpcc {
 namespace {
 
-// With one node, and with the second warehouse on another node.
+// Tests new orders with one node, and with the second warehouse on another node.
 class NewOrderTest : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override {

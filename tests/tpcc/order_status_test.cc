@@ -69,7 +69,8 @@ TEST_P(OrderStatusTest, ReadsTheLastOrder) {
   for (uint32_t i = 0; i < 5; ++i) EXPECT_EQ(+output_.lines[i].i_id, 10 + i);
 }
 
-// Compared with the definition, for all customers of the district: sorted by first name, position n/2 rounded up.
+// The result is compared with the definition, for all customers of the district: sorted by first name, position n/2
+// rounded up.
 TEST_P(OrderStatusTest, ByNamePicksTheMedian) {
   std::map<std::string, std::vector<std::pair<std::string, uint32_t>>> by_last;
   for (uint32_t c = 1; c <= 1200; ++c) {

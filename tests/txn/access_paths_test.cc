@@ -115,7 +115,7 @@ TEST_P(AccessPathsTest, AFixedPolicyHoldsForGetMany) {
   ASSERT_TRUE(t.Commit().ok());
 }
 
-// Otherwise a client that makes calls because its cache is empty would go on so.
+// Without that, a client that makes calls because its cache is empty would go on so.
 TEST_P(AccessPathsTest, AnAdaptiveClientLearnsFromCallsWhereRecordsAre) {
   if (GetParam() != ReadPathPolicy::kAdaptive) GTEST_SKIP();
   Session& other = cluster.NewSession(2);
@@ -270,7 +270,7 @@ TEST_P(AccessPathsTest, ASnapshotNeedsNoValidation) {
   const auto more = [&](BlockingTransaction& t) { get_many(t), get(6)(t); };
   EXPECT_EQ(commit(more, &committed).round_trips, 1u);
   EXPECT_TRUE(absl::IsAborted(committed));
-  // Nor may a transaction that writes be of an earlier moment.
+  // A transaction that writes may not be of an earlier moment, either.
   const auto write = [&](BlockingTransaction& t) {
     get_many(t);
     EXPECT_TRUE(t.Insert(points(), kRows + 8, Account{}).ok());

@@ -115,7 +115,7 @@ TEST_F(AloneTest, VeryManyLeaves) {
   }
 }
 
-// As a queue: the next row at one end, and away with the first one at the other.
+// The table is a queue: each transaction adds the next row at one end, and removes the first one at the other.
 TEST_F(AloneTest, AQueue) {
   for (const IndexKind kind : {IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex}) {
     SCOPED_TRACE(index::EntryOf(kind).name);

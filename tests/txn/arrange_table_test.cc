@@ -124,7 +124,7 @@ std::vector<uint64_t> OffsetsInOrder(const Table& table) {
   return offsets;
 }
 
-// By the size of their blocks.
+// Expects that rows lie in the order of their keys, separately for each size of their blocks.
 void ExpectArranged(Database& database, const Table& table) {
   std::map<size_t, uint64_t> last;
   for (const uint64_t offset : OffsetsInOrder(table)) {

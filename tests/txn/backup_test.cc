@@ -72,7 +72,7 @@ void ExpectHistories(Database& database, const std::vector<uint64_t>& acknowledg
     ExpectPrefix(ReadState(database, worker), kSeed, worker, acknowledged[worker]);
 }
 
-// Until the database has taken one, or for a minute.
+// Waits until the database has taken one, or for a minute.
 void AwaitCheckpoint(Database& database) {
   const absl::Time deadline = absl::Now() + absl::Minutes(1);
   while (database.checkpoint_statistics().taken == 0 && absl::Now() < deadline) std::this_thread::yield();

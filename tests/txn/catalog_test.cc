@@ -449,7 +449,7 @@ TEST(CatalogTest, APowerCutLeavesTheOldTablesOrTheNewOnes) {
 
 // --- Directories of the version before the catalog, made by that version ---
 
-// tests/txn/directories/<name> as /data.
+// The directory tests/txn/directories/<name> as /data.
 DiskImage KeptDirectory(const std::string& name) {
   const std::filesystem::path root = std::filesystem::path(GANNET_KEPT_DIRECTORIES) / name;
   DiskImage image;
@@ -549,7 +549,7 @@ TEST(KeptDirectoryTest, ItsNewFilesHaveItsIdentity) {
   }
 }
 
-// Made by the version that began with secondary indexes; one is older than the checkpoint, one newer.
+// The directory was made by the version that began with secondary indexes; one is older than the checkpoint, one newer.
 TEST(KeptDirectoryTest, WithSecondaryIndexes) {
   const Disk disk = DiskOf(KeptDirectory("v4/secondary-indexes"));
   for (int again = 0; again < 2; ++again) {
@@ -574,7 +574,7 @@ TEST(KeptDirectoryTest, WithSecondaryIndexes) {
 TEST(KeptDirectoryTest, OfTwoNodes) {
   const DiskImage image = KeptDirectory("v2/nodes-2");
   {
-    // Its manifests do not say how the first two are placed, so nobody knows unless the program does.
+    // The manifests of the directory do not say how the first two are placed, so nobody knows unless the program does.
     const Disk disk = DiskOf(image);
     for (int again = 0; again < 2; ++again) {
       auto cluster = Open(disk, {}, 2);

@@ -110,8 +110,8 @@ TEST_P(CatfishTableTest, AForeignInsertOfAMissedKeyIsAConflict) {
   }
 }
 
-// Its inserts change many words that the transaction itself has read. An insert that reinserts entries at each level
-// changes the most.
+// The inserts of one transaction change many words that the transaction itself has read. An insert that reinserts
+// entries at each level changes the most.
 TEST_P(CatfishTableTest, ATransactionDoesNotConflictWithItsOwnChanges) {
   constexpr uint64_t kAtOnce = 16;
   Cluster cluster({.nodes = 2}, {Places(GetParam())});

@@ -217,7 +217,7 @@ TEST(CloseTogetherTest, LostMessagesBreakNoLog) {
   auto cluster = DurableCluster::Open(disk, {HashTable("rows", Placement::ByHash())}, options);
   ASSERT_TRUE(cluster.ok()) << cluster.status();
   Database& writer = (*cluster)->database(2);
-  // Until a commit is not durable when the messages begin to be lost.
+  // Commits until one is not durable when the messages begin to be lost.
   for (uint64_t key = 0;; ++key) {
     while (!writer.log_health().ok()) std::this_thread::yield();
     const Status wrote =

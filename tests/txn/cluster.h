@@ -52,7 +52,7 @@ class Cluster {
     Open(made_.fabric.get(), here, all, tables);
     for (const auto& other : others_) other->AwaitReady();  // it has seen this process before that may leave again
   }
-  // On the test's own fabric, such as a simulated one. It outlives the cluster.
+  // A cluster on the test's own fabric, such as a simulated one. It outlives the cluster.
   Cluster(rdma::Fabric* on, const DatabaseOptions& options, const std::vector<TableOptions>& tables) {
     std::vector<int> here;
     for (int node = 0; node < on->num_nodes(); ++node) here.push_back(node);
@@ -84,7 +84,7 @@ class Cluster {
     return *sessions.back();
   }
 
-  // By node; null: the node is another process.
+  // The databases by node; null: the node is another process.
   std::vector<std::unique_ptr<Database>> databases;
   std::vector<std::unique_ptr<Session>> sessions;
 

@@ -52,7 +52,7 @@ class CursorTest : public testing::TestWithParam<int> {
     EXPECT_TRUE(filled.ok()) << filled;
   }
 
-  // At the last node; with several, the rows of "words" are another node's.
+  // The test runs at the last node; with several nodes, the rows of "words" are another node's.
   Status Run(const std::function<Status(BlockingTransaction&)>& body) { return database().Run(body); }
   Database& database() { return *cluster_.databases.back(); }
   const Table& words() { return *database().FindTable("words"); }

@@ -201,7 +201,7 @@ size_t IdentityPlace(const std::string& path) {
   return path.find("/table-") != std::string::npos ? 32 : 0;
 }
 
-// The same bytes, as if another database had written them: nothing but the identity tells them apart.
+// The bytes of a file, as if another database had written them: nothing but the identity tells them apart.
 std::string OfAnotherDatabase(std::string content, size_t identity) {
   for (size_t at = 0; at < content.size() && (at == 0 || identity == 72); at += 4096) {  // LOG-END has two such blocks
     if (content[at] == 0) continue;

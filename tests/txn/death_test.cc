@@ -61,7 +61,7 @@ TEST_P(DeathTest, ReadsOfADeadNodeAreUnavailable) {
   cluster.Kill(1);
   Account account;
   ScanRows rows;
-  // Each in its own transaction: a failed one does nothing more.
+  // Each access has its own transaction: a failed one does nothing more.
   EXPECT_TRUE(absl::IsUnavailable(Step(survivor)->Get(points, 1, &account)));
   EXPECT_TRUE(absl::IsUnavailable(Step(survivor)->Get(ordered, 1, &account)));
   EXPECT_TRUE(absl::IsUnavailable(Step(survivor)->Scan(ordered, {.from = 0, .to = 10}, &rows)));

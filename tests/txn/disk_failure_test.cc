@@ -44,7 +44,7 @@ void FillTheDisk(log::FaultyFileSystem& disk, uint64_t free_bytes) {
   disk.SetCapacity(kMuch - *disk.FreeBytes("/") + free_bytes);
 }
 
-// However the disk got full and however the program ended: the database opens, all of it can be read, and once there is
+// However the disk got full and however the program ended, the database opens, all of it can be read, and once there is
 // room it accepts commits again by itself.
 TEST(DiskFailureTest, AFullDiskOpensAndRefusesCommitsOnly) {
   for (const bool killed : {false, true}) {

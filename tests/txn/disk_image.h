@@ -18,7 +18,7 @@
 
 namespace gannet::txn {
 
-// By path, parents before children; nullopt: a directory.
+// The files by path, parents before children; nullopt: a directory.
 using DiskImage = std::map<std::string, std::optional<std::string>>;
 
 // Everything at and below `directory`; empty if it is not there.

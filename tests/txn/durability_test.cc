@@ -236,7 +236,7 @@ TEST(DurabilityTest, WithoutALogOnlyCloseAndCheckpointsAreDurable) {
   EXPECT_EQ(ExpectPrefix(ReadState((*cluster)->database(), 0), 4, 0, 50), 50u);
 }
 
-// Otherwise a crash would leave a log of changes to rows that are lost.
+// Without that, a crash would leave a log of changes to rows that are lost.
 TEST(DurabilityTest, ChangesAreRefusedUntilALoadIsInACheckpoint) {
   const Disk disk = NewDisk();
   {
@@ -272,7 +272,7 @@ TEST(DurabilityTest, AnotherSchemaIsRefused) {
   std::vector<TableOptions> tables = HistoryTables();
   tables[1].payload_bytes = 16;
   EXPECT_TRUE(absl::IsInvalidArgument(DurableCluster::Open(disk, tables).status()));
-  // With and without a checkpoint that has the rows in the order of its kind.
+  // The database opens with and without a checkpoint that has the rows in the order of its kind.
   tables = HistoryTables();
   const size_t hash = tables[0].index == IndexKind::kHash ? 0 : 1;
   for (const size_t other : {hash, 1 - hash}) {
@@ -300,7 +300,7 @@ std::vector<std::string> SegmentsIn(log::FileSystem& files, const std::string& d
   return names;
 }
 
-// Also at another node: the whole cluster depends on what that node acknowledged.
+// The end may be missing at another node, too: the whole cluster depends on what that node acknowledged.
 TEST(DurabilityTest, AnEndOfTheLogThatIsMissingIsRefused) {
   for (const int nodes : {1, 2}) {
     for (const bool clean : {true, false}) {
@@ -310,7 +310,7 @@ TEST(DurabilityTest, AnEndOfTheLogThatIsMissingIsRefused) {
       for (int run = 0; run < 2; ++run) {
         auto cluster = DurableCluster::Open(disk, HistoryTables(), options);
         ASSERT_TRUE(cluster.ok()) << cluster.status();
-        // So few that a run has one segment.
+        // There are so few steps that a run has one segment.
         for (int i = 0; i < 5; ++i) ASSERT_TRUE(RunStep((*cluster)->database(), 4, 0, ++n).ok());
         if (clean) {
           ASSERT_TRUE((*cluster)->Close().ok());

@@ -169,7 +169,7 @@ TEST_P(IndexDamageTest, AWrongAddressIsAnError) {
       const index::OwnedKey key = keys_(3);
       const auto expect = [&](const char* what, auto body) {
         const Status status = RunBlockingBody(session, body);
-        // Byte keys: an entry whose record has another key is one of another key.
+        // With byte keys, an entry whose record has another key is one of another key.
         const bool is_absent = HasByteKeys(kind()) && (status.ok() || absl::IsNotFound(status));
         EXPECT_TRUE(is_absent || absl::IsDataLoss(status) || absl::IsInvalidArgument(status) ||
                     absl::IsPermissionDenied(status) || absl::IsAlreadyExists(status))

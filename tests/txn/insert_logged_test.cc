@@ -147,7 +147,7 @@ TEST_P(InsertLoggedTest, AKeyThatComesBackByVerbsIsRecovered) {
     for (const bool wide : {false, true}) {
       ASSERT_TRUE(Insert(kOwner, wide, key, 1).ok());
       for (uint64_t i = 2; i < 40; ++i) ASSERT_TRUE(Update(kOwner, wide, key, i).ok());
-      // Removed by the owner itself, or by its client's call.
+      // The row is removed by the owner itself, or by its client's call.
       ASSERT_TRUE(Remove(key % 2 == 0 ? kOwner : kClient, wide, key).ok());
       const Status inserted = Insert(kClient, wide, key, 1000 + key);
       ASSERT_TRUE(inserted.ok()) << inserted;

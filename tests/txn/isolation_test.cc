@@ -146,7 +146,7 @@ TEST_P(IsolationTest, ReadOnlyTransactionOfTwoStatesAborts) {
 }
 
 TEST_P(IsolationTest, PhantomByInsertIntoAScan) {
-  // Within the range, before its first key, after its last key, in an empty range.
+  // The insert is within the range, before its first key, after its last key, in an empty range.
   struct Range {
     uint64_t from, to, insert;
   };
@@ -211,7 +211,7 @@ TEST_P(IsolationTest, OwnInsertsKeepOwnScansValid) {
   Step a(one);
   ScanRows rows;
   ASSERT_TRUE(a->Scan(ordered1(), {.from = 0, .to = 1000}, &rows).ok());
-  // Enough to split the scanned leaves.
+  // There are enough inserts to split the scanned leaves.
   for (uint64_t key = 1; key < 200; key += 2) ASSERT_TRUE(a->Insert(ordered1(), key, Account{.balance = 1}).ok());
   Account account;
   EXPECT_TRUE(absl::IsNotFound(a->Get(points1(), 1, &account)));

@@ -123,10 +123,10 @@ TEST(KeyFormTest, ADirectoryWithoutItGetsIt) {
       ASSERT_TRUE(cluster.ok()) << cluster.status();
       EXPECT_THAT(Forms((*cluster)->database()), ElementsAre("plain ", "text ", "tuple ", "signed "));
     }
-    // Before Start.
+    // The form is given before Start.
     ASSERT_TRUE(Open(disk, {WithForm("tuple", KeyForm::kTuple)}, nodes).ok());
     {
-      // After it; a database of several nodes cannot, and says so.
+      // The form is given after Start; a database of several nodes cannot, and says so.
       auto cluster = Open(disk, {}, nodes);
       ASSERT_TRUE(cluster.ok()) << cluster.status();
       EXPECT_EQ((*cluster)->table("tuple").key_form(), KeyForm::kTuple);

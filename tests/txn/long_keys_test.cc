@@ -26,7 +26,7 @@ namespace gannet::txn {
 namespace {
 
 constexpr size_t kLongest = index::kMaxKeyBytes;
-// On both sides of every limit: keys in place, one byte of length, the first READ of a record.
+// Lengths on both sides of every limit: keys in place, one byte of length, the first READ of a record.
 constexpr std::array<size_t, 14> kLengths = {0, 1, 8, 63, 64, 65, 255, 256, 440, 511, 512, 513, 1023, kLongest};
 constexpr size_t kMostPayload = 3000;
 
@@ -301,10 +301,10 @@ TEST_P(LongKeysTest, AreScannedInOrder) {
         return absl::OkStatus();
       });
     }
-    // Before rows are removed: the owner then unlinks empty leaves at any time.
+    // The structure is checked before rows are removed: the owner then unlinks empty leaves at any time.
     const Status sound = cluster.table(0, "variable").local_index().CheckStructure();
     EXPECT_TRUE(sound.ok()) << sound;
-    // With rows that the transaction itself has added and removed, by a cursor.
+    // The cursor reads rows that the transaction itself has added and removed, by a cursor.
     Commit(session, [&](BlockingTransaction& t) -> Status {
       std::vector<std::string> expected;
       for (const auto& [key, payload] : rows) {
@@ -443,7 +443,7 @@ TEST(LongKeyTablesTest, RequestsWithLongerKeysAreRefused) {
         writer.PutU16(1);
         Put(writer, PrepareItem{table.id(), Key(bytes), std::as_bytes(std::span("12345678", 8))});
       })) << size;
-      // Of shared leaves only; index and table have one number.
+      // Only shared leaves have these calls; index and table have one number.
       if (options.index != IndexKind::kBlink && options.index != IndexKind::kRolex) continue;
       for (const rdma::MethodId method :
            {index::shared_leaf::kCallInsert, index::shared_leaf::kCallRemove, index::shared_leaf::kCallReplace}) {
@@ -458,8 +458,8 @@ TEST(LongKeyTablesTest, RequestsWithLongerKeysAreRefused) {
   }
 }
 
-// The same of a removal of a record that the caller has locked, by which the owner would look for that key in its
-// index.
+// A removal names a record that the caller has locked, and a key that is too long, for which the owner would look in
+// its index.
 TEST(LongKeyTablesTest, ARemovalWithALongerKeyIsRefused) {
   constexpr size_t kMost = 20;
   TableOptions options = LongKeys("t", 8, false, Placement::OnFirstNode());
@@ -539,7 +539,7 @@ TEST(LongKeyTablesTest, TheyAreRecovered) {
   }
 }
 
-// Loaded in bulk, read by another node, and again after the directory was closed.
+// The rows are loaded in bulk, read by another node, and again after the directory was closed.
 TEST(LongKeyTablesTest, TheyAreLoadedInBulk) {
   constexpr size_t kRows = 3000;
   for (const IndexKind kind : {IndexKind::kHash, IndexKind::kXStore}) {

@@ -41,8 +41,8 @@ class WatchedChannel {
   std::atomic<const rdma::Channel*> channel_;
 };
 
-// Which completion is lost. Set by the test, on the thread of that channel: the threads of other channels look only at
-// `channel`.
+// Says which completion is lost. Set by the test, on the thread of that channel: the threads of other channels look
+// only at `channel`.
 struct LossPlan {
   WatchedChannel channel = nullptr;  // null: none
   int skip = 0;

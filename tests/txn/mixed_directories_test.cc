@@ -93,7 +93,7 @@ DiskImage Mixed(DiskImage image, const std::string& part, const DiskImage& other
   return image;
 }
 
-// Refused by name and unchanged, or whole. Returns the message; empty: it was opened.
+// The directory is refused by name and unchanged, or opened whole. Returns the message; empty: it was opened.
 std::string TryToOpen(const DiskImage& mixed, int nodes, const std::map<uint64_t, uint64_t>& whole) {
   const auto verified = VerifyDataDirectory(*DiskOf(mixed), "/data", 1);
   EXPECT_TRUE(verified.ok() || absl::IsDataLoss(verified.status())) << verified.status();

@@ -125,7 +125,7 @@ class NodesWithClient {
   std::vector<Database*> nodes_;
 };
 
-// The same on all nodes.
+// The names of the tables, which are the same on all nodes.
 inline std::vector<std::string> NamesOnAll(DurableCluster& cluster) {
   std::vector<std::string> names = Names(cluster.database(0));
   for (int node = 1; node < kNodes; ++node) EXPECT_EQ(Names(cluster.database(node)), names) << node;

@@ -292,7 +292,7 @@ TEST_F(OffloadChooserTest, KnowsTheCachesByTheEstimate) {
   EXPECT_GE(Run(1000, 2000, 5000, {}, OneGet(4)), 950);  // 8,000 against 5,000
 }
 
-// Otherwise a client with empty caches makes calls, and its caches stay empty.
+// Without that, a client with empty caches makes calls, and its caches stay empty.
 TEST_F(OffloadChooserTest, AnAccessThatFillsACacheCountsItsShareOfThat) {
   AskedAccess kept = OneGet(3);
   kept.reads.lasting_postings = 2;
@@ -561,7 +561,7 @@ double FixedRate(const ClosedLoop::Options& options, ReadPathPolicy policy, doub
   return loop.RunFor(50e6).per_second;
 }
 
-// At every number of server threads: at least 0.95 of the better fixed path.
+// At every number of server threads the chooser reaches at least 0.95 of the better fixed path.
 TEST(OffloadChooserLoopTest, IsNearTheBetterFixedPath) {
   for (const int threads : {1, 2, 4, 6, 8, 12}) {
     ClosedLoop::Options options;

@@ -1,4 +1,4 @@
-// When the newest checkpoint is damaged, the previous one and the log restore the same state.
+// Tests that when the newest checkpoint is damaged, the previous one and the log restore the same state.
 #include <array>
 #include <map>
 #include <string>
@@ -20,7 +20,7 @@ using ::testing::Not;
 
 constexpr uint64_t kKeys = 300;
 
-// So large that a checkpoint file has several blocks: some are loaded before the damaged one is found.
+// A row so large that a checkpoint file has several blocks: some are loaded before the damaged one is found.
 using Row = std::array<uint64_t, 1024>;
 
 Row RowOf(uint64_t value) {
@@ -123,7 +123,7 @@ class OlderCheckpointTest : public ::testing::Test {
     EXPECT_TRUE(status.ok()) << status;
     return all;
   }
-  // Also checks by the index itself: it has no other key.
+  // Checks the rows, and by the index itself that it has no other key.
   void ExpectAllIsThere() {
     EXPECT_EQ(Read(), model_);
     for (const char* name : {"hash", "ordered"}) {

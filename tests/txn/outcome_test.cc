@@ -153,7 +153,7 @@ TEST_P(OutcomeTest, AConflictSaysSoAndAllocatesNothing) {
     EXPECT_THAT(std::string(status.message()), AllOf(StartsWith("conflict with another"), EndsWith("run it again")));
     return status.message().data();
   };
-  // Where the messages lie of conflicts in reads, in validations, and in commits that write and that do not.
+  // The places where the messages lie of conflicts in reads, in validations, and in commits that write and that do not.
   std::vector<const char*> messages;
   Account account;
   for (const Table* table : {&points, &ordered}) {

@@ -245,7 +245,7 @@ TEST_P(OwnLocationsTest, WaitsUntilRowsAreReadAgain) {
     for (uint64_t row = 0; row < kRows; ++row) ASSERT_EQ(Read(row), "row");
   }
   EXPECT_GT(remembered(), kRows * 9 / 10);
-  // From now on only rows that nobody has read.
+  // The cache is now asked only for rows that nobody has read.
   for (uint64_t row = 0; row < 5 * kRows; ++row) EXPECT_EQ(Read(kRows + row), "none");
   uint64_t used = 0;
   for (uint64_t hash = 0; hash < 64; ++hash) used += table_->own_locations()->IsFor(hash << 58) ? 1 : 0;

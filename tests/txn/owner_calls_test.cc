@@ -19,7 +19,7 @@ namespace {
 constexpr int kNodes = 4;
 constexpr int kRounds = 10;
 
-// Key % kNodes.
+// The owner is key % kNodes.
 rdma::NodeId OwnerByRemainder(const index::Key& key, int num_nodes) {
   return static_cast<rdma::NodeId>(key.integer() % static_cast<uint64_t>(num_nodes));
 }

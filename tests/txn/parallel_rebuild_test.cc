@@ -65,7 +65,7 @@ class ParallelRebuildTest : public ::testing::Test {
     return cluster.ok() ? *std::move(cluster) : nullptr;
   }
 
-  // Even numbers.
+  // Loads the even numbers.
   void Load() {
     auto session = cluster_->database().OpenSession();
     ASSERT_TRUE(session.ok()) << session.status();
@@ -207,7 +207,7 @@ TEST_F(ParallelRebuildTest, OfACheckpointAndALog) {
   ExpectTheSameByAnyThreads();
 }
 
-// Few changes of a large table, and of a part of it: many pieces have none.
+// There are few changes of a large table, and of a part of it: many pieces have none.
 TEST_F(ParallelRebuildTest, OfACheckpointAndAFewChanges) {
   Load();
   ASSERT_TRUE(cluster_->database().Checkpoint().ok());

@@ -257,7 +257,7 @@ TEST_F(PayloadTest, AWholeRowHasItsSize) {
   ExpectRefused(loader.Add(1, 5), "a payload of 4 bytes does not fit table 'numbers', exactly 8");
 }
 
-// As ScanRows::As says.
+// A row is taken as the comment of ScanRows::As says.
 TEST(PayloadDeathTest, ARowIsTakenAsAWhole) {
   const Item item{.stock = 7};
   const std::span<const std::byte> bytes = std::as_bytes(std::span(&item, 1));

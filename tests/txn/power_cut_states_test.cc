@@ -64,7 +64,7 @@ class Recorder {
   ~Recorder() { disk_->SetOptions({}); }
 
   void Acknowledge(uint64_t worker, uint64_t n) { acknowledged_[worker].store(n); }
-  // After the work has ended.
+  // Called after the work has ended.
   std::vector<CutState>& states() { return states_; }
   uint64_t syncs() const { return syncs_; }
 

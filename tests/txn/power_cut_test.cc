@@ -60,7 +60,7 @@ void CrashWhileWorking(uint64_t seed, const DatabaseOptions& options) {
   ASSERT_TRUE((*cluster)->Close().ok());
   for (const Copy& copy : copies) {
     std::array<uint64_t, kWorkers> least = copy.acknowledged;
-    // Also after a crash during or after the recovery.
+    // The second round comes after a crash during or after the recovery.
     for (int again = 0; again < 2; ++again) {
       auto survivor = DurableCluster::Open(copy.disk, HistoryTables());
       ASSERT_TRUE(survivor.ok()) << survivor.status();

@@ -502,7 +502,7 @@ TEST(PrecedenceTest, AHolderThatDawdlesHoldsOthersUpForItsLease) {
   EXPECT_LT(rack.longest_silence(), 300 * kMillisecond);
 }
 
-// By hand: such a transaction waits for others, too, but not longer than the limit.
+// A transaction committed by hand waits for others, too, but not longer than the limit.
 TEST(PrecedenceTest, ACommitByHandWaitsAtMostForTheLimit) {
   Rack rack(1, absl::Milliseconds(300));
   PrecedenceClaim claim;

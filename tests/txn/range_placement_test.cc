@@ -225,7 +225,7 @@ TEST_P(RangePlacementTest, AnInsertAtABoundaryIsAConflict) {
     const auto take = [&](BlockingTransaction& u) { return u.Remove(there, phantom); };
     ASSERT_TRUE(RunBlockingBody(writer, take).ok());
   }
-  // Outside of what was scanned.
+  // The keys are outside of what was scanned.
   Step t(session);
   ScanRows rows;
   ASSERT_TRUE(t->Scan(numbers, {.from = 0, .to = kFirstBound - 1}, &rows).ok());

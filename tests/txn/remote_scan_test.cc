@@ -343,7 +343,7 @@ TEST(HeapEndTest, ShortRecordsAreReadUpToTheLastLine) {
         {{.name = "short", .index = IndexKind::kXStore, .payload_bytes = kMaxPayloadBytes, .variable_length = true}});
     Session& owner = cluster.NewSession(0);
     const Table& here = cluster.table(0, "short");
-    // One by one near the end, so that the last block is used, too.
+    // The number of rows grows one by one near the end, so that the last block is used, too.
     uint64_t rows = 0;
     for (uint64_t step = 100; step > 0; step = step == 1 ? 0 : 1) {
       Status status;

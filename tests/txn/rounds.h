@@ -40,7 +40,7 @@ class Rounds {
              .placement = ByNumber()}};
   }
 
-  // Round 0.
+  // Does round 0.
   Status Load(BlockingTransaction& t, int from) {
     for (uint64_t node = first_; node < end_; ++node) {
       if (Status s = t.Insert(Of(from, "points"), kStays + node, Account{}); !s.ok()) return s;

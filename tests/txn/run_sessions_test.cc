@@ -231,7 +231,7 @@ TEST_F(RunSessionsTest, AnotherThreadMayGiveBack) {
   EXPECT_NE(&pool.Borrow().value().session(), session);
   Thread("other", [&] { const RunSessions::Lease taken = *std::move(lease); }).join();
   EXPECT_EQ(&pool.BorrowOwn().session(), session);
-  // To one that waits, too.
+  // The session goes to a thread that waits, too.
   lease.emplace(pool.BorrowOwn());
   std::optional<RunSessions::Lease> second(pool.Borrow().value());
   Thread waiter("waiter", [&] { EXPECT_EQ(&pool.Borrow().value().session(), session); });

@@ -50,7 +50,7 @@ std::set<uint64_t> KeysOf(DurableCluster& cluster, const std::string& table) {
   return keys;
 }
 
-// As the program does it. *damages gets what is left out.
+// Salvages as the program does. *damages gets what is left out.
 StatusOr<Verification> Salvage(const Disk& disk, std::vector<std::string>* damages) {
   const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(*disk, "/data");
   if (!nodes.ok()) return nodes.status();

@@ -225,7 +225,7 @@ TEST_F(SecondaryIndexTest, AUniqueKeyIsOfOneRow) {
                 }),
                 "cy");
   EXPECT_TRUE(absl::IsAlreadyExists(Insert(1, "dee", 1)));  // of the table
-  // Exchanged in one transaction, with and without a read in between.
+  // The keys are exchanged in one transaction, with and without a read in between.
   const auto exchange = [&](bool read, const std::string& one, const std::string& two) {
     return Run([&, read](auto& t) -> Status {
       GANNET_RETURN_IF_ERROR(t.Update(*people_, 1, MakePerson(one, 1)));
@@ -333,7 +333,7 @@ TEST_F(SecondaryIndexTest, OptionsAreChecked) {
   EXPECT_TRUE(absl::IsNotFound(database_->CreateIndex(homeless).status()));
 }
 
-// As a table refuses a negative number as a key. Otherwise all of them would have one key.
+// An index refuses a negative number as a key, as a table does. Otherwise all of them would have one key.
 TEST(SecondaryFunctionTest, ANegativeNumberIsNoKey) {
   auto database = Database::OpenInMemory({.memory_bytes = uint64_t{256} << 20}).value();
   const Table* table = database->CreateTable({.name = "rows", .payload_bytes = sizeof(int64_t)}).value();
@@ -632,7 +632,8 @@ TEST(SecondaryCatalogTest, AWriteWhoseEntriesTheLogDoesNotTakeIsRefusedAtOnce) {
       GANNET_RETURN_IF_ERROR(fill(t, &filled));
       EXPECT_GT(filled - first, 2000U);
       if (!reads) return absl::OkStatus();
-      // Their entries are known then, and take less than was counted. There is room again, also where rows go away.
+      // The entries of the rows are known then, and take less than was counted. There is room again, also where rows go
+      // away.
       size_t rows = 0;
       GANNET_RETURN_IF_ERROR(read_by_index(t, &rows));
       EXPECT_EQ(rows, filled);
@@ -1010,7 +1011,7 @@ TEST(SecondaryBuildTest, WaitsForTransactionsThatAreOpen) {
   EXPECT_EQ(rows.size(), 1u);
 }
 
-// On several nodes, whose indexes and rows are anywhere.
+// Tests indexes on several nodes, whose indexes and rows are anywhere.
 TEST(SecondaryClusterTest, RowsAndEntriesOnSeveralNodes) {
   const Disk disk = NewDisk();
   auto fabric = rdma::ShmFabric::InProcess({.num_nodes = 2, .bytes_per_node = uint64_t{512} << 20});

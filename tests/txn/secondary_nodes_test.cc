@@ -53,7 +53,7 @@ void PutPeople(DurableCluster& cluster, uint64_t from, uint64_t to) {
   }
 }
 
-// From every node, all indexes that are complete.
+// Compares from every node, by all indexes that are complete.
 void ExpectSameOnAll(DurableCluster& cluster, PeopleRows* rows = nullptr) {
   for (int node = 0; node < kNodes; ++node) {
     const Status same = ComparePeople(cluster.database(node), rows);
@@ -61,7 +61,7 @@ void ExpectSameOnAll(DurableCluster& cluster, PeopleRows* rows = nullptr) {
   }
 }
 
-// The same on all nodes.
+// Whether the index is complete, which is the same on all nodes.
 bool IsCompleteOnAll(DurableCluster& cluster, const std::string& name) {
   const auto is_complete = [&](int node) {
     const SecondaryIndex* const index = cluster.database(node).FindIndex(name);
@@ -90,7 +90,7 @@ TEST(SecondaryNodesTest, AnIndexIsMadeOfTheRowsOfAllNodes) {
       PeopleRows rows;
       ExpectSameOnAll(**cluster, &rows);
       EXPECT_EQ(rows.size(), 400u);
-      // From each node, also by sessions that are older than the indexes.
+      // The rows are found from each node, also by sessions that are older than the indexes.
       PutPeople(**cluster, 400, 430);
       for (int node = 0; node < kNodes; ++node) {
         const SecondaryIndex& by_mail = *(*cluster)->database(node).FindIndex("by_mail");

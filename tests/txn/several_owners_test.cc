@@ -205,7 +205,7 @@ TEST_P(SeveralOwnersTest, ThatCannotContributeAreNotAsked) {
   EXPECT_EQ(asked_by({.from = 0, .to = UINT64_MAX, .limit = 10}), 1u);
   EXPECT_EQ(asked_by({.from = 0, .to = UINT64_MAX, .reverse = true, .limit = 10}), 1u);
   EXPECT_EQ(asked_by({.from = 2 * kWidth, .to = UINT64_MAX, .limit = 20}), 1u);
-  // Ten rows before the boundary: two owners, and not more.
+  // The scan begins ten rows before the boundary: it asks two owners, and not more.
   EXPECT_EQ(asked_by({.from = kWidth - 100, .to = UINT64_MAX, .limit = 20}), 2u);
   EXPECT_EQ(asked_by({.from = 0, .to = 2 * kWidth + 99, .reverse = true, .limit = 20}), 2u);
   EXPECT_EQ(asked_by({.from = 0, .to = UINT64_MAX}), 4u);
@@ -217,7 +217,7 @@ TEST_P(SeveralOwnersTest, OfALongLimitTakeFewRounds) {
   constexpr size_t kLimit = kOwners * kRowsPerOwner - 10;
   const uint64_t one = s.TimeOfScan("ranged", {.from = 0, .to = kWidth - 1}, kRowsPerOwner);
   const uint64_t took = s.TimeOfScan("ranged", {.from = 0, .to = UINT64_MAX, .limit = kLimit}, kLimit);
-  // By calls nothing is known: one owner, another one, then the last two.
+  // With calls nothing is known, so the client asks one owner, another one, then the last two.
   EXPECT_LT(took, GetParam() == ReadPathPolicy::kCall ? 7 * one / 2 : 5 * one / 2);
 }
 

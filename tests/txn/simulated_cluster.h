@@ -40,7 +40,7 @@ class SimulatedCluster {
       work(**session);
     });
   }
-  // The same, and waits for its end.
+  // Starts a thread as Start does, and waits for its end.
   template <class Work>
   void On(int node, Work work) {
     simulation_.Join(Start(node, work));

@@ -99,7 +99,7 @@ class SpatialSearchTest : public testing::TestWithParam<Parameters> {
   static double DistanceOf(std::string_view key, const NearestQuery& query) {
     return index::DecodeRectangleKey(index::Key(key))->box.SquaredDistance(query.x, query.y);
   }
-  // Equally distant ones may differ, so the distances are compared.
+  // Equally distant rectangles may differ, so the distances are compared.
   static void ExpectNearest(const ScanRows& rows, const Model& model, const NearestQuery& query) {
     std::vector<double> expected;
     for (const auto& [key, value] : model) expected.push_back(DistanceOf(key, query));
@@ -244,7 +244,7 @@ TEST_P(SpatialSearchTest, EachOfTheMovingPiecesIsSeenOnce) {
   while (!moved.load() || seen == 0) {
     std::multiset<uint64_t> ids;
     const Status status = RunBlockingBody(session, [&](BlockingTransaction& t) -> Status {
-      // In two halves, which overlap: what one sees must fit the other.
+      // The space is searched in two halves, which overlap: what one sees must fit the other.
       std::set<std::string> keys;
       for (const Rectangle& half :
            {Rectangle{0, 0, kSide / 2, 2 * kSide}, Rectangle{kSide / 2, 0, 2 * kSide, 2 * kSide}}) {

@@ -283,8 +283,8 @@ TEST(StartTogetherTest, ANodeWithoutADirectoryIsNoPartOfACluster) {
   EXPECT_TRUE(ImageOf(*disk) == image);
 }
 
-// Its disk fails when all have accepted. The others have begun by then: they learn why none of their transactions
-// becomes durable, and do not wait for it.
+// The disk of one node fails when all have accepted. The others have begun by then: they learn why none of their
+// transactions becomes durable, and do not wait for it.
 TEST(StartTogetherTest, AFailureAfterAllAcceptedIsToldToTheOthers) {
   const DiskImage image = CheckpointedByOneNode(2);
   for (const char* at : {"/data/node-1/MANIFEST", "/data/node-1/new-segment-"}) {

@@ -98,7 +98,7 @@ TEST_P(StopTest, ALoadIsCancelledAndCloseWithoutCheckpointKeepsNothingOfIt) {
   EXPECT_EQ(Rows(*cluster), 0u);
 }
 
-// Stopped while the file of the first table is written.
+// The checkpoint is stopped while the file of the first table is written.
 TEST_P(StopTest, ACheckpointIsCancelledAndTheOneBeforeStays) {
   auto cluster = MustOpen();
   ASSERT_NE(cluster, nullptr);

@@ -61,7 +61,7 @@ class TableRightsTest : public testing::TestWithParam<Setup> {
       }
     }
   }
-  // By scans from every node, in both directions.
+  // Checks by scans from every node, in both directions.
   void ExpectRows(const std::map<uint64_t, int64_t>& expected) {
     for (int node = 0; node < 3; ++node) {
       Session& session = cluster_.NewSession(node);

@@ -75,7 +75,7 @@ int StartWithoutThreads(const std::string& directory) {
   return 0;
 }
 
-// In this process, which may then have no further threads: 0 if the work is done all the same.
+// Tests this process, which may then have no further threads. Returns 0 if the work is done all the same.
 int ShareWorkWithNobody() {
   if (!ForbidThreads()) return 2;
   std::atomic<int> ran{0};

@@ -7,7 +7,7 @@ namespace {
 
 constexpr TableId kTable = 7;
 
-// So that the checkpoint can give up what the end of the wait may depend on.
+// The walk says so in order that the checkpoint can give up what the end of the wait may depend on.
 TEST(UnsavedLoadsTest, AWalkThatMustWaitSaysSoBefore) {
   UnsavedLoads loads;
   int told = 0;

@@ -1,4 +1,4 @@
-// The same seeded run performs the same verbs on every fabric: a count made on one machine holds on another.
+// One seeded run performs the same verbs on every fabric: a count made on one machine holds on another.
 //
 // Here shared memory is compared with the simulation; tests/softroce compares real verbs with the simulation.
 #include <vector>
@@ -84,7 +84,7 @@ struct Counted {
   uint64_t committed = 0;
 };
 
-// Which keys share a bucket depends on the tables' secret seeds, and so does the number of READs.
+// The seeds decide which keys share a bucket depends on the tables' secret seeds, and so does the number of READs.
 class SameSeeds final : public SimulatedEntropy {
  public:
   uint64_t Draw() override { return random_(); }

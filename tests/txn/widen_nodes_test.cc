@@ -41,7 +41,7 @@ Status Widen(DurableCluster& cluster, std::string_view name, size_t payload_byte
   return WidenTableOnAllNodes(NodesOf(cluster), name, payload_bytes);
 }
 
-// The same on all nodes.
+// The size of the payload, which is the same on all nodes.
 size_t SizeOnAll(DurableCluster& cluster, const std::string& name) {
   const size_t size = cluster.table(name).payload_bytes();
   for (int node = 1; node < kNodes; ++node) EXPECT_EQ(cluster.table(name, node).payload_bytes(), size) << node;

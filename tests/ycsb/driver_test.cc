@@ -372,7 +372,7 @@ TEST(Driver, ProfilesEachKindWithSeveralCoroutines) {
   EXPECT_EQ(updates.verbs.reads, 0u);
 }
 
-// The same operations need the same verbs on every fabric.
+// Equal operations need the same verbs on every fabric.
 TEST(Driver, VerbsPerOperationAreTheSameOnBothFabrics) {
   for (const IndexKind index : {IndexKind::kHash, IndexKind::kXStore}) {
     for (const Path path : {Path::kOneSided, Path::kCall}) {
@@ -390,7 +390,7 @@ TEST(Driver, VerbsPerOperationAreTheSameOnBothFabrics) {
         ASSERT_TRUE(run.ok()) << run.status();
         const KindReport& reads = run->of(Kind::kRead);
         ASSERT_GT(reads.verb_samples, 0u);
-        // In tenths: overflowing buckets are rare, but longer runs meet different shares of them.
+        // The averages are in tenths: overflowing buckets are rare, but longer runs meet different shares of them.
         const auto each = [&reads](uint64_t sum) { return (sum * 10 + reads.verb_samples / 2) / reads.verb_samples; };
         of[simulated].reads = each(reads.verbs.reads);
         of[simulated].calls = each(reads.verbs.calls);

@@ -538,7 +538,7 @@ TEST_F(RolexCombinerTest, ClientsCatchUpWithAnotherMachine) {
   for (uint64_t round = 0; round < 40; ++round) insert(other.get(), 20'000 + 1000 * round, 20);
   const uint64_t leaves = index_->statistics().nodes;
   ASSERT_GT(leaves, 40u);
-  // In the middle of what the other one has appended, and behind it.
+  // The inserts come in the middle of what the other one has appended, and behind it.
   const size_t reads = client.channel.reads();
   for (uint64_t key = 30'005; key < 60'000; key += 3000) {
     client.Spawn(key);
@@ -547,7 +547,7 @@ TEST_F(RolexCombinerTest, ClientsCatchUpWithAnotherMachine) {
   insert(&client, 70'000, 10);
   EXPECT_TRUE(client.errors.empty());
   EXPECT_TRUE(other->errors.empty());
-  // One for each of the 11 leaves, and few until they are known.
+  // There is one READ for each of the 11 leaves, and few until they are known.
   EXPECT_LE(client.channel.reads() - reads, 11u + 6u);
   ExpectKeys(keys);
 }

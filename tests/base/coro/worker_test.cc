@@ -54,7 +54,7 @@ TEST(Worker, TasksSpawnTasks) {
   EXPECT_EQ(ran, 511);
 }
 
-// Resumed by a poller, as a channel resumes its completions.
+// Its waiters are resumed by a poller, as a channel resumes its completions.
 struct Mailbox {
   std::vector<std::coroutine_handle<>> waiting;
   bool await_ready() const noexcept { return false; }

@@ -103,7 +103,7 @@ TEST(PeersRun, AllEnginesGiveTheSameAnswers) {
   for (size_t i = 0; i < engines.size(); ++i) {
     const Series* const files = results->Find(kFilesId, i);
     ASSERT_NE(files, nullptr);
-    // At least the rows themselves.
+    // The files have at least the rows themselves.
     EXPECT_GT(files->Median(), 40) << engines[i].name;
   }
 }

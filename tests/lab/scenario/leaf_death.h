@@ -96,7 +96,7 @@ class LeafDeath {
     return dead_;
   }
 
-  // After 50 ms. Empty: nothing. If the client lives, memory is not looked at, because it holds some.
+  // Looks after 50 ms. Empty: nothing is wrong. If the client lives, memory is not looked at, because it holds some.
   std::string WhatIsWrong() {
     SleepForNanos(50'000'000);
     std::string wrong;
@@ -322,7 +322,7 @@ class LeafDeath {
       for (const uint64_t n : removed_) expected.erase(n);
       expected.insert(added_.begin(), added_.end());
     }
-    // Of the records that were made for this test, those that are in no index.
+    // The records made for this test that are in no index.
     const bool outside = case_.change == LeafChange::kInsertByTransaction ? false
                          : !replaced_.empty()                             ? true
                          : !removed_.empty()                              ? is_made

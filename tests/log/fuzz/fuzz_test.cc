@@ -29,7 +29,7 @@ class FuzzTest : public testing::TestWithParam<FuzzTarget> {
   // Uses numbers at the edges of what is allowed, where mistakes are likely.
   void Mutate(std::vector<std::byte>* bytes) {
     if (bytes->empty()) return;
-    // Mostly near the beginning of a block, where the structure is.
+    // The damage is mostly near the beginning of a block, where the structure is.
     size_t at = random_.Below(bytes->size());
     if (random_.Below(2) == 0) at = std::min(at / 4096 * 4096 + random_.Below(160), bytes->size() - 1);
     constexpr std::array<uint8_t, 8> kEdges = {0, 1, 0x7f, 0x80, 0xff, 8, 24, 64};

@@ -79,7 +79,7 @@ TEST_F(ActivityTest, CallsCountApart) {
   EXPECT_GE(activity.late_nanos, 90 * kMicro);
 }
 
-// Several at once, and one that is not measured: each gets its own awaits.
+// Several activities are measured at once, and one coroutine is not: each gets its own awaits.
 TEST_F(ActivityTest, BelongsToItsCoroutine) {
   Activity one, other;
   cluster_.worker().Spawn(ReadTwice(&one));

@@ -84,7 +84,7 @@ class HostileTest : public testing::Test {
     work.send_flags = IBV_SEND_SIGNALED;
     ibv_send_wr* bad = nullptr;
     ASSERT_EQ(ibv_post_send(link->qp(), &work, &bad), 0);
-    // Sent or failed; or the server has ended the link before, and the card gets no acknowledgement.
+    // The messages were sent or failed, or the server has ended the link before, and the card gets no acknowledgement.
     std::array<ibv_wc, 1> done;
     ASSERT_TRUE(
         Eventually([&] { return ibv_poll_cq(cq_.get(), 1, done.data()) != 0 || link->state() != LinkState::kUp; }));

@@ -125,7 +125,7 @@ TEST(Absence, TheGapIsFoundAmongMany) {
       script.Ok(10 + 20 * i, 11 + 20 * i, [&](Draft& d) { d.Insert(kX, 100 + 2 * i); });
       script.Ok(20 + 20 * i, 21 + 20 * i, [&](Draft& d) { RemoveSeen(d, kX, 100 + 2 * i, 101 + 2 * i); });
     }
-    // While X is present for the second time, or just after that.
+    // X is present for the second time then, or has just been removed.
     const uint64_t at = fits ? 43 : 35;
     script.Ok(at, at + 1, [](Draft& d) { d.Insert(kY, 1); });
     script.Ok(at + 2, at + 3, [](Draft& d) { Modify(d, kY, 1, 2); });

@@ -40,7 +40,7 @@ struct WorkloadOptions {
   bool versions = false;  // writes are numbered, and rows are written without a read
 };
 
-// In the order in which they took effect. Half of the kInfo transactions never did.
+// Returns the transactions in the order in which they took effect. Half of the kInfo transactions never did.
 std::vector<Transaction> RunSerially(const WorkloadOptions& options);
 
 // The history of the transactions, which may be in any order, recorded in the order of invocation.

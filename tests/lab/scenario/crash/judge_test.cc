@@ -243,7 +243,7 @@ class AppendJudgeTest : public JudgeTest {
                  {.kind = kMicroOp, .worker = worker, .number = 1, .a = list, .b = value}});
   }
   Status Acknowledge(uint32_t worker) { return judge_->Take({.kind = kAppendOver, .worker = worker, .number = 1}); }
-  // At most five values.
+  // The read returns at most five values.
   Status Read(uint32_t worker, uint64_t list, std::vector<uint64_t> values) {
     const uint64_t size = values.size();
     values.resize(6);
