@@ -21,7 +21,7 @@ struct Pace {
 };
 constexpr std::array<Pace, kProcedures> kPaces = {{{18, 12}, {3, 12}, {2, 10}, {2, 5}, {2, 5}}};
 
-// Negative exponential, cut at ten times its mean (clause 5.2.5.4).
+// A time with a negative exponential distribution, cut at ten times its mean (clause 5.2.5.4).
 uint64_t ThinkNanos(Random& random, double mean_seconds) {
   const double seconds = std::min(-std::log(1 - random.Unit()) * mean_seconds, 10 * mean_seconds);
   return static_cast<uint64_t>(seconds * static_cast<double>(kSecond));

@@ -22,8 +22,8 @@ inline constexpr int kConditions = 12;
 struct ConditionResult {
   int condition = 0;  // 1 to 12
   bool holds = false;
-  // If it does not hold: the first warehouse, district, customer or order where it fails, and both values. Otherwise
-  // what was compared.
+  // If the condition does not hold, the first warehouse, district, customer or order where it fails, and both values.
+  // Otherwise what was compared.
   std::string detail;
 };
 

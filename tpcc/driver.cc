@@ -75,8 +75,8 @@ struct Post {
   uint32_t number;  // from 0; unique among the workers of a warehouse
 };
 
-// For worker `k` of `workers` on a node that owns warehouses: they are dealt to the workers in turn, or shared if there
-// are too few.
+// The post of worker `k` of `workers` on a node that owns warehouses: they are dealt to the workers in turn, or shared
+// if there are too few.
 Post PostAtOwner(const txn::Database& database, uint32_t warehouses, uint32_t k, uint32_t workers) {
   const auto data_nodes = static_cast<uint32_t>(database.data_nodes());
   const uint32_t owned = WarehousesOfNode(warehouses, database.node_id(), database.data_nodes());
@@ -86,7 +86,7 @@ Post PostAtOwner(const txn::Database& database, uint32_t warehouses, uint32_t k,
   return post;
 }
 
-// For worker `i` of `workers` on nodes without warehouses: the same with all warehouses.
+// The post of worker `i` of `workers` on nodes without warehouses, which share all warehouses in this way.
 Post PostAtClient(uint32_t warehouses, uint32_t i, uint32_t workers) {
   Post post{{}, i / warehouses};
   for (uint32_t w = i % warehouses; w < warehouses; w += workers) post.homes.push_back(w + 1);

@@ -43,7 +43,7 @@ struct RunOptions : bench::RunOptions {
   // Coroutines per worker. 0: 1 if the fabric has one node; otherwise 4, but in total at most one per warehouse,
   // because Payment changes its warehouse's row, so two transactions on one warehouse mostly conflict.
   int coroutines = 0;
-  // Per worker: number of transactions that may run or wait to become durable. A coroutine continues with another
+  // Number for each worker of transactions that may run or wait to become durable. A coroutine continues with another
   // transaction as soon as its previous one is visible; that one is acknowledged (and counted, with its latency) when
   // it is durable. 0: a coroutine waits for its own transactions. Without effect with `think_time`.
   int in_flight = 0;

@@ -16,7 +16,7 @@
 
 namespace gannet::tpcc {
 
-// For one transaction.
+// The patience of one transaction.
 class RepairPatience {
  public:
   static constexpr uint64_t kTryAgainNanos = 1'000'000;

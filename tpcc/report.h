@@ -16,7 +16,7 @@ namespace gannet::tpcc {
 
 enum class Procedure : uint8_t { kNewOrder, kPayment, kOrderStatus, kDelivery, kStockLevel };
 inline constexpr int kProcedures = 5;
-// By Procedure; also the keys of the JSON report.
+// The names by Procedure; also the keys of the JSON report.
 inline constexpr std::array<const char*, kProcedures> kProcedureNames = {"new_order", "payment", "order_status",
                                                                          "delivery", "stock_level"};
 
@@ -50,7 +50,7 @@ struct RunReport {
 
   // All transactions. Committed and rolled-back ones count, because both did their whole work.
   double transactions_per_second = 0;
-  // Committed NewOrders only.
+  // The rate of committed NewOrders only.
   double new_orders_per_minute = 0;
 
   // All verbs of the workers' channels in the measured phase (exact).

@@ -49,7 +49,7 @@ coro::Task<Status> Terminal::TryStockLevel(txn::Transaction& transaction) {
 
 coro::Task<Status> Terminal::Run(Procedure procedure, uint32_t w, Date now, txn::RunOutcome* outcome,
                                  txn::Until until) {
-  // Not a coroutine: the bodies refer only to members, which outlive the returned task.
+  // This is not a coroutine: the bodies refer only to members, which outlive the returned task.
   source_.now = now;
   switch (procedure) {
     case Procedure::kNewOrder:

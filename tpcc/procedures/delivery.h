@@ -17,16 +17,16 @@ struct DeliveryInput {
   uint32_t w = 0;
   uint8_t carrier = 0;  // 1 to 10
   Date delivery_d = 0;
-  // By district - 1: lower bound of the undelivered orders, where the search begins. Order numbers only grow, so the
-  // number after an order that is known to be delivered is correct. A search from a lower number would read the leaf
-  // into which new orders of the previous district go, and so conflict with them.
+  // By district - 1, the lower bound of the undelivered orders, where the search begins. Order numbers only grow, so
+  // the number after an order that is known to be delivered is correct. A search from a lower number would read the
+  // leaf into which new orders of the previous district go, and so conflict with them.
   std::array<uint32_t, kDistricts> first_to_look_at{};
 };
 
 DeliveryInput MakeDeliveryInput(InputSource& source, uint32_t w);
 
 struct DeliveryOutput {
-  // By district - 1: the order delivered, or 0 if none waited.
+  // The orders by district - 1: the order delivered, or 0 if none waited.
   std::array<uint32_t, kDistricts> orders;
 };
 
@@ -41,7 +41,7 @@ struct DeliveryScratch {
   uint32_t count;
   std::array<Delivered, kDistricts> orders;
   std::array<txn::GetRequest, kDistricts> order_requests;
-  // Per order: its customer, then its lines.
+  // The requests of each order: its customer, then its lines.
   std::array<txn::GetRequest, size_t{kDistricts} * (1 + kMaxLines)> row_requests;
   txn::ScanRows rows;
 };

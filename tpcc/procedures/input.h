@@ -28,7 +28,7 @@ struct InputSource {
   uint32_t RandomDistrict() { return static_cast<uint32_t>(random.Between(1, kDistricts)); }
   uint32_t RandomCustomer() { return non_uniform.Customer(random, scale.customers_per_district); }
   Text<16> RandomLastName() { return LastName(non_uniform.LastName(random, scale.last_names())); }
-  // Uniform among all but `w`; there must be another.
+  // A warehouse uniform among all but `w`; there must be another.
   uint32_t OtherWarehouse(uint32_t w) {
     const uint32_t other = static_cast<uint32_t>(random.Between(1, warehouses - 1));
     return other < w ? other : other + 1;

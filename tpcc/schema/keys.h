@@ -70,7 +70,7 @@ inline uint32_t WarehouseOf(const index::Key& key) {
   const std::string_view bytes = key.bytes();
   return uint32_t{static_cast<unsigned char>(bytes[0])} << 8 | static_cast<unsigned char>(bytes[1]);
 }
-// For all keys with 8 bits for d.
+// The district in any key with 8 bits for d.
 constexpr uint32_t DistrictOf(uint64_t key) {
   return static_cast<uint32_t>(key >> 40) & 0xff;
 }
