@@ -95,11 +95,11 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
                 .record_stock = *state->record_stock,
                 .index_damage = state->index_damage,
                 .data_nodes = options.data_nodes == 0 ? fabric->num_nodes() : options.data_nodes});
-  // Not removed: the epochs end before the slab. Other nodes may READ memory that is free.
+  // The chore is not removed, because the epochs end before the slab. Other nodes may READ memory that is free.
   if (!state->local->calls()) {
     state->epochs->AddChore([slab = state->slab.get()] { slab->TrimIfWorth(/*alone=*/true); });
   }
-  // Also if nothing is logged, because every node's memory has the same layout.
+  // The words are there even if nothing is logged, because every node's memory has the same layout.
   StatusOr<std::unique_ptr<EpochWords>> words = EpochWords::Create(fabric, state->node.get(), state->slab.get());
   if (!words.ok()) return words.status();
   StatusOr<std::byte*> removals = state->slab->AllocateExtent(RemovalVersions::kBytes);
@@ -141,7 +141,7 @@ StatusOr<std::unique_ptr<Database>> Database::OpenAlone(const DatabaseOptions& o
   // Each part of the heap could take all that the database may use, as far as address space allows that: so memory is
   // short only when it is used up, however it is divided between indexes and records.
   constexpr uint64_t kMostDoubled = uint64_t{1} << 40;
-  // For the smallest table.
+  // The least memory that the smallest table needs.
   constexpr uint64_t kLeastMemory = uint64_t{128} << 10;
   if (options.memory_bytes < kLeastMemory) {
     return absl::InvalidArgumentError(absl::StrCat("DatabaseOptions::memory_bytes is ", options.memory_bytes,

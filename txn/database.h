@@ -144,7 +144,7 @@ class Database {
   StatusOr<const SecondaryIndex*> CreateIndex(const SecondaryIndexOptions& options);
   // Null if there is none. Thread-safe.
   const SecondaryIndex* FindIndex(std::string_view name) const;
-  // In the order in which they were created first.
+  // The tables in the order in which they were created first.
   std::vector<const Table*> tables() const;
 
   // Recovers the directory's data, if there is one. Serves the other nodes, and waits until those that own rows are
@@ -159,7 +159,7 @@ class Database {
   // (rdma::Node::OpenChannel); idle sessions of Run make room. FailedPrecondition before Start and after Close.
   StatusOr<std::unique_ptr<Session>> OpenSession();
 
-  // For programs without coroutines (txn/run/blocking.h): runs `body` on the calling thread until it commits. Results
+  // Runs, for programs without coroutines (txn/run/blocking.h), `body` on the calling thread until it commits. Results
   // and exceptions are those of Session::Run. Thread-safe. It borrows one of DatabaseOptions::run_sessions sessions,
   // which all threads share. If all are borrowed, it waits for one for at most durable_within, then returns
   // ResourceExhausted.
@@ -188,7 +188,7 @@ class Database {
   // it returned FailedPrecondition, the directory is free for another Open, even if this object still exists, and
   // OpenSession and Run return FailedPrecondition, also without a directory. A second call does nothing.
   Status Close();
-  // Like Close, but without a checkpoint: after a load that failed or was stopped, half of which would be kept
+  // Closes like Close, but without a checkpoint: after a load that failed or was stopped, half of which would be kept
   // otherwise. Everything that is only in memory is lost, as after a crash: all loads of BulkLoader without a
   // checkpoint; with DurabilityMode::kNone all changes.
   Status CloseWithoutCheckpoint();
@@ -240,7 +240,7 @@ class Database {
   // Number of nodes that own rows, and whether this is one of them.
   int data_nodes() const;
   bool owns_rows() const { return node_id() < data_nodes(); }
-  // For layers above that answer their own calls: Node::Handle, before Start.
+  // The node, for layers above that answer their own calls: Node::Handle, before Start.
   rdma::Node& node();
   DatabaseState& state() { return *state_; }  // for txn/ itself
 

@@ -1,4 +1,4 @@
-// For tools: the tables of a data directory in a database that has no directory itself, and was not started.
+// Opens, for tools, the tables of a data directory in a database that has no directory itself, and was not started.
 #pragma once
 
 #include <string>

@@ -55,8 +55,8 @@ class EntryKeeper {
   // without a failure: that of Dangling. After an error, call it again.
   coro::Task<Status> KeepIndexes(bool last);
 
-  // For the build of an index (txn/schema/create_index.cc). Adds the entry of a row, if there is such a row and it has
-  // none. AlreadyExists names two rows with one key of a unique index. `row` must outlive the await.
+  // Called by the build of an index (txn/schema/create_index.cc). Adds the entry of a row, if there is such a row and
+  // it has none. AlreadyExists names two rows with one key of a unique index. `row` must outlive the await.
   coro::Task<Status> AddEntry(const SecondaryIndex& index, Key row);
   // Removes an entry, if it is there.
   coro::Task<Status> RemoveEntryByKey(const SecondaryIndex& index, Key entry_key);

@@ -30,7 +30,8 @@ size_t LinesToRead(const GetRequest& request) {
   return rdma::LinesFor(PayloadDataOffset(request.key.size()) + OffsetOf(request) + request.out.size());
 }
 
-// rdma::CopyOut. Most payloads that are read alone are a few whole words in the first line of their record.
+// Does what rdma::CopyOut does. Most payloads that are read alone are a few whole words in the first line of their
+// record.
 [[gnu::always_inline]] inline void CopyPayload(const std::byte* record, size_t data_offset, std::span<std::byte> out) {
   if ((data_offset | out.size()) % kWordBytes != 0 || data_offset + out.size() > rdma::kLineDataBytes) {
     return rdma::CopyOut(record, data_offset, out);

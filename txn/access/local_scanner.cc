@@ -215,7 +215,7 @@ bool LocalScanner::EndsInOrder(const ScanRows& rows, bool reverse) {
   const ScanRows::Item* b = &rows.rows_.back();
   if (reverse) std::swap(a, b);
   if (rows.key_kind_ == index::KeyKind::kInteger) return rows.KeyOf(*a) < rows.KeyOf(*b);
-  // By words, which are filled up with zeros, and then by length.
+  // The keys are compared by words, which are filled up with zeros, and then by length.
   const size_t shorter = std::min(a->key_bytes, b->key_bytes);
   for (size_t at = 0; at < shorter; at += kWordBytes) {
     uint64_t of_a;

@@ -22,9 +22,9 @@ PathChoice ChooseForKey(SessionState& session, const GetRequest& request, rdma::
                         const index::RemoteIndex& index);
 PathChoice ChooseForRows(SessionState& session, const Table& table, const RowsWanted& wanted, rdma::NodeId owner,
                          const index::RemoteIndex& index);
-// For the requests that `owner` serves, by their numbers. The requests of one table are looked up together, those of
-// several tables one after the other, and all records are READ at once. `keys` is scratch. Errors: those of
-// SessionState::RemoteIndexOf.
+// Chooses for the requests that `owner` serves; `which` has their numbers. The requests of one table are looked up
+// together, those of several tables one after the other, and all records are READ at once. `keys` is scratch. Errors:
+// those of SessionState::RemoteIndexOf.
 StatusOr<PathChoice> ChooseForGroup(SessionState& session, std::span<const GetRequest> requests, rdma::NodeId owner,
                                     std::span<const uint32_t> which, std::vector<index::Key>* keys);
 

@@ -47,8 +47,8 @@ void ReadSet::Carry(const index::Change& change) {
   }
 }
 
-// The same in constant time. Witnesses of one word with the same set are one here. Of several with different sets,
-// all but one are out of date, which the validation will find.
+// Does what Carry does, in constant time. Witnesses of one word with the same set are one here. Of several with
+// different sets, all but one are out of date, which the validation will find.
 void ReadSet::CarryMany(const index::Change& change) {
   const auto note = [this](rdma::GlobalAddress word, size_t i) {
     return witness_of_.try_emplace(word.bits(), static_cast<uint32_t>(i)).second;

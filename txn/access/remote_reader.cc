@@ -121,7 +121,7 @@ coro::Task<Status> RemoteReader::GetByReads(GetRequest* request, index::RemoteIn
     }
     if (look == Look::kConflict) {
       Sometimes<"read: a record of another node stays locked or torn">();
-      // Possibly it is not a record any more, but part of something that is always being written.
+      // It may not be a record any more, but part of something that is always being written.
       if (found->from_cache) remote->Forget(request->key);
       // A locked record has its key, too (LeadsToKey).
       if (is_judged && !holds_key && found->witness.word.is_null()) {

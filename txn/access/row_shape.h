@@ -20,7 +20,7 @@ struct KeyStart {
   uint64_t first = 0;
   uint64_t second = 0;
 
-  // Without a branch: which words differ depends on the row.
+  // The comparison has no branch: which words differ depends on the row.
   friend bool operator<(const KeyStart& a, const KeyStart& b) {
     return (static_cast<unsigned __int128>(a.first) << 64 | a.second) <
            (static_cast<unsigned __int128>(b.first) << 64 | b.second);

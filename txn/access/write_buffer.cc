@@ -239,7 +239,7 @@ Status WriteBuffer::Insert(const Table& table, Key key, std::span<const std::byt
   if (const int own = inserts_ + removals_ == 0 ? -1 : set_.FindKey(table, key); own >= 0) [[unlikely]] {
     WriteEntry& entry = set_[own];
     if (!entry.is_removed()) return KeyExists(table, key);
-    // Removed and inserted again: an update of the whole payload.
+    // The row was removed and inserted again, which is an update of the whole payload.
     GANNET_RETURN_IF_ERROR(CountChange(entry, redo_bytes, index_bytes));
     if (entry.kind == WriteKind::kRemove) entry.kind = WriteKind::kUpdate;
     entry.removed = false;

@@ -33,8 +33,8 @@ class WriteBuffer {
   // `session` must outlive it.
   explicit WriteBuffer(SessionState* session);
 
-  // Like those of Transaction. What returns an error has changed nothing. An offset of GetRequest::kWhole: the whole
-  // payload.
+  // Update, Insert and Remove are like those of Transaction. What returns an error has changed nothing. An offset of
+  // GetRequest::kWhole: the whole payload.
   Status Update(RecordHandle handle, std::span<const std::byte> data, const PayloadPart& part);
   Status Insert(const Table& table, Key key, std::span<const std::byte> payload);
   Status Remove(RecordHandle handle);
@@ -120,13 +120,13 @@ class WriteBuffer {
     *share = static_cast<uint32_t>(bytes);
     return absl::OkStatus();
   }
-  // The same for an entry, whose changes in secondary indexes take up to `index_bytes` after that.
+  // CountChange for an entry, whose changes in secondary indexes take up to `index_bytes` after that.
   Status CountChange(WriteEntry& entry, size_t bytes, size_t index_bytes) {
     return CountChange(&entry.redo_bytes, bytes, index_bytes - std::min<size_t>(index_bytes, entry.index_redo_bytes));
   }
   Status TooMuchRedo(size_t total);
-  // For a table that checks its writes: FailedPrecondition if it is not written by transactions, or if an index of it
-  // cannot be kept.
+  // Called for a table that checks its writes. FailedPrecondition if it is not written by transactions, or if an index
+  // of it cannot be kept.
   [[gnu::cold]] Status CheckMayWrite(const Table& table) const;
   // Largest number of bytes that the changes of one row of `table` in its secondary indexes take in logs.
   [[gnu::cold]] static size_t IndexChangeBytes(const Table& table);

@@ -86,7 +86,7 @@ class Commit {
   bool may_hold_locks() const { return may_hold_locks_; }
   // True if it has changes, which belong to epoch().
   bool logged() const { return redo_.logged(); }
-  // For a commit without changes: the latest epoch that it found at other nodes.
+  // The epoch of the commit; for one without changes, the latest epoch that it found at other nodes.
   uint64_t epoch() const { return redo_.epoch(); }
   // Gives back what it keeps for inserts into `index`, in which it is not active.
   void ForgetIndex(const index::RemoteIndex* index) { inserts_.ForgetIndex(index); }

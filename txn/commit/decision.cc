@@ -109,7 +109,7 @@ coro::Task<bool> Decision::Tell(rdma::NodeId keeper, bool only_note) {
     next = Encode(next, keeper, only_note);
     StatusOr<size_t> answer = co_await session_->channel->Call(keeper, kTxnDecide, request_, {}, timeout, connection);
     if (answer.ok()) continue;
-    // Refused. An owner only refuses a request that breaks the protocol, so no simulation reaches this.
+    // The owner has refused. An owner only refuses a request that breaks the protocol, so no simulation reaches this.
     if (!IsUnknownOutcome(answer.status())) co_return false;
     Sometimes<"decision: the decider may have been told or not">();
     debts_.OpenTicket();

@@ -31,7 +31,7 @@ class DuplicateKey {
   // it.
   Status Note(const WriteEntry& insert, const ReadEntry& existing);
   bool found() const { return entry_ != kNone; }
-  // AlreadyExists, which names the row. Only if found().
+  // AlreadyExists, which names the row. Call it only if found().
   Status Error() const { return KeyExists(*writes_[entry_].table, writes_[entry_].key); }
   void Clear() { entry_ = kNone; }
 

@@ -65,7 +65,7 @@ Status LocalWrites::PrepareMove(WriteEntry& entry) {
 
 void LocalWrites::FinishMove(WriteEntry& entry) {
   Sometimes<"commit: a record moves to a block of another size">();
-  // Before the index no longer leads there: lent_records.h.
+  // This comes before the index no longer leads there (lent_records.h).
   const int64_t old_bytes =
       session_->local->lent_records.Drop(entry.record) ? 0 : BlockBytesOf(entry.key, entry.image_payload_bytes);
   const Status replaced = entry.table->local_index().Replace(entry.key, entry.record, entry.moved_to);
@@ -181,7 +181,7 @@ Status LocalWrites::LockAndIndex() {
   return absl::OkStatus();
 }
 
-// For an own insert that was resized: makes a new block, which no other transaction has seen either.
+// Makes a new block for an own insert that was resized, which no other transaction has seen either.
 Status LocalWrites::RemakeInsert(WriteEntry& entry) {
   Sometimes<"commit: an own insert was resized">();
   GANNET_RETURN_IF_ERROR(PrepareMove(entry));

@@ -138,7 +138,7 @@ void OneSidedInserts::AskForRemovedVersions() {
   removed_.AppendTo(&operations_, /*merge=*/true, &writes_.arena());
 }
 
-// Nothing leads to their blocks yet, except of those that are given away already.
+// Nothing leads to the blocks of the placeholders yet, except to those that are given away already.
 void OneSidedInserts::StartAboveRemovedVersions() {
   for (size_t i = 0; i < removed_.size(); ++i) {
     Placeholder& one = placeholders_[i];

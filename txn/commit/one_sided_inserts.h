@@ -85,8 +85,8 @@ class OneSidedInserts {
   OneSidedInserts(const OneSidedInserts&) = delete;
   OneSidedInserts& operator=(const OneSidedInserts&) = delete;
 
-  // If the inserts are made by verbs: makes images of their placeholders. Without a block, inserts are made by calls.
-  // Errors: those of SessionState::RemoteIndexOf.
+  // Called if the inserts are made by verbs. Makes images of their placeholders. Without a block, inserts are made by
+  // calls. Errors: those of SessionState::RemoteIndexOf.
   coro::Task<Status> MakePlaceholders();
   bool has_placeholders() const { return !placeholders_.empty(); }
   // Adds READs of the leaves where the keys may belong to *operations, the posting of the locks.
@@ -124,8 +124,8 @@ class OneSidedInserts {
   coro::Task<Status> ReadSplitLeaves();
   coro::Task<Status> FindLeaves();
   coro::Task<Status> ChangeLeaves(Redo::Stay* stay, bool* validated);
-  // With a log: adds READs of the versions of removed records with their keys to operations_, in a posting behind the
-  // locks of the leaves; then has the placeholders start above them.
+  // Called with a log. Adds READs of the versions of removed records with their keys to operations_, in a posting
+  // behind the locks of the leaves; then has the placeholders start above them.
   void AskForRemovedVersions();
   void StartAboveRemovedVersions();
   void TakeInserted();

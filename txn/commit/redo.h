@@ -104,7 +104,7 @@ class Redo {
 
   // True if it has changes, which belong to epoch().
   bool logged() const { return logged_; }
-  // For a commit without changes: the latest epoch that it found at other nodes.
+  // The epoch of the commit; for one without changes, the latest epoch that it found at other nodes.
   uint64_t epoch() const { return epoch_; }
   // A commit that failed only read.
   void Void() {

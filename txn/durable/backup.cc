@@ -52,7 +52,7 @@ Status CopyCheckpoint(log::FileSystem& files, const NodeData& node, const std::s
 }
 
 Status CopyLog(log::FileSystem& files, const NodeData& node, const std::string& to, const std::atomic<bool>* stop) {
-  // With several nodes, the whole log: an older checkpoint of another node may need the decisions in it.
+  // With several nodes the whole log is copied: an older checkpoint of another node may need the decisions in it.
   const auto& checkpoints = node.manifest.checkpoints;
   const bool all = checkpoints.empty() || node.manifest.num_nodes > 1;
   const StatusOr<std::vector<std::string>> segments =
@@ -65,8 +65,8 @@ Status CopyLog(log::FileSystem& files, const NodeData& node, const std::string& 
   return absl::OkStatus();
 }
 
-// Where the log ended when its copy began, so that a segment missing from the copy is noticed. Call it before the log
-// is copied.
+// The place where the log ended when its copy began, so that a segment missing from the copy is noticed. Call it before
+// the log is copied.
 StatusOr<std::optional<log::EndNote>> FindEndNote(log::FileSystem& files, const NodeData& node) {
   const StatusOr<log::EndNote> note = log::ReadEndNote(files, node.path);
   if (note.ok()) return *note;

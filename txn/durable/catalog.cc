@@ -190,7 +190,7 @@ Status CheckSameTable(const log::TableDescription& had, const log::TableDescript
   if (has.integer_keys != had.integer_keys || has.max_key_bytes != had.max_key_bytes) {
     return differs(absl::StrCat("one with ", Keys(had)), absl::StrCat("one with ", Keys(has)));
   }
-  // Empty: the directory, or the program, does not say it.
+  // An empty form means that the directory, or the program, does not say it.
   if (has.key_form != had.key_form && !has.key_form.empty() && !had.key_form.empty()) {
     return differs(Form(had), Form(has));
   }

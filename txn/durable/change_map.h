@@ -88,7 +88,7 @@ class ChangeMap {
     if (size_ >= capacity() / 4 * 3) Grow();
     return Probe(key);
   }
-  // Before the first Entry::Set of a free place.
+  // Called before the first Entry::Set of a free place.
   void Use(Entry* entry, const HashedKey& key) {
     entry->number = key.number;
     ++size_;
@@ -101,7 +101,7 @@ class ChangeMap {
       if (entries()[i].used()) visit(entries()[i]);
     }
   }
-  // For walks in steps: the entry at place `i`, of capacity().
+  // Walks in steps use these: the entry at place `i`, of capacity().
   size_t capacity() const { return capacity_; }
   const Entry& at(size_t i) const { return entries()[i]; }
 

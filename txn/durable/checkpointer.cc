@@ -33,7 +33,7 @@ constexpr absl::Duration kDurableWithin = absl::Seconds(30);
 constexpr uint64_t kDiskMayFailNanos = 1'000'000'000;
 constexpr absl::Duration kLookAtDiskEvery = absl::Milliseconds(100);
 constexpr uint64_t kCopyWaitNanos = 10'000'000'000;
-// From a failed automatic checkpoint to the next attempt: doubled each time.
+// The time from a failed automatic checkpoint to the next attempt; it is doubled each time.
 constexpr uint64_t kFirstRetryNanos = 1'000'000'000;
 constexpr uint64_t kLastRetryNanos = 60'000'000'000;
 constexpr uint64_t kNever = UINT64_MAX;
@@ -335,8 +335,8 @@ Status Checkpointer::TakeLocked() {
   log::MayDieHere(log::KillPoint::kCheckpointBegun);
 
   if (Status written = WriteFiles(&description); !written.ok()) {
-    // For example a close, or a full disk. The files are useless and take room. The next checkpoint starts from the
-    // begin.
+    // The reason is a close or a full disk, for example. The files are useless and take room. The next checkpoint
+    // starts from the begin.
     Sometimes<"checkpoint: the files of one cannot be written">();
     log::RemoveCheckpoint(*files_, directory_, description.id).IgnoreError();
     return written;

@@ -35,7 +35,7 @@ class EpochWords;
 class Table;
 class UnsavedLoads;
 
-// When checkpoints are taken that no program asked for; see DatabaseOptions.
+// The times of checkpoints that no program asked for; see DatabaseOptions.
 struct CheckpointTimes {
   absl::Duration every;     // 0: at no interval
   double log_multiple = 0;  // 0: not because of the size of the log

@@ -56,7 +56,7 @@ class CommitLog {
   uint64_t RemovedVersion(TableId table, const index::Key& key) const { return removals_->Of(table, key); }
   // Called before a removed key leaves its index.
   void NoteRemoval(TableId table, const index::Key& key, uint64_t version) { removals_->Note(table, key, version); }
-  // Where `owner` has the same version, for a READ.
+  // The place where `owner` has RemovedVersion of the key, for a READ.
   rdma::GlobalAddress RemovedVersionAt(rdma::NodeId owner, TableId table, const index::Key& key) const {
     return removals_->At(owner, table, key);
   }

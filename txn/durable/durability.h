@@ -2,7 +2,7 @@
 // log, the epochs that it shares with other nodes, and checkpoints. Without one it keeps and logs nothing, and its
 // answers are zero, empty or Ok.
 //
-// Made by Database::Open, starts with Database::Start.
+// Database::Open makes it, and Database::Start starts it.
 #pragma once
 
 #include <atomic>
@@ -52,16 +52,16 @@ class Durability {
   // these. Nothing without a directory. After Start. After an error either may be in the manifest. Checkpoints lose
   // what they have of tables that were dropped, also those that are dropped while they are written.
   Status NoteCatalog(const Catalog& catalog);
-  // NoteCatalog, of tables that the node has whether the manifest can be written or not. After an error the next
+  // NoteCatalog for tables that the node has whether the manifest can be written or not. After an error the next
   // checkpoint that is published notes them, if no NoteCatalog has done it before.
   Status NoteCatalogNowOrLater(const Catalog& catalog);
   // The start of this node failed, here or later: tells the other nodes why, and no node waits for this one.
   void NoteFailedStart(const Status& why);
   // Makes one for a session. The errors are those of log::Log::OpenWriter.
   StatusOr<std::unique_ptr<CommitLog>> OpenCommitLog();
-  // Like Database::Checkpoint.
+  // Does what Database::Checkpoint does.
   Status Checkpoint(const std::atomic<bool>* stop);
-  // Like Database::Backup.
+  // Does what Database::Backup does.
   Status Backup(const std::string& to, const std::atomic<bool>* stop);
   // Takes a checkpoint if changes or loads are in no log and `keep_unlogged`; then flushes, stops, and unlocks the
   // directory.
@@ -78,7 +78,7 @@ class Durability {
   const RecoveryReport& recovery() const { return recovery_; }
   // Valid after Start, with a directory.
   log::Log& log() { return *log_; }
-  // Like those of Database.
+  // These are like those of Database.
   log::LogStatistics log_statistics() const { return log_ == nullptr ? log::LogStatistics{} : log_->statistics(); }
   uint64_t logged_epoch() const { return log_ == nullptr ? 0 : log_->last_dirty_epoch(); }
   uint64_t durable_epoch() const { return log_ == nullptr ? 0 : log_->durable_epoch(); }

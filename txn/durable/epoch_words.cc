@@ -151,7 +151,7 @@ Status EpochWords::CloseTogether(log::Log& log, absl::Duration timeout) {
   coro::Worker worker;
   if (channel.ok()) worker.AddPoller([c = channel->get()] { return c->Poll(); });
   const uint64_t durable_by = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(timeout));
-  // Also if another log is broken already, this log gets time to write what it has: that node may have written it, too.
+  // Even if another log is broken already, this log gets time to write what it has: that node may have written it, too.
   while (channel.ok() && !log.is_stuck() && NowNanos() < durable_by) {
     if (log.WaitDurable(log.last_dirty_epoch(), kLookAtOthersEvery).ok()) break;
     if (AnotherLogIsBroken(channel->get(), &worker)) break;

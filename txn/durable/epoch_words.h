@@ -63,7 +63,7 @@ class EpochWords : public log::PeerEpochs {
   // channel's. Call RefusalOf after StageOf has returned kRefuses.
   StatusOr<Stage> StageOf(rdma::NodeId node, rdma::Channel* channel, coro::Worker* worker) const;
   StatusOr<Refusal> RefusalOf(rdma::NodeId node, rdma::Channel* channel, coro::Worker* worker) const;
-  // Of another node that accepts, or has accepted.
+  // The identity of the run of another node that accepts, or has accepted.
   StatusOr<log::Identity> RunOf(rdma::NodeId node, rdma::Channel* channel, coro::Worker* worker) const;
 
   // This node's commits begin in `current`. Other nodes see a log here once it is Ready.

@@ -31,7 +31,7 @@ class ManifestFile {
   // Gives it the tables of the catalog. The files that checkpoints have of a table that the catalog lacks stay until
   // the table is dropped for good: the change may be taken back.
   Status Note(const Catalog& catalog);
-  // The same; after an error the next change notes the catalog.
+  // Does what Note does; after an error the next change notes the catalog.
   Status NoteNowOrLater(const Catalog& catalog);
   // Removes the files of checkpoints that the manifest, or `without`, does not have. (None of them is being written:
   // there is one Checkpointer.)

@@ -28,7 +28,7 @@ struct RecordCounts {
 
 // DataLoss, naming the directory, if the table cannot have a record with a key and a payload of these bytes.
 Status CheckFits(const Table& table, const std::string& directory, size_t key_bytes, size_t payload_bytes);
-// The same for a change that removes a key.
+// Does what CheckFits does, for a change that removes a key.
 Status CheckKeyFits(const Table& table, const std::string& directory, size_t key_bytes);
 
 // One thread; many makers may work at the same time. Its counts are added to `counts` when it is destroyed.

@@ -50,14 +50,14 @@ class RemovalVersions {
     if ((tables_.load(std::memory_order_acquire) & BitOf(table)) == 0) return 0;
     return LoadWord(places_ + PlaceOf(table, key));
   }
-  // Where `node` notes removals of this key: a word with that version.
+  // The place where `node` notes removals of this key: a word with that version.
   rdma::GlobalAddress At(rdma::NodeId node, uint16_t table, const index::Key& key) const {
     return {node, offset_ + PlaceOf(table, key)};
   }
 
  private:
   static uint64_t BitOf(uint16_t table) { return uint64_t{1} << table % 64; }
-  // In bytes.
+  // The offset of the key's place, in bytes.
   static size_t PlaceOf(uint16_t table, const index::Key& key) {
     uint64_t number = key.integer();
     if (key.kind() == index::KeyKind::kBytes) {

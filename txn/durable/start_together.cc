@@ -40,7 +40,7 @@ class Starter {
   void AwaitHeard(absl::Duration timeout);
 
  private:
-  // kNone also if the node is not alive.
+  // Returns kNone also if the node is not alive.
   Stage Look(rdma::NodeId node) {
     if (!fabric_.Alive(node)) return Stage::kNone;
     return words_.StageOf(node, channel_, &worker_).value_or(Stage::kNone);

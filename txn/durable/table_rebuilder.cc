@@ -138,30 +138,30 @@ class TableRebuilder::OrderedTable {
   size_t files() const { return files_.size(); }
   size_t ranges() const { return splitters_.size() + 1; }
 
-  // Round 1, in any order: each file, each part.
+  // Does round 1, in any order: each file, each part.
   Status LoadFile(size_t i);
   Status CountPart(size_t part);
-  // After round 1: if the table was given up, or else.
+  // Called after round 1, if the table was given up, or else.
   void GiveUp();
   void PlaceRanges();
-  // Round 2, in any order: each part. Drops its changes.
+  // Does round 2, in any order: each part. Drops its changes.
   Status TakePart(size_t part);
-  // Round 3, in any order: each range.
+  // Does round 3, in any order: each range.
   Status SortRange(size_t range);
-  // After round 3: chooses the pieces of round 4; none if nothing is to be merged.
+  // Called after round 3. Chooses the pieces of round 4; none if nothing is to be merged.
   void PlanMerge();
   size_t pieces() const { return pieces_.size(); }
-  // Round 4, in any order: each piece.
+  // Does round 4, in any order: each piece.
   Status MergePiece(size_t piece);
-  // After round 4. A table without parts is built by one thread.
+  // Called after round 4. A table without parts is built by one thread.
   Status PlanBuild();
   size_t parts() const { return load_ == nullptr ? 0 : load_->parts(); }
   size_t entries() const { return entries_; }  // of its index
-  // Round 5, in any order: each part.
+  // Does round 5, in any order: each part.
   Status BuildPart(size_t part);
-  // Round 5, of a table without parts.
+  // Does round 5 for a table without parts.
   Status BuildWhole();
-  // After round 5, of a table with parts.
+  // Called after round 5, for a table with parts.
   Status FinishBuild();
 
  private:
@@ -210,11 +210,11 @@ class TableRebuilder::OrderedTable {
   std::vector<PartRanges> parts_;
   std::vector<size_t> range_begins_{0};  // in changes()
   BulkMemory memory_;                    // of changes(); not a vector, which would fill it first
-  // From PlanMerge on.
+  // Filled by PlanMerge.
   std::vector<std::span<const index::LoadEntry>> runs_;  // first those of the files, later all of the index; none empty
   std::vector<Key> borders_;                             // least keys of the pieces after the first
   std::vector<std::vector<index::LoadEntry>> pieces_;
-  // From PlanBuild on.
+  // Filled by PlanBuild.
   size_t entries_ = 0;
   std::unique_ptr<index::PartedLoad> load_;
   static_assert(std::is_trivially_copyable_v<index::LoadEntry>);
@@ -289,7 +289,7 @@ void TableRebuilder::OrderedTable::GiveUp() {
   }
 }
 
-// Of each range, the parts' keys lie one after the other.
+// The ranges' places: in each range the parts' keys lie one after the other.
 void TableRebuilder::OrderedTable::PlaceRanges() {
   size_t place = 0;
   for (size_t range = 0; range < ranges(); ++range) {

@@ -53,7 +53,7 @@ class TableRebuilder {
   // Fills `tables`, which are empty, with `threads` threads. Tables with a damaged file are empty afterwards, and
   // listed in *damaged; only their changes are still there.
   Status Rebuild(const std::vector<const Table*>& tables, int threads, std::vector<DamagedTable>* damaged);
-  // The same, but leaves out damaged blocks, which Report lists.
+  // Does what Rebuild does, but leaves out damaged blocks, which Report lists.
   Status Salvage(const std::vector<const Table*>& tables, int threads);
   // Adds the damages that were left out.
   void Report(RecoveryReport* report) const;

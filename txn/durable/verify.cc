@@ -213,7 +213,7 @@ Status CompareNodes(log::FileSystem& files, const std::vector<NodeData>& nodes, 
     for (const NodeData& other : nodes) {
       if (&other == &node) continue;
       const StatusOr<log::LogBegin> begin = log::FindLogBegin(files, other.path);
-      // Reported already: no log where there should be one, or a damaged first segment.
+      // This is reported already: there is no log where there should be one, or a damaged first segment.
       if (absl::IsNotFound(begin.status()) || absl::IsDataLoss(begin.status())) continue;
       if (!begin.ok()) return begin.status();
       if (log::ReachesBack(*begin, newest.begin_epoch)) continue;

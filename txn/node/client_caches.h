@@ -37,7 +37,7 @@ class ClientCaches {
                   caches_.upper_bound({table, std::numeric_limits<rdma::NodeId>::max()}));
   }
 
-  // Sum over all owners.
+  // The sum over all owners.
   uint64_t BytesOf(TableId table) const {
     const std::lock_guard lock(mutex_);
     uint64_t sum = 0;

@@ -46,7 +46,8 @@ Status CheckLead(const LocalNode& local, const Table& table, const Key& key, rdm
 bool IndexDamage::NoteNotLeft(const Table& table, const Key& key, rdma::GlobalAddress record, const Status& change) {
   GANNET_CHECK(CanBeDamaged(table), "%s is locked but not in its index: %s", record.ToString(), change.ToString());
   Count(table, absl::StrCat("it does not lead to ", NameOfRow(table, key), ": ", change.message()));
-  // Otherwise it may lead there, but cannot be changed. Then the record's block must not be used again.
+  // With any other error the index may lead there, but cannot be changed. Then the record's block must not be used
+  // again.
   return absl::IsNotFound(change);
 }
 

@@ -38,9 +38,9 @@ inline bool LeadsToKey(const LocalNode& local, const Table& table, const Key& ke
   return LeadsToKeyUnlessDamaged(local, table, key, record);
 }
 
-// For a record that was absent and not locked when the caller looked, after the index had led to it. True if the index
-// leads to it still, and so is damaged: a record leaves its index before it is marked absent, and its block is not used
-// again as long as the caller stays in the epoch.
+// Called about a record that was absent and not locked when the caller looked, after the index had led to it. True if
+// the index leads to it still, and so is damaged: a record leaves its index before it is marked absent, and its block
+// is not used again as long as the caller stays in the epoch.
 bool StillLeadsTo(const Table& table, const Key& key, rdma::GlobalAddress record);
 
 // Ok, or the error of an index that leads from `key` to a record that is not the key's, or that is gone.

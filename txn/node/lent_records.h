@@ -51,7 +51,7 @@ class LentRecords {
   // `node` must outlive this.
   explicit LentRecords(rdma::Node* node) : node_(node) {}
 
-  // Up to `count` blocks for records of `bytes` bytes; fewer, or none, if the heap is full.
+  // Lends up to `count` blocks for records of `bytes` bytes; fewer, or none, if the heap is full.
   std::vector<LentBlock> Lend(index::Context& context, rdma::NodeId lessee, size_t bytes, size_t count);
   // The block, lent to `lessee` with `word` (0: with any), is a record in an index. Returns its size, or 0 if it is not
   // here any more.

@@ -47,7 +47,7 @@ class RecordBytes {
   // Called before the table is used.
   void AddTable(TableId table);
 
-  // For changes without a session: by calls served for other nodes, or by recovery.
+  // Counts changes without a session: those by calls served for other nodes, or by recovery.
   void Settle(TableId table, int64_t bytes);
   // `session` counts from now on, and must live until it is closed, when its count is settled.
   void Open(const LiveBytes* session);

@@ -31,7 +31,7 @@ class RecordStock {
   // from.
   void Add(rdma::NodeId owner, uint64_t connection, size_t bytes, std::span<const LentBlock> blocks);
   void NoteUsed(rdma::NodeId owner, uint64_t connection, std::span<const UsedBlock> used);
-  // At most `most` of those that were noted, which the owner is to be told of.
+  // Returns at most `most` of those that were noted, which the owner is to be told of.
   std::vector<UsedBlock> TakeUsed(rdma::NodeId owner, uint64_t connection, size_t most);
 
  private:

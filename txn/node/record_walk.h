@@ -22,7 +22,7 @@
 
 namespace gannet::txn {
 
-// One thread.
+// Used by one thread.
 class RecordWalk {
  public:
   // At an address where there is no record of the table the walk ends, or goes on. It notes the damage in both cases.

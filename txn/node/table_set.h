@@ -75,10 +75,10 @@ class TableSet {
   bool has_secondary_indexes() const { return has_secondary_indexes_.load(std::memory_order_acquire); }
 
   size_t size() const { return size_.load(std::memory_order_relaxed); }
-  // Greater than every number: the size of arrays that have a place for each table that there is now.
+  // A bound that is greater than every number: the size of arrays that have a place for each table that there is now.
   size_t id_bound() const { return bound_.load(std::memory_order_acquire); }
 
-  // Over the tables that there were at begin(), by number.
+  // Iterates over the tables that there were at begin(), by number.
   class Iterator {
    public:
     explicit Iterator(const TableSet* set) : set_(set), bound_(set->id_bound()) { SkipGap(); }

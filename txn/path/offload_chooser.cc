@@ -91,7 +91,7 @@ void RecentAverage::Add(double value) {
   next_ = (next_ + 1) % kMost;
 }
 
-// Sums anew each time, so that no rounding errors add up.
+// Sums from the start each time, so that no rounding errors add up.
 void RecentPairs::Add(double x, double y, uint64_t now) {
   if (size_ >= kTrusted) y = Clipped(y, Predict(x));
   pairs_[next_] = {static_cast<float>(x), static_cast<float>(y), now};

@@ -95,7 +95,8 @@ class RecentPairs {
   // The line of least squares. It neither falls, nor begins below 0 at x = 0. Where the xs hardly differ, and so say
   // little about a slope, it is level.
   double Predict(double x) const;
-  // The same for a y that is about proportional to x: where the xs hardly differ, the line is that of the ratio.
+  // Does what Predict does, for a y that is about proportional to x: where the xs hardly differ, the line is that of
+  // the ratio.
   double PredictProportional(double x) const;
 
  private:
@@ -211,10 +212,10 @@ class OffloadChooser {
   double OneSidedCost(const AskedAccess& asked, const rdma::NodeLoad& load) const;
   double CallCost(const AskedAccess& asked, const rdma::NodeLoad& load) const;
 
-  // For so many tables there are counters: as many as Resize said, or more if the session has used tables that were
+  // The number of tables that have counters: as many as Resize said, or more if the session has used tables that were
   // created later. Any thread.
   size_t tables() const;
-  // Any thread.
+  // Any thread may call this.
   PathStatistics statistics(TableId table, AccessKind kind) const;
 
  private:

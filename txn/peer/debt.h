@@ -41,13 +41,13 @@ struct Debt {
   uint64_t next = 0;
   std::vector<std::byte> image = {};  // kInstall: the lines to write; empty: the word alone
 
-  // kCall
+  // The members of kCall.
   rdma::MethodId method = 0;
   uint16_t slot = 0;
   std::vector<std::byte> message = {};
   std::vector<rdma::GlobalAddress> records = {};  // the records of the message
 
-  // For the session alone.
+  // The members below are for the session alone.
   std::shared_ptr<DebtTicket> ticket = nullptr;
   bool returns_slot = true;  // when it is settled. False: its transaction or ticket returns it
   bool held_back = false;    // an unlock that waits for a transaction of the session

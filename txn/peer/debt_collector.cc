@@ -20,7 +20,7 @@ constexpr uint64_t kLongestPauseNanos = 1'000'000;
 // Timeouts of a call for a debt: the first, doubled up to the last. They are short, because a repetition does no harm.
 constexpr uint64_t kFirstTimeoutNanos = 2'000'000;
 constexpr uint64_t kLastTimeoutNanos = 100'000'000;
-// Between two looks at the channel when nothing happens.
+// The wait between two looks at the channel when nothing happens.
 constexpr uint64_t kIdleNanos = 20'000;
 
 uint64_t PatienceOf(const LocalNode& local) {
@@ -166,7 +166,7 @@ coro::Task<bool> DebtCollector::Install(const Debt& debt) {
     co_return true;
   }
   Sometimes<"debts: an install is repeated">();
-  // As in Commit::InstallRemote: the image of several lines leaves the first one locked.
+  // As in an install by a commit, the image of several lines leaves the first one locked.
   std::array<rdma::Operation, 2> operations;
   size_t n = 0;
   if (!debt.image.empty()) {
@@ -186,8 +186,8 @@ coro::Task<bool> DebtCollector::Call(const Debt& debt, uint64_t timeout_nanos, D
   const StatusOr<size_t> answer =
       co_await channel_->Call(debt.node, debt.method, debt.message, {}, timeout, debt.connection);
   if (!answer.ok() && IsUnknownOutcome(answer.status())) co_return false;
-  // Refused. An owner that follows the protocol does not refuse a debt: the slot belongs to the debt, so nothing newer
-  // overtakes it, and the records in it are locked by this session. So no simulation reaches this.
+  // The owner has refused. An owner that follows the protocol does not refuse a debt: the slot belongs to the debt, so
+  // nothing newer overtakes it, and the records in it are locked by this session. So no simulation reaches this.
   if (!answer.ok()) *outcome = Debt::Outcome::kLost;
   co_return true;
 }

@@ -65,7 +65,7 @@ class DebtCollector {
   CondVar wake_;
   std::vector<std::shared_ptr<Debt>> taken_;  // and not begun
   uint64_t stops_at_ = UINT64_MAX;            // NowNanos
-  // Changed by its thread only, and with the lock held: so that thread reads it without.
+  // The list is changed by its thread only, and with the lock held: so that thread reads it without.
   std::vector<std::shared_ptr<Debt>> debts_;
   std::atomic<bool> has_taken_{false};  // without the lock: something may be in taken_
   std::unique_ptr<rdma::Channel> channel_;

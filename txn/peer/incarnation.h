@@ -30,7 +30,7 @@ class Incarnation {
   }
 
  private:
-  // Greater than those of all earlier processes of this node: no process starts within a nanosecond.
+  // The number is greater than those of all earlier processes of this node: no process starts within a nanosecond.
   const uint64_t number_ = WallNanos();
   std::atomic<uint64_t> last_request_{number_};
   std::vector<std::atomic<uint64_t>> joined_;

@@ -211,7 +211,8 @@ void OwnerService::ReleaseIndexesOf(rdma::NodeId node) {
 }
 
 bool OwnerService::ReleaseAllOf(rdma::NodeId node, const std::function<bool()>& stop) {
-  // Again: a request of the node that was in progress then may have borrowed blocks since.
+  // The indexes are released again, because a request of the node that was in progress then may have borrowed blocks
+  // since.
   ReleaseIndexesOf(node);
   std::vector<rdma::GlobalAddress> addresses;
   std::vector<std::pair<rdma::GlobalAddress, TableId>> lent;  // and found in an index

@@ -84,7 +84,7 @@ StatusOr<size_t> OwnerService::Read(std::span<const std::byte> request, std::spa
   SeenWords words;
   const StatusOr<ReadOutcome> read = AnswerRead(*table, key, found, writer, &words);
   if (!read.ok()) return read.status();
-  // Locked for long: the caller asks again.
+  // The record is locked for long: the caller asks again.
   if (*read == ReadOutcome::kLocked) return ConflictAtOwner();
   if (!outcome.empty()) outcome[0] = static_cast<std::byte>(*read);
   return writer.Finish();

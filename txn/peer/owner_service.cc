@@ -32,7 +32,7 @@ Status NotAdmitted() {
 Status TooLate(const char* what) {
   return absl::FailedPreconditionError(absl::StrCat(what, ": newer requests of this caller have been served"));
 }
-// Answer of unknown outcome: the caller asks again.
+// The answer of unknown outcome: the caller asks again.
 Status UnderWay() {
   return absl::UnavailableError("the request is being carried out; ask again");
 }
@@ -79,7 +79,7 @@ StatusOr<PrepareOutcome> OwnerService::PrepareOne(index::Context& context, const
   const auto meet = [&](rdma::GlobalAddress existing) -> StatusOr<PrepareOutcome> {
     GANNET_RETURN_IF_ERROR(CheckLead(*local_, *table, item.key, existing));
     const uint64_t state = LoadWord(local_->Direct(existing));
-    // Locked by the worker that asks, which knows whether by the same transaction.
+    // The record is locked by the worker that asks, which knows whether by the same transaction.
     if (IsLocked(state) ? (state & ~(kVersionMask | kAbsentBit)) != Locked(0, owner_bits) : IsAbsent(state)) {
       Sometimes<"owner: an insert meets a record that is locked or absent">();
       return PrepareOutcome::kConflict;
@@ -238,7 +238,8 @@ void OwnerService::FinishOne(index::Context& context, const FinishItem& item) {
   index::LocalIndex& index = table.local_index();
   std::byte* record = local_->Direct(item.record);
   const uint32_t payload_bytes = index::LoadMeta(record).payload_bytes;
-  // Before it leaves the index: lent_records.h. If its client has not told of it yet, it was not counted.
+  // This comes before the record leaves the index (lent_records.h). If its client has not told of it yet, it was not
+  // counted.
   const bool is_counted = !local_->lent_records.Drop(item.record);
   bool has_left = true;
   if (item.kind == FinishKind::kRemove) {

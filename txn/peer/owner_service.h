@@ -41,7 +41,7 @@ class OwnerService {
   // death.
   OwnerService(const LocalNode* local, Durability* durability, Peers* peers, std::function<void()> wake_repairer);
 
-  // For the Repairer, about a node none of whose requests is admitted any more.
+  // Called by the Repairer, about a node none of whose requests is admitted any more.
   std::vector<DecidedWork> DecidedBy(rdma::NodeId node) { return ledger_.DecidedBy(node); }
   // Finishes the items of one transaction whose records it still has locked; the others have been finished.
   Status FinishWork(std::span<const std::byte> work);
@@ -60,12 +60,12 @@ class OwnerService {
   StatusOr<size_t> Forwarded(std::span<const std::byte> request, std::span<std::byte> response);
   StatusOr<size_t> Log(rdma::NodeId caller, std::span<const std::byte> request);
   StatusOr<size_t> Lend(rdma::NodeId caller, std::span<const std::byte> request, std::span<std::byte> response);
-  // In owner_reads.cc.
+  // Defined in owner_reads.cc.
   StatusOr<size_t> Read(std::span<const std::byte> request, std::span<std::byte> response);
   StatusOr<size_t> ReadMany(std::span<const std::byte> request, std::span<std::byte> response);
   StatusOr<ReadOutcome> AnswerRead(const Table& table, const Key& key, index::FindResult found,
                                    rdma::WireWriter& writer, SeenWords* words) const;
-  // In owner_scan.cc.
+  // Defined in owner_scan.cc.
   StatusOr<size_t> Scan(std::span<const std::byte> request, std::span<std::byte> response);
 
   Status CheckItem(const PrepareItem& item) const;

@@ -67,7 +67,7 @@ Status Peers::Join(rdma::NodeId node, uint64_t incarnation, uint64_t first_reque
   std::lock_guard lock(mutex_);
   Peer& peer = peers_[node];
   const bool is_there = peer.phase == Phase::kJoined || peer.phase == Phase::kAccused;
-  // Over another connection: the fabric has ended the one before.
+  // It joins over another connection: the fabric has ended the one before.
   if (is_there && peer.incarnation == incarnation && peer.connection != connection) Kill(&peer, Phase::kDying);
   GANNET_RETURN_IF_ERROR(MakeWay(&peer, node, incarnation));
   if (peer.phase == Phase::kJoined) return absl::OkStatus();

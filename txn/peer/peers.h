@@ -1,5 +1,5 @@
-// Which incarnation of each other node may change this node's records, and how far the repair after a dead one has come
-// (repair.h).
+// Knows which incarnation of each other node may change this node's records, and how far the repair after a dead one
+// has come (repair.h).
 //
 //   stranger --Join--> joined --it is dead--> dying --its decisions are carried out--> forwarded --released--> stranger
 //                         '----> accused ------^
@@ -54,7 +54,7 @@ class Peers {
     std::atomic<uint32_t>* peer_ = nullptr;  // how many are inside
   };
 
-  // Like Join, but the node does not ask for locks yet; this only shows that its predecessor is dead.
+  // Does what Join does, but the node does not ask for locks yet; this only shows that its predecessor is dead.
   Status Announce(rdma::NodeId node, uint64_t incarnation);
   // `connection`: by which it joins (not 0). Its requests are numbered from `first_request` on, which is not below
   // `incarnation`. Unavailable: its predecessor is still being repaired; ask again. FailedPrecondition: there is a

@@ -15,7 +15,7 @@ constexpr uint64_t kMillisecond = 1'000'000;
 // A transaction has lost for too long after this many conflicts in a row, if DatabaseOptions::precedence_after has
 // passed since the first.
 constexpr uint32_t kManyConflicts = 16;
-// The same after fewer conflicts, if this many times precedence_after has passed.
+// It has lost for too long also after fewer conflicts, if this many times precedence_after has passed.
 constexpr uint32_t kFewConflicts = 4;
 constexpr uint64_t kFewConflictsTimes = 10;
 

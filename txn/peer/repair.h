@@ -64,7 +64,7 @@ class Repairer {
   bool Round();
   // Announces this incarnation. Otherwise possibly no node would notice that the one before it died.
   bool AnnounceAll();
-  // Step 2, once.
+  // Does step 2, once.
   void ReleaseIndexes(rdma::NodeId dead);
   // Each returns true if its step is done, false if it must be tried again.
   bool Forward(rdma::NodeId dead);

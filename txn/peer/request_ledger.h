@@ -70,7 +70,7 @@ class RequestLedger {
     Turn turn() const { return turn_; }
     // kRun: set by the handler; Ok until then. kDone: the result of the request when it was carried out.
     Status& result() { return entry_->result; }
-    // Not for kBusy or kLate.
+    // The list must not be asked for with kBusy or kLate.
     std::vector<Unmaking>& made() { return entry_->made; }
     Entry& entry() { return *entry_; }
 

@@ -33,7 +33,7 @@ bool MoveRow(const LocalNode& local, const Table& table, const Key& key, rdma::G
   std::byte* const record = local.Direct(from);
   const auto payload_bytes = [](const std::byte* of) { return index::LoadMeta(of).payload_bytes; };
   StoreWord(made.block, NextState(made.state, false));
-  // Before the index no longer leads there: lent_records.h.
+  // This comes before the index no longer leads there (lent_records.h).
   const int64_t old_bytes = local.lent_records.Drop(from) ? 0 : BlockBytesOf(key, payload_bytes(record));
   const Status replaced = table.local_index().Replace(key, from, local.node.AddressOf(made.block));
   const bool has_left = local.index_damage.HasLeft(table, key, from, replaced);

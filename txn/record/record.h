@@ -49,7 +49,7 @@ inline int64_t BlockBytesOf(const Key& key, size_t payload_bytes) {
 StatusOr<NewRecord> MakeLockedRecord(rdma::SlabCache& slab, TableId table, const Key& key,
                                      std::span<const std::byte> payload, uint64_t owner_bits,
                                      uint64_t above_version = 0);
-// The same in a block of the right size, to which no index and no other node leads.
+// Makes such a record in a block of the right size, to which no index and no other node leads.
 NewRecord MakeLockedRecordAt(std::byte* block, TableId table, const Key& key, std::span<const std::byte> payload,
                              uint64_t owner_bits, uint64_t above_version);
 

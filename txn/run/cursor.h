@@ -48,9 +48,9 @@ class Cursor {
   // those of Transaction::Scan; valid() is false then, too.
   coro::Async<Status> First() { return Seek(Towards::kGreater, {}); }
   coro::Async<Status> Last() { return Seek(Towards::kSmaller, {}); }
-  // To the first row whose key is not smaller than `key`.
+  // Moves to the first row whose key is not smaller than `key`.
   coro::Async<Status> SeekForward(const Key& key) { return Seek(Towards::kGreater, {{KeyCopy(key), true}}); }
-  // To the last row whose key is not greater than `key`.
+  // Moves to the last row whose key is not greater than `key`.
   coro::Async<Status> SeekBackward(const Key& key) { return Seek(Towards::kSmaller, {{KeyCopy(key), true}}); }
   // FailedPrecondition if the cursor is at no row.
   coro::Async<Status> Next() {
@@ -82,7 +82,7 @@ class Cursor {
   enum class Towards : uint8_t { kGreater, kSmaller };
 
   coro::Async<Status> Move(Towards towards);
-  // To the first row in this direction, from `from` or, if there is none, from that end of the range.
+  // Moves to the first row in this direction, from `from` or, if there is none, from that end of the range.
   coro::Async<Status> Seek(Towards towards, const std::optional<KeyRange::End>& from);
   coro::Task<Status> SeekElsewhere(coro::Task<Status> scan, KeyRange::End first, KeyRange::End last);
   // The rows that were scanned become the batch, without excluded ends.

@@ -32,10 +32,11 @@ class IndexCursor {
   // Both must outlive it.
   IndexCursor(Transaction& transaction, const SecondaryIndex& index, const CursorOptions& options = {});
 
-  // As those of Cursor.
+  // Each of these moves the cursor, as those of Cursor do.
   coro::Async<Status> First() { return Move(Step::kFirst, {}); }
   coro::Async<Status> Last() { return Move(Step::kLast, {}); }
-  // To the first row whose key in the index is not smaller than `key`; to the last one whose key is not greater.
+  // These move to the first row whose key in the index is not smaller than `key`, or to the last one whose key is not
+  // greater.
   coro::Async<Status> SeekForward(const Key& key) { return Seek(Step::kSeekForward, key); }
   coro::Async<Status> SeekBackward(const Key& key) { return Seek(Step::kSeekBackward, key); }
   coro::Async<Status> Next() { return Move(Step::kNext, {}); }
@@ -49,9 +50,9 @@ class IndexCursor {
   Row As() const {
     return rows_.As<Row>(row_);
   }
-  // Of the row, if the cursor is for update.
+  // The handle of the row, if the cursor is for update.
   RecordHandle handle() const { return rows_.handle(row_); }
-  // Its key in the index.
+  // The row's key in the index.
   StatusOr<index::OwnedKey> index_key() const { return index_.SecondaryKeyOf(entries_->key().bytes()); }
 
  private:

@@ -39,13 +39,13 @@ class ManualTransaction {
   BlockingTransaction* operator->() { return &operations_; }
   BlockingTransaction& operator*() { return operations_; }
 
-  // Transaction::Commit: Ok, Aborted (see TryAgain), AlreadyExists, Unknown, or another error: then nothing happened.
+  // Commits. Returns Ok, Aborted (see TryAgain), AlreadyExists, Unknown, or another error: then nothing happened.
   Status Commit();
   // Drops the buffered writes, and forgets the reads and a failure: the transaction is as if it had just begun, also
   // after Commit.
   void Rollback();
 
-  // If `status` is Aborted: waits for a short random time, begins the transaction again, and returns true. It is then
+  // If `status` is Aborted, waits for a short random time, begins the transaction again, and returns true. It is then
   // the same transaction for precedence (txn/peer/precedence.h): one that loses for too long goes first. Otherwise
   // returns false and does nothing.
   bool TryAgain(const Status& status);

@@ -57,7 +57,8 @@ inline RunSessions::Nest* RunSessions::MyNest() {
 
 RunSessions::Lease RunSessions::BorrowOwn() {
   Nest* const nest = MyNest();
-  // Already borrowed: a Run within a body of Run, or the lease was moved to another thread.
+  // The nest's session is borrowed already: this is a Run within a body of Run, or the lease was moved to another
+  // thread.
   if (nest == nullptr || nest->borrowed.load(std::memory_order_acquire)) [[unlikely]]
     return {};
   nest->borrowed.store(true, std::memory_order_relaxed);

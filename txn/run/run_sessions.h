@@ -121,7 +121,7 @@ class RunSessions {
   void CountGiveBack(Nest* nest);
   // Called by the thread that has given `nest` a session and has found the gate closed.
   void GiveBackShared(Nest* nest);
-  // For a session without a nest.
+  // Keeps a session without a nest.
   void Keep(std::unique_ptr<Session> session);
   // Closes the sessions that have been idle for kIdleNanos or longer.
   void Sweep();
@@ -132,7 +132,7 @@ class RunSessions {
   // The caller of these holds the mutex.
   void AddWaiter(Waiter* waiter);
   void RemoveWaiter(const std::deque<Waiter*>::iterator& waiter);
-  // To the first that waits; if nobody does, to the list.
+  // Gives the session to the first that waits; if nobody does, to the list.
   void Hand(std::unique_ptr<Session> session);
   void CloseGate();
   void OpenGateIfNobodyWaits();

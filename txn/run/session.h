@@ -39,11 +39,11 @@ struct RunOutcome {
   uint64_t durable_at = 0;
 };
 
-// When Run returns, with DurabilityMode::kSync.
+// The moment when Run returns, with DurabilityMode::kSync.
 enum class Until {
   kDurable,
-  // As soon as others see the writes. The caller must not tell the result to others before it is durable. So a thread
-  // can work on a few transactions, whose memory stays in its caches, while any number of results wait.
+  // Run returns as soon as others see the writes. The caller must not tell the result to others before it is durable.
+  // So a thread can work on a few transactions, whose memory stays in its caches, while any number of results wait.
   kVisible,
 };
 
@@ -104,7 +104,7 @@ class Session {
     }
   }
 
-  // The same for a thread without coroutines. `body` returns a Task<Status>.
+  // Does what Run does, for a thread without coroutines. `body` returns a Task<Status>.
   Status RunBlocking(absl::FunctionRef<coro::Task<Status>(Transaction&)> body, RunOutcome* outcome = nullptr);
 
   // Returns `status` when `durable_at` is durable; Unknown if that takes longer than DatabaseOptions::durable_within.
@@ -127,7 +127,7 @@ class Session {
   std::vector<std::pair<std::string, index::ClientStatistics>> client_statistics() const;
   // How its accesses reached records of other nodes, by table and kind; only those that there were.
   std::vector<TablePaths> path_statistics() const;
-  // For txn/ itself. Open: like Database::OpenSession.
+  // Only txn/ itself uses these. Open does what Database::OpenSession does.
   static StatusOr<std::unique_ptr<Session>> Open(DatabaseState& database);
   SessionState& state() { return *state_; }
 

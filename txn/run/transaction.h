@@ -19,7 +19,7 @@
 //   execute -> lock the write set -> validate read set and witnesses -> [log] -> install -> unlock
 //
 // Execution reads by the cheapest path and buffers writes. The data that a body reads may never have existed together.
-// So Session::Run returns a body's error only after the read set validates, and a body must not loop for ever on such
+// So Session::Run returns a body's error only after the read set validates, and a body must not loop endlessly on such
 // data. Reads see the transaction's own writes, inserts and removals.
 //
 // What an operation returns, other than Ok, is one of two kinds:
@@ -99,12 +99,12 @@ class Transaction {
   // True if there is such a key.
   coro::Async<StatusOr<bool>> Exists(const Table& table, Key key);
 
-  // All at once: one doorbell per node for remote records, interleaved prefetches for local ones. Each request gets its
-  // own status, and the result is Ok. Any other result is a failure, which each request then has, too, or
+  // Reads all at once: one doorbell per node for remote records, interleaved prefetches for local ones. Each request
+  // gets its own status, and the result is Ok. Any other result is a failure, which each request then has, too, or
   // InvalidArgument: a key does not fit its table.
   coro::Async<Status> GetMany(std::span<GetRequest> requests);
 
-  // Like Get; the record will (probably) be updated or removed through the handle, without another lookup.
+  // Does what Get does; the record will (probably) be updated or removed through the handle, without another lookup.
   coro::Async<StatusOr<RecordHandle>> GetForUpdate(const Table& table, Key key, PayloadRoom row);
   coro::Async<StatusOr<RecordHandle>> GetForUpdate(const Table& table, Key key, PayloadRoom out, PayloadPart part);
   template <class Row, class Field>
@@ -129,7 +129,7 @@ class Transaction {
     return Update(table, key, payload::ObjectBytes(value), PayloadPart(field));
   }
 
-  // Buffered until commit. If the key exists, this or the commit returns AlreadyExists (and so does Run).
+  // The insert is buffered until commit. If the key exists, this or the commit returns AlreadyExists (and so does Run).
   Status Insert(const Table& table, Key key, PayloadBytes row);
 
   // Inserts the row or, if there is one, replaces its whole payload: AlreadyExists is no result. Buffered until commit.
@@ -162,7 +162,7 @@ class Transaction {
     return AddTo(table, key, offset, payload::Sum::Of<Number>(delta), sum);
   }
 
-  // Buffered until commit.
+  // The removal is buffered until commit.
   Status Remove(RecordHandle handle);
   coro::Async<Status> Remove(const Table& table, Key key);  // NotFound if there is no such key
 
@@ -228,8 +228,8 @@ class Transaction {
   const Status& failure() const { return *failure_; }
   // WhenDurable then does not wait, and stores the epoch (or 0) there.
   void LeaveEpochAt(uint64_t* epoch) { epoch_at_ = epoch; }
-  // For a result that depends on reads: returns it when everything that was read is durable.
-  // `begun`: when the commit began, if its time is to be noted; 0: it is not.
+  // Returns a result that depends on reads when everything that was read is durable. `begun`: when the commit began, if
+  // its time is to be noted; 0: it is not.
   coro::Async<Status> WhenDurable(Status status, uint64_t begun = 0);
   static coro::Task<Status> AwaitDurable(SessionState* session, uint64_t epoch, Status status, uint64_t begun = 0);
   coro::Task<Status> AfterCommit(coro::Task<Status> commit, uint64_t begun);

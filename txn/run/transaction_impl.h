@@ -76,7 +76,7 @@ class TransactionImpl final : public OpenTransaction {
   // failure of the look is one of the transaction.
   Status AfterRefusedInsert(const Table& table, const Key& key, Status refused);
 
-  // Like Transaction::Commit, but the result does not wait for the disk.
+  // Does what Transaction::Commit does, but the result does not wait for the disk.
   coro::Async<Status> Commit();
   coro::Async<Status> Validate();
 

@@ -204,7 +204,7 @@ class IndexBuild {
   Status AwaitDurable(const DatabaseState& node) const;
 
   const Nodes nodes_;
-  // On each node: the table whose rows are indexed, and that of the entries.
+  // The table whose rows are indexed, and that of the entries, on each node.
   std::vector<Table*> tables_;
   std::vector<Table*> entries_;
   std::vector<std::unique_ptr<Session>> sessions_;

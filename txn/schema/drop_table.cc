@@ -11,7 +11,7 @@
 //   4. The manifests: here the table is dropped durably. The number of a table is never used again, so to recovery the
 //      log's changes of it are changes of no table, which it leaves out. With several nodes the change may be taken
 //      back (catalog_notes.h): so a manifest that lacks the table still has the files that checkpoints have of it.
-//   5. Life::kDropped, for ever: each later manifest leaves out the table and its rows (LeaveOutDropped). With one node
+//   5. Life::kDropped, for good: each later manifest leaves out the table and its rows (LeaveOutDropped). With one node
 //      this comes before step 4, so that no manifest has the table and a checkpoint without its rows. With several
 //      nodes all manifests lack the table by then, or Durability owes them such a catalog.
 //   6. Wait for a checkpoint's walk over the table, which ends early (UnsavedLoads::Hold).

@@ -30,7 +30,7 @@ Status NoteIndex(Nodes nodes, Tables entries, bool complete, absl::string_view w
   return absl::OkStatus();
 }
 
-// Not under the locks of all nodes: one may be dead or closed.
+// This is not done under the locks of all nodes: one may be dead or closed.
 void AllowBuild(Nodes nodes, Tables entries) {
   for (size_t i = 0; i < nodes.size(); ++i) {
     const std::lock_guard lock(nodes[i]->create_mutex);

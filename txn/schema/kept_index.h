@@ -15,7 +15,7 @@ void SetKept(DatabaseState& node, Table* table, const SecondaryIndex* index, boo
 // Notes in the manifests of these nodes whether the index is complete. `entries`: its table on each node. `why`: "is
 // made", for errors.
 Status NoteIndex(Nodes nodes, Tables entries, bool complete, absl::string_view why);
-// After an error: the index may be built, or dropped, again.
+// Called after an error. The index may be built, or dropped, again.
 void AllowBuild(Nodes nodes, Tables entries);
 
 }  // namespace gannet::txn

@@ -115,7 +115,7 @@ StatusOr<std::vector<Table*>> MakeTables(Nodes nodes, const TableOptions& comple
     tables.back()->SetEverywhere(false);
   }
   const bool started = nodes.front()->started;
-  // Also after an error: a manifest may have the table.
+  // The number is used up even after an error: a manifest may have the table.
   if (started && !tables.empty()) {
     for (DatabaseState* const node : nodes) ++node->next_table;
   }

@@ -44,7 +44,7 @@ Status AwaitOlderTransactions(DatabaseState& node, absl::Duration wait, absl::st
   StatusOr<std::unique_ptr<rdma::EpochManager::Participant>> participant =
       rdma::EpochManager::Participant::Join(node.epochs.get());
   if (!participant.ok()) return participant.status();
-  // Shared, because it is set even if nobody waits any more.
+  // The flag is shared, because it is set even if nobody waits any more.
   const auto passed = std::make_shared<std::atomic<bool>>(false);
   (*participant)->RetireWith([passed] { passed->store(true, std::memory_order_release); });
   const uint64_t start = NowNanos();

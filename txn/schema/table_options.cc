@@ -16,8 +16,8 @@ namespace {
 
 constexpr size_t kMaxTableNameBytes = 255;
 
-// For a message about keys that are too long for a kind of index: the kinds that take keys of `max_key_bytes`. Empty if
-// none does.
+// Names, for a message about keys that are too long for a kind of index, the kinds that take keys of `max_key_bytes`.
+// Empty if none does.
 std::string KindsForKeysOf(size_t max_key_bytes) {
   std::string kinds;
   for (const std::string_view name : index::IndexKindNames()) {

@@ -10,7 +10,7 @@ namespace gannet::txn {
 
 Status CheckTableName(const std::string& name);
 Status CheckTable(const TableOptions& options, int data_nodes);
-// The same for a table that a program makes: it must say which node owns which key.
+// Does what CheckTable does, for a table that a program makes: it must say which node owns which key.
 Status CheckNewTable(const TableOptions& options, int data_nodes);
 // The options of a new table, with all that has a default.
 StatusOr<TableOptions> CompleteOptions(TableOptions options);

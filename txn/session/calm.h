@@ -64,7 +64,7 @@ class ChangeCounters {
     }
     return begun;
   }
-  // The same. Returns false if one of them is in progress; *begun means nothing then.
+  // Counts as Begun does. Returns false if one of them is in progress; *begun means nothing then.
   bool BegunAndEnded(uint64_t* begun) const {
     *begun = 0;
     const size_t used = used_.load(std::memory_order_acquire);
@@ -87,7 +87,7 @@ class ChangingRecords {
  public:
   explicit ChangingRecords(ChangeCounter* counter) : counter_(counter) {
     if (counter_ == nullptr) return;
-    // Before the changes, whose stores to state words are releases.
+    // This store comes before the changes, whose stores to state words are releases.
     counter_->begun.store(counter_->begun.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
   ~ChangingRecords() {

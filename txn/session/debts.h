@@ -69,7 +69,7 @@ class Debts {
   // True if there is a debt for `record`: rule (a).
   bool Covers(rdma::GlobalAddress record) const;
 
-  // If its node is dead, the debt is dropped at once and its ticket is lost.
+  // If the debt's node is dead, the debt is dropped at once and its ticket is lost.
   void Add(std::shared_ptr<Debt> debt);
   // Forgets those that are settled. Call it before Covers.
   void Forget();
@@ -85,7 +85,7 @@ class Debts {
   uint16_t TakeSlot();
   void ReturnSlot(uint16_t slot) { free_slots_.push_back(slot); }
 
-  // For the session that takes this session's place. None of its transactions is open.
+  // These pass the debts to the session that takes this session's place. None of its transactions is open.
   std::vector<std::shared_ptr<Debt>> Leave();
   void TakeOver(std::vector<std::shared_ptr<Debt>> debts);
 

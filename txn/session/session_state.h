@@ -82,11 +82,11 @@ struct SessionState {
   // The owner's CPU may lock, read and write records while others use one-sided verbs. If not, own records take the
   // remote path.
   bool direct = true;
-  // On a node that is alone: its own counter, and those of all sessions (calm.h).
+  // The session's own counter, and those of all sessions, on a node that is alone (calm.h).
   ChangeCounter* change_counter = nullptr;
   const ChangeCounters* change_counters = nullptr;
 
-  // remote_indexes[table * nodes + node], opened at first use.
+  // The clients of indexes: remote_indexes[table * nodes + node], opened at first use.
   std::vector<std::unique_ptr<index::RemoteIndex>> remote_indexes;
   // The size of the rows when it was opened; 0: variable. Those of a table that was widened are opened again, because
   // they may lead to blocks that are too small for a READ of a row.
@@ -108,7 +108,7 @@ struct SessionState {
   StatusOr<index::RemoteIndex*> RemoteIndexOf(const Table& table, rdma::NodeId node);
   // Gives back the clients of indexes of dropped tables, and their caches.
   void ForgetDroppedTables();
-  // The same for one of them, which no transaction uses. `place`: in remote_indexes.
+  // Gives back one of these clients, which no transaction uses. `place`: in remote_indexes.
   void ForgetIndex(size_t place);
 
   // Worker::Yield for accesses, which may be measured.

@@ -14,7 +14,7 @@ enum class AccessPath : uint8_t { kOneSided, kCall };
 
 enum class AccessKind : uint8_t { kGet, kGetMany, kScan, kSearch, kInsert, kRemove };
 inline constexpr size_t kAccessKinds = 6;
-// By AccessKind; also the keys of JSON reports and the labels of metrics.
+// The names by AccessKind; also the keys of JSON reports and the labels of metrics.
 inline constexpr std::array<const char*, kAccessKinds> kAccessKindNames = {"get",    "get_many", "scan",
                                                                            "search", "insert",   "remove"};
 
@@ -23,7 +23,7 @@ struct PathStatistics {
   uint64_t one_sided = 0;
   uint64_t calls = 0;
 
-  // With ReadPathPolicy::kAdaptive, of both:
+  // The members below count both paths, with ReadPathPolicy::kAdaptive.
   uint64_t backed_off = 0;     // one-sided although a call seemed cheaper: the owner announced that it is busy
   uint64_t estimated = 0;      // accesses for which both paths were compared; the sums below are of these
   double one_sided_nanos = 0;  // estimated cost of the one-sided path, summed

@@ -12,7 +12,7 @@
 namespace gannet::txn {
 namespace {
 
-// By AbortCause. CauseOf finds a cause by its message.
+// The messages by AbortCause. CauseOf finds a cause by its message.
 constexpr std::array<absl::string_view, kAbortCauses> kMessages = {
     "conflict with another transaction, which has locked a record; run it again",
     "conflict with another transaction, which has changed a row that this one had read; run it again",

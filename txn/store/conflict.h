@@ -14,17 +14,17 @@
 
 namespace gannet::txn {
 
-// For a transaction that met another one: Session::Run runs it again. Its message is constant: all conflicts of a
-// thread that have the same cause share one, so that none allocates memory and threads do not count references in one
-// cache line.
+// The status of a transaction that met another one: Session::Run runs it again. Its message is constant: all conflicts
+// of a thread that have the same cause share one, so that none allocates memory and threads do not count references in
+// one cache line.
 [[gnu::cold]] Status Conflict(AbortCause cause);
-// The same as an owner's answer to a call: it has no message, which the caller would have to copy.
+// The conflict as an owner's answer to a call: it has no message, which the caller would have to copy.
 inline Status ConflictAtOwner() {
   return Status(absl::StatusCode::kAborted, "");
 }
 // The conflict of a transaction that met a record whose state word became, or stayed, `state`.
 [[gnu::cold]] Status ConflictAt(uint64_t state);
-// The same, but Unavailable if a worker of a dead node has locked it.
+// ConflictAt, but Unavailable if a worker of a dead node has locked it.
 Status LockedTooLong(const rdma::Fabric& fabric, uint64_t state);
 // `table` is not to be used for now; `what` is done to it: "widened".
 Status ConflictWithChangeOf(const Table& table, absl::string_view what);

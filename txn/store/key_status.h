@@ -14,7 +14,7 @@
 
 namespace gannet::txn {
 
-// In quotation marks; bytes that cannot be printed are escaped as in C.
+// The text in quotation marks; bytes that cannot be printed are escaped as in C.
 std::string Quoted(std::string_view text);
 // `table 'cities'`.
 std::string NameOf(const Table& table);
@@ -32,10 +32,11 @@ inline bool IsKeyOf(const Table& table, const index::Key& key) {
 Status CheckKey(const Table& table, const index::Key& key);
 // FailedPrecondition: the table's index has no order.
 Status CheckOrdered(const Table& table);
-// By Table::life. FailedPrecondition: the table has been dropped, or is being dropped, or is half widened. Aborted, so
-// that Run repeats the transaction: it is being widened.
+// Checks Table::life. FailedPrecondition: the table has been dropped, or is being dropped, or is half widened. Aborted,
+// so that Run repeats the transaction: it is being widened.
 Status CheckLife(const Table& table);
-// The same, and FailedPrecondition if the owners of its keys are unknown here. CheckKey asks, too.
+// Does what CheckLife does, and returns FailedPrecondition if the owners of its keys are unknown here. CheckKey asks,
+// too.
 Status CheckUsable(const Table& table);
 
 [[gnu::cold]] Status KeyNotFound(const Table& table, const index::Key& key);

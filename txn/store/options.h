@@ -16,7 +16,7 @@
 
 namespace gannet::txn {
 
-// When the commit of a transaction is acknowledged, in a database with a directory.
+// The moment when the commit of a transaction is acknowledged, in a database with a directory.
 enum class DurabilityMode : uint8_t {
   kNone,   // nothing is logged: only what Close (or a Checkpoint while nothing runs) wrote survives
   kAsync,  // at once; a crash loses at most the last group commit and the one being written (a few milliseconds), and
@@ -40,12 +40,12 @@ enum class EventLevel : uint8_t {
 // A longer group commit would only delay every commit.
 inline constexpr absl::Duration kMaxGroupCommit = absl::Seconds(1);
 inline constexpr size_t kMaxLogLargeBuffer = size_t{1} << 30;
-// In bytes per second. A checkpoint that is written more slowly would hardly end, and none of the log is removed in
-// that time.
+// The unit is bytes per second. A checkpoint that is written more slowly would hardly end, and none of the log is
+// removed in that time.
 inline constexpr uint64_t kLeastCheckpointRate = uint64_t{1} << 20;
 inline constexpr size_t kMinLogBuffer = size_t{4} << 10;
 inline constexpr size_t kMaxLogBuffer = size_t{1} << 30;
-// Of DatabaseOptions::application and TableOptions::application.
+// Limit of DatabaseOptions::application and TableOptions::application.
 inline constexpr size_t kMaxApplicationBytes = 4096;
 
 struct DatabaseOptions {
@@ -57,8 +57,9 @@ struct DatabaseOptions {
   int server_threads = 1;                                // they run RPC handlers when the workers do not
   absl::Duration call_timeout = absl::Seconds(5);
   size_t location_cache_bytes = 1 << 20;  // per session and remote hash index
-  // For places of this node's own rows in ordered tables (index/own_locations.h), all together: a row that was read by
-  // its key is found again without the index. At most 1/32 of the node's memory; used as far as needed. 0: none.
+  // Memory for the places of this node's own rows in ordered tables (index/own_locations.h), all together: a row that
+  // was read by its key is found again without the index. At most 1/32 of the node's memory; used as far as needed. 0:
+  // none.
   uint64_t own_location_bytes = UINT64_MAX;
 
   // Calls of Database::Run that may run at the same time. Further ones wait.
@@ -101,21 +102,23 @@ struct DatabaseOptions {
   uint64_t log_preallocate_bytes = 0;
   // Segments that were prepared and not used stay for the next start. False: Close removes them.
   bool log_keep_preallocated = true;
-  // Per session, 4 KiB to kMaxLogBuffer. More than a few group commits only takes room in the processor's caches.
+  // The buffer of each session, 4 KiB to kMaxLogBuffer. More than a few group commits only takes room in the
+  // processor's caches.
   size_t log_buffer_bytes = size_t{256} << 10;
-  // For larger transactions: one may have changes of this size less 96 bytes, where each takes 18 bytes, its key and
-  // its payload. A row with secondary indexes takes as much more as the longest entries that it may lose and get, until
-  // they are known, at the latest at the commit. A write that exceeds it returns ResourceExhausted, and the transaction
-  // goes on without it. All large transactions of one node together take at most this much at a time, and as much again
-  // while they are written; others wait. The memory is used only while there are some. At most kMaxLogLargeBuffer.
+  // The buffer for larger transactions: one may have changes of this size less 96 bytes, where each takes 18 bytes, its
+  // key and its payload. A row with secondary indexes takes as much more as the longest entries that it may lose and
+  // get, until they are known, at the latest at the commit. A write that exceeds it returns ResourceExhausted, and the
+  // transaction goes on without it. All large transactions of one node together take at most this much at a time, and
+  // as much again while they are written; others wait. The memory is used only while there are some. At most
+  // kMaxLogLargeBuffer.
   size_t log_large_buffer_bytes = size_t{256} << 20;
   int recovery_threads = 2;
   bool salvage = false;                              // recover what can be had of damaged files, and list the rest
   std::string application = {};                      // kept in the manifest for programs that read the directory
   std::shared_ptr<log::FileSystem> files = nullptr;  // null: those of `medium`
-  // At most this much for indexes and records, in any division. Only where Open makes the memory itself:
-  // Open(directory, ...), OpenInMemory. It grows as needed. What is free goes back to the system when a table is
-  // dropped, and when half of what the records took has become free (at least 32 MiB).
+  // Most memory for indexes and records, in any division. Only where Open makes the memory itself: Open(directory,
+  // ...), OpenInMemory. It grows as needed. What is free goes back to the system when a table is dropped, and when half
+  // of what the records took has become free (at least 32 MiB).
   uint64_t memory_bytes = uint64_t{8} << 30;
 
   // Called with the rare events that a program may want in its own log, each one line of text: what recovery did and

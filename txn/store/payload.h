@@ -337,7 +337,7 @@ size_t OffsetOf(Member Row::*member) {
   return static_cast<size_t>(reinterpret_cast<const std::byte*>(&(row->*member)) - room);
 }
 
-// In the place of an offset: all of the payload.
+// Stands in the place of an offset and means all of the payload.
 inline constexpr uint32_t kWholePayload = UINT32_MAX;
 
 // A part of payloads: what lies at an offset, or a member of the struct that the rows of a table are.
@@ -357,7 +357,7 @@ class PayloadPart {
     return part;
   }
   uint32_t offset() const { return offset_; }
-  // Of the struct; 0: it is not known.
+  // Size of the struct; 0: it is not known.
   size_t row_bytes() const { return row_bytes_; }
 
  private:

@@ -65,24 +65,24 @@ struct Placement {
   // Every node has the whole table and uses its own copy. Such a table is filled by BulkLoader on each node and is
   // read-only for transactions.
   static Placement Replicated() { return {.replicated = true}; }
-  // Everything on node 0.
+  // Node 0 owns everything.
   static Placement OnFirstNode();
-  // By a hash of the key; scans ask all nodes.
+  // The owner follows from a hash of the key; scans ask all nodes.
   static Placement ByHash();
-  // By ranges of the key (XStore, OSDI'20, section 5.5): node 0 owns the keys below starts[0], node 1 those from there
-  // to below starts[1], and so on; nodes behind the last range own nothing. Scans ask only the nodes whose ranges they
-  // meet. The keys are copied. CreateTable says what is wrong with them (KeyRanges::Check). A database with a directory
-  // keeps them, and refuses to open the table with others.
+  // The owner follows from ranges of the key (XStore, OSDI'20, section 5.5): node 0 owns the keys below starts[0], node
+  // 1 those from there to below starts[1], and so on; nodes behind the last range own nothing. Scans ask only the nodes
+  // whose ranges they meet. The keys are copied. CreateTable says what is wrong with them (KeyRanges::Check). A
+  // database with a directory keeps them, and refuses to open the table with others.
   //
   //   .placement = Placement::ByRange({1'000'000, 2'000'000})   // three owners
   static Placement ByRange(const std::vector<index::Key>& starts);
-  // The same from KeyRanges::texts. InvalidArgument names a text that no key has.
+  // Does what ByRange does, from KeyRanges::texts. InvalidArgument names a text that no key has.
   static StatusOr<Placement> ByRangeTexts(std::span<const std::string> texts);
   // A directory has the table, and the program that knows its functions has not created it here. If one node owns all
   // rows, they are not needed; otherwise every access returns FailedPrecondition. CreateTable refuses it.
   static Placement Unknown();
 
-  // Not of replicated tables.
+  // Must not be called for replicated tables.
   rdma::NodeId OwnerOf(const index::Key& key, int num_nodes) const {
     return ranges == nullptr ? owner(key, num_nodes) : ranges->OwnerOf(key);
   }

@@ -121,7 +121,7 @@ struct RowBy {
   Key key;  // primary
   std::span<const std::byte> payload;
   RecordHandle handle = {};  // if it was read for update
-  // Like ScanRows::As.
+  // Does what ScanRows::As does.
   template <class Row>
   Row As() const {
     return RowOf<Row>(payload);

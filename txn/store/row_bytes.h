@@ -24,7 +24,7 @@ class RowBytes {
   }
   // The place of the next byte, with room for `size` and kSlackBytes. Append(size) then leaves what was written there.
   std::byte* Room(size_t size) { return bytes_.Room(size + kSlackBytes); }
-  // Up to here there is room, without kSlackBytes. Only after a call of Room.
+  // The end of the room, without kSlackBytes. Only after a call of Room.
   const std::byte* end_of_room() const { return bytes_.data() + (bytes_.capacity() - kSlackBytes); }
   // Afterwards there are `size` bytes: later ones are dropped, and what was written in Room is taken up to there.
   void Cut(size_t size) { bytes_.Resize(size); }

@@ -138,10 +138,10 @@ struct SecondaryIndexOptions {
   bool unique = false;
   // The secondary key, first field first; a row whose payload or key ends before one of them is not in the index.
   std::vector<IndexField> fields = {};
-  // Or the key comes from this function, and there are no fields. The key of an entry has at most 64 bytes then; if it
+  // Makes the key in place of the fields, which are empty then. The key of an entry has at most 64 bytes then; if it
   // ends with the primary key, and the table's may be longer than 64 bytes, so much more.
   KeyFunction function = nullptr;
-  // Of the table of the entries. An ordered kind, and not replicated.
+  // The kind of the index of the table of the entries. An ordered kind, and not replicated.
   index::IndexKind index = index::IndexKind::kXStore;
   Placement placement = Placement::OnFirstNode();
   uint64_t expected_rows = 1024;
@@ -184,13 +184,13 @@ class SecondaryIndex {
   StatusOr<index::Key> PrimaryKeyOf(std::string_view entry_key, std::span<const std::byte> entry_payload) const;
   // The secondary key of an entry, for its user: Key::Tuple of the fields, or what the function returned.
   StatusOr<index::OwnedKey> SecondaryKeyOf(std::string_view entry_key) const;
-  // For messages: `index 'accounts_by_mail' of table 'accounts'`, and the same with the key of an entry.
+  // Texts for messages: `index 'accounts_by_mail' of table 'accounts'`, and the same with the key of an entry.
   std::string Describe() const;
   std::string DescribeEntry(std::string_view entry_key) const;
 
   log::IndexDescription Description() const;
 
-  // For txn/schema/, which makes it and changes what it is.
+  // The functions below are for txn/schema/, which makes it and changes what it is.
   SecondaryIndex(const Table* table, const Table* entries, const log::IndexDescription& description,
                  std::vector<IndexField> fields);
   void SetFunction(KeyFunction function);

@@ -68,8 +68,8 @@ class Table {
   TableId id() const { return id_; }
   // The present one (Database::RenameTable); the reference is valid as long as the table.
   const std::string& name() const { return *name_.load(std::memory_order_acquire); }
-  // With index_options that name all options of the kind, and with index_rights. `name`, `payload_bytes` and `key_form`
-  // are those at Open or CreateTable.
+  // The options, with index_options that name all options of the kind, and with index_rights. `name`, `payload_bytes`
+  // and `key_form` are those at Open or CreateTable.
   const TableOptions& options() const { return options_; }
   // The present one: CreateTable may be the first to say it of a table that the directory has.
   KeyForm key_form() const { return key_form_.load(std::memory_order_relaxed); }
@@ -130,7 +130,8 @@ class Table {
   // This node's part of the index. Of a table that the directory has and the program has not created, it is there once
   // Start has been called. Not of a table that was dropped.
   index::LocalIndex& local_index() const { return *local_index_; }
-  // Where its records on this node probably lie; null: its index needs no such help, or the table was dropped.
+  // The places where its records on this node probably lie; null: its index needs no such help, or the table was
+  // dropped.
   index::OwnLocations* own_locations() const { return own_locations_.get(); }
 
   // The rest is for txn/schema/, which alone makes and changes tables: one thread at a time, under

@@ -21,7 +21,7 @@ enum class AbortCause : uint8_t {
   kBody,    // its body asked for another attempt: it returned Aborted itself
 };
 inline constexpr size_t kAbortCauses = 7;
-// By AbortCause; also the labels of metrics.
+// The names by AbortCause; also the labels of metrics.
 inline constexpr std::array<const char*, kAbortCauses> kAbortCauseNames = {"lock", "row",    "index", "table",
                                                                            "log",  "memory", "body"};
 
@@ -32,12 +32,12 @@ struct TransactionStatistics {
   uint64_t rollbacks = 0;  // ended by an error that is no conflict, or by Rollback
   std::array<uint64_t, kAbortCauses> aborts{};
   uint64_t rows_read = 0;  // by all attempts; rows that they changed, too
-  // By committed transactions.
+  // The rows of committed transactions.
   uint64_t rows_inserted = 0;
   uint64_t rows_updated = 0;
   uint64_t rows_removed = 0;
-  // From the begin of a commit that writes to its result. Of all commits that wait for the disk, of one in
-  // kCommitsPerSample of others.
+  // The times from the begin of a commit that writes to its result. They are those of all commits that wait for the
+  // disk, of one in kCommitsPerSample of others.
   DurationCounts commits;
 
   static constexpr uint64_t kCommitsPerSample = 64;
