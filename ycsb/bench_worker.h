@@ -58,7 +58,7 @@ class BenchWorker final : public bench::Worker {
   Status FillCaches();
   void FillLocations();
   Status FillModels(int server);
-  // The same for kinds whose clients change the index.
+  // Does what FillModels does, for kinds whose clients change the index.
   Status FillNodes(int server);
   // True for a thread that only inserts, at a given rate.
   bool inserts_only() const {

@@ -85,7 +85,7 @@ class Client {
   coro::Task<StatusOr<size_t>> Ask(rdma::NodeId server, rdma::MethodId method, std::span<const std::byte> request);
   coro::Task<Status> Change(rdma::MethodId method, uint64_t key, std::span<const std::byte> value);
 
-  // In client_scan.cc.
+  // Defined in client_scan.cc.
   coro::Task<Status> ScanServer(rdma::NodeId server, uint64_t from, size_t limit);
   coro::Task<Status> ScanByReads(rdma::NodeId server, const index::ScanRange& range);
   coro::Task<Status> ScanByCall(rdma::NodeId server, uint64_t from, size_t limit);

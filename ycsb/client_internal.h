@@ -6,7 +6,7 @@
 
 namespace gannet::ycsb {
 
-// Of a path that is not chosen.
+// The path of accesses whose path is not chosen.
 inline txn::AccessPath Fixed(Path path) {
   return path == Path::kCall ? txn::AccessPath::kCall : txn::AccessPath::kOneSided;
 }

@@ -156,7 +156,8 @@ Status Cluster::Start(const std::atomic<bool>* stop) {
     if (machine->own_epochs != nullptr) GANNET_RETURN_IF_ERROR(machine->own_epochs->Start());
   }
   if (!index::EntryOf(options_.index).traits.learned || !options_.train_models) return absl::OkStatus();
-  // On a thread of its own, because a simulated thread permanently belongs to the node whose channel it polls.
+  // The training has a thread of its own, because a simulated thread permanently belongs to the node whose channel it
+  // polls.
   Status trained;
   Thread client("ycsb-train", [this, &trained, stop] { trained = TrainModels(stop); });
   client.join();

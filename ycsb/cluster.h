@@ -6,7 +6,8 @@
 //   (*cluster)->Start();
 //   ... driver.h ...
 //
-// Or one client machine in this process, whose servers are other processes: Attach instead of Create and Load.
+// The object may also be one client machine in this process, whose servers are other processes: Attach instead of
+// Create and Load.
 #pragma once
 
 #include <atomic>
@@ -53,8 +54,8 @@ struct ClusterOptions {
   // Trains XStore's models before the first run. Otherwise a server trains no model until a client reads one-sided, so
   // training takes no time from a run by calls.
   bool train_models = true;
-  // Of writes by calls, to records: each server logs them (write_log.h) on `disk`. kAsync: a write is answered when it
-  // is in the log's buffer. kSync: its client then waits until it is durable. Reads do not wait.
+  // The durability of writes by calls, to records: each server logs them (write_log.h) on `disk`. kAsync: a write is
+  // answered when it is in the log's buffer. kSync: its client then waits until it is durable. Reads do not wait.
   DurabilityMode durability = DurabilityMode::kNone;
   std::shared_ptr<log::FileSystem> disk = {};  // set if writes are logged; every server has a directory in it
 
@@ -105,7 +106,7 @@ class Cluster {
   rdma::Fabric& fabric() { return *fabric_; }
   // True if the servers are in this process. If not, there is one machine.
   bool has_servers() const { return !servers_.empty(); }
-  // Only valid if has_servers().
+  // Valid only if has_servers().
   Server& server(int i) { return *servers_[static_cast<size_t>(i)]; }
   Machine& machine(int i) { return *machines_[static_cast<size_t>(i)]; }
 

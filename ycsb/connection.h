@@ -76,7 +76,7 @@ class Connection {
 
   // Looks the key up and waits for the result. For the first operation of a client.
   Status FindOnce(uint64_t key);
-  // The same for many keys of one server. Cancelled soon after *stop (may be null) has become true.
+  // Does what FindOnce does, for many keys of one server. Cancelled soon after *stop (may be null) has become true.
   Status FindAll(rdma::NodeId server, std::span<const index::Key> keys, const std::atomic<bool>* stop);
 
  private:
@@ -87,7 +87,7 @@ class Connection {
   // The next one is of the next server.
   void AddCombiner(index::RemoteIndex* index);
 
-  // Of a server's log: what its clients know, and when one of them READs it again.
+  // What its clients know of a server's log, and when one of them READs it again.
   struct DurableEpoch {
     uint64_t epoch = 0;
     uint64_t next_look_nanos = 0;

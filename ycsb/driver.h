@@ -29,8 +29,8 @@ struct RunOptions : bench::RunOptions {
   Mix mix = kWorkloads[2].mix;
   Distribution distribution = Distribution::kUniform;
   InsertPlace inserts = InsertPlace::kSpread;
-  // If not 0: the last machine does not run the mix, but inserts this many keys per second, or as many as it can. Needs
-  // at least two machines; or servers in other processes, beside which this process only inserts.
+  // If this is not 0, the last machine does not run the mix, but inserts this many keys per second, or as many as it
+  // can. Needs at least two machines; or servers in other processes, beside which this process only inserts.
   uint64_t insert_rate = 0;
   absl::Duration insert_for = absl::InfiniteDuration();  // of the measured window; then none
   Paths paths;

@@ -14,11 +14,11 @@ namespace gannet::ycsb {
 // Not thread-safe.
 class KeyChooser {
  public:
-  // For client number `client` of `clients`, all in this process. Together they insert KeySpace's numbers from
+  // Chooses for client number `client` of `clients`, all in this process. Together they insert KeySpace's numbers from
   // `first_insert` on. `space` must outlive this.
   KeyChooser(const KeySpace* space, Distribution distribution, uint64_t first_insert, uint64_t client, uint64_t clients,
              InsertPlace place = InsertPlace::kSpread);
-  // If other processes have clients, too: the client gets its numbers in blocks (Give).
+  // Called if other processes have clients, too. The client gets its numbers in blocks (Give).
   KeyChooser(const KeySpace* space, Distribution distribution, InsertPlace place = InsertPlace::kSpread);
 
   // An existing key: loaded, or inserted by this client.

@@ -85,7 +85,7 @@ KeySpace::Stretch KeySpace::OsmLikeStretchOf(uint64_t rank) const {
   uint64_t width = kMapWidth;
   uint64_t part = 1;  // number of the part in a heap of halves
   for (int level = 0; level < levels_; ++level) {
-    // In 1024ths, from 1/5 to 4/5.
+    // The share in 1024ths, from 1/5 to 4/5.
     const uint64_t share = 205 + Mix64(part) % 615;
     const uint64_t left_keys = keys / 2;
     const uint64_t left_width = (width >> 10) * share;

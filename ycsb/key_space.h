@@ -34,7 +34,7 @@ namespace gannet::ycsb {
 enum class KeyForm : uint8_t { kLinear, kNoised, kOsmLike, kNormal, kLognormal, kRandom };
 inline constexpr std::string_view kKeyFormNames[] = {"linear", "noised", "osm-like", "normal", "lognormal", "random"};
 
-// Where new keys lie: spread over the loaded ones, as many around each of them; or appended, each behind the one
+// The place of new keys: spread over the loaded ones, as many around each of them; or appended, each behind the one
 // before.
 enum class InsertPlace : uint8_t { kSpread, kAppend };
 inline constexpr std::string_view kInsertPlaceNames[] = {"spread", "append"};
@@ -68,7 +68,7 @@ class KeySpace {
   Stretch StretchOf(uint64_t rank) const;
   Stretch OsmLikeStretchOf(uint64_t rank) const;
   Stretch RandomStretchOf(uint64_t rank) const;
-  // For normal and lognormal. `rank` <= loaded().
+  // Called for normal and lognormal. `rank` <= loaded().
   uint64_t QuantileOf(uint64_t rank) const;
 
   KeyForm form_;

@@ -268,7 +268,7 @@ coro::Task<StatusOr<bool>> LeafCombiner::ChangeLocked(LeafQueues::Lead* lead, Re
     for (size_t i = spread.added; i < fit.size(); ++i) fit[i]->waits_again = true;
     for (size_t i = 0; i < spread.leaves; ++i) {
       splits->rights.push_back(Keys::ChildEntry(Keys::LowOf(fresh[i].image()), blocks[i].address));
-      // Not AddCreated: see LeafChanger::Split.
+      // This is not AddCreated, for the reason in LeafChanger::Split.
       of_new_leaves.AddChanged(blocks[i].address, blocks[i].word, fresh[i].unlocked());
     }
   }

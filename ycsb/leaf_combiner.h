@@ -67,7 +67,7 @@ class LeafCombiner {
   struct Batch;
   enum class Step : uint8_t { kDone, kAgain, kAlone };
 
-  // Where to queue for the key: by the client's caches, or by a search.
+  // The leaf whose queue is for the key, by the client's caches, or by a search.
   coro::Task<StatusOr<rdma::GlobalAddress>> QueueFor(Request* request);
   // READs the queue's leaf for the leader, whose place it is if it covers the leader's key. False: it does not, but the
   // caches lead to the right of it now. If it is no leaf, or begins behind the key, the leader searches.

@@ -101,7 +101,7 @@ class LeafQueues {
 
     rdma::GlobalAddress leaf() const { return leaf_; }
     size_t waiting() const;
-    // Tells kAgain those that wait and for which `stays` is false.
+    // Tells kAgain to those that wait, except where `stays` is true.
     void SendAway(const std::function<bool(const Waiter&)>& stays);
     // Takes at most `most` of those that wait, and calls `visit` for each. It must not keep the waiter: that one may be
     // destroyed afterwards. Once for each Lead.

@@ -22,7 +22,7 @@ namespace gannet::ycsb {
 
 class LocationCache {
  public:
-  // At most `max_bytes`, but at least one bucket; fewer than 2^32 of them.
+  // The cache has at most `max_bytes`, but at least one bucket; fewer than 2^32 of them.
   explicit LocationCache(size_t max_bytes)
       : entries_(std::max<size_t>(max_bytes / kLineBytes, 1) * kWays), buckets_(entries_.size() / kWays) {}
 

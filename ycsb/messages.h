@@ -32,7 +32,7 @@ inline constexpr rdma::MethodId kReportCall = 772;
 inline constexpr rdma::MethodId kModelCall = 773;
 inline constexpr rdma::MethodId kReserveCall = 774;
 
-// For metrics; empty: it is none of these.
+// The name of a method for metrics; empty: it is none of these.
 constexpr std::string_view NameOfMethod(rdma::MethodId method) {
   constexpr std::string_view kNames[] = {"get", "update", "insert", "scan", "report", "model", "reserve"};
   return method >= kGetCall && method <= kReserveCall ? kNames[method - kGetCall] : "";

@@ -85,7 +85,7 @@ class Server {
   // those of CPUs (fabric.h), only one of them may. There, an update by call is refused in the first case.
   void set_locked_by_clients(bool by_clients) { locked_by_clients_.store(by_clients, std::memory_order_relaxed); }
 
-  // Where the newest epoch lies that is durable, if writes are logged; else null.
+  // The place of the newest epoch that is durable, if writes are logged; else null.
   rdma::GlobalAddress durable_epoch() const { return durable_epoch_; }
   // Null if writes are not logged.
   log::Log* log() { return write_log_ == nullptr ? nullptr : &write_log_->log(); }
@@ -113,7 +113,7 @@ class Server {
   StatusOr<rdma::GlobalAddress> MakeRecord(index::Context& context, uint64_t key, std::span<const std::byte> value,
                                            uint64_t* state);
 
-  // In server_calls.cc.
+  // Defined in server_calls.cc.
   void RegisterCalls();
   // Returns false if another writer kept the record locked.
   bool ReadRecord(const std::byte* record, std::span<std::byte> value) const;
@@ -141,7 +141,7 @@ class Server {
   rdma::GlobalAddress durable_epoch_;
   bool cpu_atomics_ = false;  // as the fabric says
   std::atomic<bool> locked_by_clients_{false};
-  // For clients in other processes: the reserved numbers of keys to insert, and how many there are.
+  // Clients in other processes use these: the reserved numbers of keys to insert, and how many there are.
   std::atomic<uint64_t> reserved_inserts_{0};
   std::atomic<uint64_t> max_inserts_{0};
 };

@@ -21,7 +21,7 @@ enum class Distribution : uint8_t {
 };
 inline constexpr std::string_view kDistributionNames[] = {"uniform", "zipfian", "latest"};
 
-// Percent, in the order of Kind; the sum is 100.
+// Percentages in the order of Kind; the sum is 100.
 using Mix = std::array<int, kKinds>;
 
 struct Workload {

@@ -13,7 +13,7 @@
 namespace gannet::ycsb {
 namespace {
 
-// Made as soon as the log needs it, in memory: hence not the default of 64 MiB.
+// The log is made as soon as the log needs it, in memory: hence not the default of 64 MiB.
 constexpr uint64_t kSegmentBytes = uint64_t{16} << 20;
 // What a worker appends in three group commits at a million writes per second.
 constexpr size_t kBufferBytes = size_t{64} << 10;

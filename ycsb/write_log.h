@@ -53,7 +53,7 @@ class WriteLog {
     // Waits while the buffer is full. The disk's error if it stays full, or if the disk has failed.
     Status Reserve(size_t value_bytes);
     void Append(uint64_t key, uint64_t version, std::span<const std::byte> value);
-    // Of the append; 0 before.
+    // The epoch of the append; 0 before.
     uint64_t epoch() const { return epoch_; }
 
    private:
