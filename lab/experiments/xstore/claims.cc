@@ -81,7 +81,7 @@ std::string CostOf(const Point& point) {
                          cores * point.measured.server_cpu / point.measured.mops, point.measured.reads_per_operation);
 }
 
-// At the end of the timelines, when leaves split as often as they do in the long run.
+// Compares the end of the timelines, when leaves split as often as they do in the long run.
 void AddInsertsOverTime(const std::vector<Experiment>& experiments, std::vector<Claim>* claims) {
   const auto add = [&](const char* series, double paper, const char* source) {
     const Measured* const measured = Find(experiments, "fig11", series, "D");
