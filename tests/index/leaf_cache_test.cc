@@ -96,7 +96,7 @@ class LeafCache : public ::testing::Test, protected SharedLeafWorld {
         const uint64_t key = stays + (random.OneIn(4) ? 999 : 0);  // 999 is never there
         const auto found = thread.Await(remote->Find(KeyOf(key).view()));
         ASSERT_TRUE(found.ok()) << found.status();
-        // Of an absent byte key there may be an entry with its tag.
+        // An entry may have the tag of an absent byte key.
         if (key != stays && !found->record.is_null() && keys_ == KeyKind::kBytes) continue;
         ASSERT_EQ(found->record, key == stays ? stay_[key / kDistance] : rdma::GlobalAddress()) << key;
       }
