@@ -17,7 +17,7 @@ struct DeliveryInput {
   uint32_t w = 0;
   uint8_t carrier = 0;  // 1 to 10
   Date delivery_d = 0;
-  // By district - 1, the lower bound of the undelivered orders, where the search begins. Order numbers only grow, so
+  // The lower bound of the undelivered orders, where the search begins, by district - 1. Order numbers only grow, so
   // the number after an order that is known to be delivered is correct. A search from a lower number would read the
   // leaf into which new orders of the previous district go, and so conflict with them.
   std::array<uint32_t, kDistricts> first_to_look_at{};
