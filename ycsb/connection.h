@@ -49,7 +49,7 @@ class Connection {
   coro::Worker& worker() { return worker_; }
   // Worker::Yield for operations, which may be measured.
   txn::MeasuredYield Yield() { return {channel_.get(), &worker_}; }
-  // Chooses paths, and counts them; of one table.
+  // Chooses paths for one table, and counts them.
   txn::OffloadChooser& chooser() { return chooser_; }
   const txn::OffloadChooser& chooser() const { return chooser_; }
   rdma::NodeLoad LoadOf(rdma::NodeId server) const { return epochs_->LoadOf(server); }
