@@ -103,24 +103,39 @@ function(gannet_unity name)
     endif()
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP unit_${group})
   endforeach()
+  gannet_unity_flags(${name})
+endfunction()
+
+# gannet_unity_by_folder(target source...): these sources of the target are compiled as one for each of their folders.
+function(gannet_unity_by_folder name)
+  if(NOT GANNET_UNITY)
+    return()
+  endif()
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  foreach(source IN LISTS ARGN)
+    get_filename_component(folder ${source} DIRECTORY)
+    string(MAKE_C_IDENTIFIER "${folder}" group)
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
+  endforeach()
+  gannet_unity_flags(${name})
+endfunction()
+
+function(gannet_unity_flags name)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # It takes the sources of a unit for headers, whose types in unnamed namespaces it warns of.
     target_compile_options(${name} PRIVATE -Wno-subobject-linkage)
   endif()
 endfunction()
 
-# gannet_library(name [INTERNAL] [COMPILE_QUICKLY] [SEPARATELY] SOURCES ... DEPS ...): a static library of one folder; its
+# gannet_library(name [INTERNAL] [COMPILE_QUICKLY] SOURCES ... DEPS ...): a static library of one folder; its
 # includes are relative to the root. An INTERNAL library is for our own programs and tests, and is not installed.
-# COMPILE_QUICKLY: nothing in it is on a transaction's path; only for INTERNAL libraries. SEPARATELY: each source by
-# itself, because several use the same local names.
+# COMPILE_QUICKLY: nothing in it is on a transaction's path; only for INTERNAL libraries.
 function(gannet_library name)
-  cmake_parse_arguments(ARG "INTERNAL;COMPILE_QUICKLY;SEPARATELY" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "INTERNAL;COMPILE_QUICKLY" "" "SOURCES;DEPS" ${ARGN})
   add_library(gannet_${name} STATIC ${ARG_SOURCES})
   add_library(gannet::${name} ALIAS gannet_${name})
   set_target_properties(gannet_${name} PROPERTIES EXPORT_NAME ${name})
-  if(NOT ARG_SEPARATELY)
-    gannet_unity(gannet_${name})
-  endif()
+  gannet_unity(gannet_${name})
   target_include_directories(gannet_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                              $<INSTALL_INTERFACE:include/gannet>)
   target_compile_features(gannet_${name} PUBLIC cxx_std_20)
@@ -162,13 +177,18 @@ function(gannet_timeout name seconds)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds})
 endfunction()
 
-# gannet_test(name SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s]): a GoogleTest program, one CTest entry per program.
+# gannet_test(name [SEPARATELY] SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s]): a GoogleTest program, one CTest entry per
+# program. SEPARATELY: each source is compiled by itself, because several define the same local names.
 function(gannet_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "SEPARATELY" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
   add_executable(${name} ${ARG_SOURCES})
+  list(LENGTH ARG_SOURCES count)
+  if(count GREATER 1 AND NOT ARG_SEPARATELY)
+    gannet_unity(${name})
+  endif()
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main gannet_flags)
   gannet_test_code(${name})

@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "bench/harness/histogram.h"
-#include "bench/harness/operation_statistics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/cli/operation_report.h"
 
 namespace gannet::cli {
 namespace {
@@ -16,14 +15,6 @@ namespace {
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-bench::OperationReport ReportOf(const std::vector<uint64_t>& nanos) {
-  bench::Histogram histogram;
-  for (const uint64_t each : nanos) histogram.Record(each);
-  bench::OperationReport report;
-  bench::SetLatencies(histogram, &report);
-  return report;
-}
 
 TEST(HistogramsTextTest, HasTwoRangesForEachPowerOfTwoAndNoEmptyOnes) {
   // 4096 ns to 6143 ns, and 6144 ns to 8191 ns, and nothing up to a millisecond.

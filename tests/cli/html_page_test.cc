@@ -6,11 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "bench/harness/histogram.h"
-#include "bench/harness/operation_statistics.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/cli/html_text.h"
+#include "tests/cli/operation_report.h"
 
 namespace gannet::cli {
 namespace {
@@ -89,14 +88,6 @@ TEST(TimeTextTest, ChoosesTheUnit) {
 TEST(FactsOfTest, NamesNestedValues) {
   EXPECT_THAT(FactsOf({{"mix", {45, 43}}, {"think_time", false}, {"store", ""}, {"faults", {{"rate", 0.5}}}}),
               ElementsAre(std::pair("mix", "45, 43"), std::pair("think_time", "no"), std::pair("faults.rate", "0.5")));
-}
-
-bench::OperationReport ReportOf(const std::vector<uint64_t>& nanos) {
-  bench::Histogram histogram;
-  for (const uint64_t each : nanos) histogram.Record(each);
-  bench::OperationReport report;
-  bench::SetLatencies(histogram, &report);
-  return report;
 }
 
 TEST(BenchmarkPlotsTest, ShowOnlyWhatThereWas) {

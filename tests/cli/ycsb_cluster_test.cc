@@ -20,7 +20,7 @@ namespace {
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-constexpr int kServers = 2;
+constexpr int kYcsbServers = 2;
 constexpr int kKeys = 4000;
 const std::vector<std::string> kShort = {"--duration", "100ms", "--warmup", "10ms", "--interval", "20ms"};
 
@@ -34,10 +34,10 @@ class YcsbClusterTest : public ClusterFixture {
     std::ofstream file(Path(name));
     file << "fabric = \"shm\"\nclient_slots = 2\n[shm]\nmemory_file = \"memory\"\n[ycsb]\nkeys = " << keys << "\n"
          << more << "\n";
-    for (int id = 0; id < kServers; ++id) file << "[[server]]\nid = " << id << "\nmemory = \"" << memory << "\"\n";
+    for (int id = 0; id < kYcsbServers; ++id) file << "[[server]]\nid = " << id << "\nmemory = \"" << memory << "\"\n";
   }
   void StartServers(const std::string& file = "cluster.toml") {
-    for (int id = 0; id < kServers; ++id) StartServer(id, file);
+    for (int id = 0; id < kYcsbServers; ++id) StartServer(id, file);
     WaitUntilServing();
   }
   void StopAll() {
@@ -85,7 +85,7 @@ TEST_F(YcsbClusterTest, EveryWorkloadReportsAsInOneProcess) {
   EXPECT_GT(report.at("calibration").at("dependent_read_ns_after_run").get<double>(), 0);
   const Json& configuration = report.at("configuration");
   EXPECT_EQ(configuration.at("fabric"), "shm");
-  EXPECT_EQ(configuration.at("servers"), kServers);
+  EXPECT_EQ(configuration.at("servers"), kYcsbServers);
   EXPECT_EQ(configuration.at("machines"), 1);
   EXPECT_EQ(configuration.at("keys"), kKeys);
   EXPECT_EQ(configuration.at("slot"), 0);

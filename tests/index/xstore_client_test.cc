@@ -18,10 +18,6 @@
 namespace gannet::index {
 namespace {
 
-rdma::GlobalAddress RecordOf(uint64_t key) {
-  return rdma::GlobalAddress(0, 64 * (key % 100000 + 1));
-}
-
 class XStoreClientTest : public testing::Test {
  protected:
   static constexpr IndexId kId = 5;
@@ -46,13 +42,13 @@ class XStoreClientTest : public testing::Test {
 
   void Insert(uint64_t key) {
     EpochGuard guard(owner_->epoch());
-    const auto change = index_->Insert(owner_->context(), key, RecordOf(key), nullptr);
+    const auto change = index_->Insert(owner_->context(), key, FakeRecord(key), nullptr);
     ASSERT_TRUE(change.ok()) << change.status();
     keys_.insert(key);
   }
   void Remove(uint64_t key) {
     EpochGuard guard(owner_->epoch());
-    const auto change = index_->Remove(owner_->context(), key, RecordOf(key));
+    const auto change = index_->Remove(owner_->context(), key, FakeRecord(key));
     ASSERT_TRUE(change.ok()) << change.status();
     keys_.erase(key);
   }
@@ -78,7 +74,7 @@ class XStoreClientTest : public testing::Test {
     EpochGuard guard(client_->epoch());
     const StatusOr<FindResult> found = client_->Await(remote->Find(key));
     ASSERT_TRUE(found.ok()) << found.status();
-    ASSERT_EQ(found->record, keys_.contains(key) ? RecordOf(key) : rdma::GlobalAddress()) << key;
+    ASSERT_EQ(found->record, keys_.contains(key) ? FakeRecord(key) : rdma::GlobalAddress()) << key;
     ASSERT_TRUE(keys_.contains(key) || client_->Valid(found->witness)) << key;
   }
   void ExpectScan(RemoteIndex* remote, uint64_t from, uint64_t to, bool reverse = false, size_t limit = SIZE_MAX) {
@@ -93,7 +89,7 @@ class XStoreClientTest : public testing::Test {
     std::vector<uint64_t> got;
     for (const Entry& entry : result.entries) {
       got.push_back(entry.key.integer());
-      ASSERT_EQ(entry.record, RecordOf(entry.key.integer()));
+      ASSERT_EQ(entry.record, FakeRecord(entry.key.integer()));
     }
     ASSERT_EQ(got, expected) << "from " << from << " to " << to;
     ASSERT_FALSE(result.witnesses.empty());
@@ -501,11 +497,11 @@ TEST_F(XStoreClientTest, WritersAtTheOwnerAndClientsOfAllKindsAtOnce) {
           const uint64_t key = (round * 7000 + static_cast<uint64_t>(i) * 13) % (kStay * 100);
           if (key % 100 == 0) continue;
           EpochGuard guard(mine.epoch());
-          if (index_->Insert(mine.context(), key, RecordOf(key), nullptr).ok()) keys.push_back(key);
+          if (index_->Insert(mine.context(), key, FakeRecord(key), nullptr).ok()) keys.push_back(key);
         }
         for (const uint64_t key : keys) {
           EpochGuard guard(mine.epoch());
-          ASSERT_TRUE(index_->Remove(mine.context(), key, RecordOf(key)).ok());
+          ASSERT_TRUE(index_->Remove(mine.context(), key, FakeRecord(key)).ok());
         }
       }
     });
@@ -517,7 +513,7 @@ TEST_F(XStoreClientTest, WritersAtTheOwnerAndClientsOfAllKindsAtOnce) {
         EpochGuard guard(client_->epoch());
         const auto found = client_->Await(remote->Find(key));
         ASSERT_TRUE(found.ok()) << found.status();
-        ASSERT_EQ(found->record, RecordOf(key));
+        ASSERT_EQ(found->record, FakeRecord(key));
         if (i % 30 != 0) continue;
         ScanResult result;
         const Status status = client_->Await(remote->Scan({.from = key, .to = key + 20000}, &result));

@@ -37,7 +37,7 @@ std::vector<std::string> SomeKeys() {
 }
 
 template <int W>
-void CheckWidth() {
+void CheckCodecs() {
   SCOPED_TRACE(W);
   const std::vector<std::string> keys = SomeKeys<W>();
   for (const std::string& a : keys) {
@@ -95,7 +95,7 @@ void CheckWidth() {
 }
 
 TEST(XStoreCodecTest, WordsAreInTheOrderOfTheKeys) {
-#define GANNET_CHECK_WIDTH(W) CheckWidth<W>();
+#define GANNET_CHECK_WIDTH(W) CheckCodecs<W>();
   GANNET_XSTORE_WIDTHS(GANNET_CHECK_WIDTH)
 #undef GANNET_CHECK_WIDTH
 }

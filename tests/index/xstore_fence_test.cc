@@ -12,10 +12,6 @@
 namespace gannet::index::xstore {
 namespace {
 
-rdma::GlobalAddress RecordOf(uint64_t key) {
-  return rdma::GlobalAddress(0, 64 * (key % 100000 + 1));
-}
-
 TEST(XStoreFence, LiesBetweenItsKeys) {
   const auto between = [](uint64_t a, uint64_t b) { return FenceBetween<1>(KeyKind::kInteger, {{a}}, {{b}}).words[0]; };
   EXPECT_EQ(between(0, 100), 49u);
@@ -38,7 +34,7 @@ class XStoreFenceTest : public testing::Test {
   }
   void Load(const std::set<uint64_t>& keys, double fill) {
     std::vector<LoadEntry> entries;
-    for (const uint64_t key : keys) entries.push_back({Key(key), RecordOf(key)});
+    for (const uint64_t key : keys) entries.push_back({Key(key), FakeRecord(key)});
     EpochGuard guard(thread_->epoch());
     const Status status = tree_->BulkLoad(thread_->context(), entries, fill);
     ASSERT_TRUE(status.ok()) << status;
@@ -46,7 +42,7 @@ class XStoreFenceTest : public testing::Test {
   }
   void Insert(uint64_t key) {
     EpochGuard guard(thread_->epoch());
-    ASSERT_TRUE(tree_->Insert(thread_->context(), {{key}}, RecordOf(key), nullptr).ok());
+    ASSERT_TRUE(tree_->Insert(thread_->context(), {{key}}, FakeRecord(key), nullptr).ok());
     keys_.insert(key);
   }
   uint64_t HighOf(uint64_t key) {
@@ -64,7 +60,7 @@ class XStoreFenceTest : public testing::Test {
     }
     for (const uint64_t key : probes) {
       const FindResult found = tree_->Find({{key}});
-      ASSERT_EQ(found.record, keys_.contains(key) ? RecordOf(key) : rdma::GlobalAddress()) << key;
+      ASSERT_EQ(found.record, keys_.contains(key) ? FakeRecord(key) : rdma::GlobalAddress()) << key;
     }
     for (const bool reverse : {false, true}) {
       for (auto at = probes.begin(); at != probes.end();

@@ -49,7 +49,7 @@ KeyWords<W> RandomKey(Random& random, uint64_t heads) {
 }
 
 template <int W>
-void CheckWidth() {
+void CheckNodes() {
   SCOPED_TRACE(W);
   Random random(static_cast<uint64_t>(W));
   auto node = std::make_unique<InnerNode<W>>();
@@ -94,7 +94,7 @@ void CheckWidth() {
 }
 
 TEST(XStoreNodeTest, SearchesFindTheChild) {
-#define GANNET_CHECK_WIDTH(W) CheckWidth<W>();
+#define GANNET_CHECK_WIDTH(W) CheckNodes<W>();
   GANNET_XSTORE_WIDTHS(GANNET_CHECK_WIDTH)
 #undef GANNET_CHECK_WIDTH
 }

@@ -13,10 +13,6 @@
 namespace gannet::index::xstore {
 namespace {
 
-rdma::GlobalAddress RecordOf(uint64_t key) {
-  return rdma::GlobalAddress(0, 64 * (key % 100000 + 1));
-}
-
 class XStoreTreeTest : public testing::Test {
  protected:
   XStoreTreeTest() {
@@ -28,12 +24,12 @@ class XStoreTreeTest : public testing::Test {
 
   void Insert(uint64_t key) {
     EpochGuard guard(thread_->epoch());
-    const auto change = tree_->Insert(thread_->context(), {{key}}, RecordOf(key), nullptr);
+    const auto change = tree_->Insert(thread_->context(), {{key}}, FakeRecord(key), nullptr);
     ASSERT_TRUE(change.ok()) << change.status();
   }
   void Remove(uint64_t key) {
     EpochGuard guard(thread_->epoch());
-    const auto change = tree_->Remove(thread_->context(), {{key}}, RecordOf(key));
+    const auto change = tree_->Remove(thread_->context(), {{key}}, FakeRecord(key));
     ASSERT_TRUE(change.ok()) << change.status();
   }
   std::vector<uint64_t> Scan(uint64_t from, uint64_t to, size_t limit, bool reverse) {
@@ -47,7 +43,7 @@ class XStoreTreeTest : public testing::Test {
     }
     std::vector<uint64_t> keys;
     for (const Entry& entry : result.entries) {
-      EXPECT_EQ(entry.record, RecordOf(entry.key.integer()));
+      EXPECT_EQ(entry.record, FakeRecord(entry.key.integer()));
       keys.push_back(entry.key.integer());
     }
     return keys;
@@ -179,7 +175,7 @@ TEST_F(XStoreTreeTest, AnUnlinkedLeafIsAWitnessUntilAKeyComesIntoItsRange) {
   const Witness after = tree_->Find({{20}}).witness;
   EXPECT_NE(after.word, before.word);
   ASSERT_TRUE(cluster_.Valid(after));
-  ASSERT_TRUE(tree_->Insert(thread_->context(), {{20}}, RecordOf(20), nullptr).ok());
+  ASSERT_TRUE(tree_->Insert(thread_->context(), {{20}}, FakeRecord(20), nullptr).ok());
   EXPECT_FALSE(cluster_.Valid(after));
   EXPECT_FALSE(cluster_.Valid(before));
 }
@@ -202,12 +198,12 @@ TEST_F(XStoreTreeTest, WritersAndScansAtOnce) {
           const uint64_t key = (round * 3000 + i) * 10 % (kStay * 10) + 1 + static_cast<uint64_t>(writer);
           keys.push_back(key);
           EpochGuard guard(mine.epoch());
-          ASSERT_TRUE(tree_->Insert(mine.context(), {{key}}, RecordOf(key), nullptr).ok());
+          ASSERT_TRUE(tree_->Insert(mine.context(), {{key}}, FakeRecord(key), nullptr).ok());
         }
         if (random.OneIn(2)) std::shuffle(keys.begin(), keys.end(), random);
         for (const uint64_t key : keys) {
           EpochGuard guard(mine.epoch());
-          ASSERT_TRUE(tree_->Remove(mine.context(), {{key}}, RecordOf(key)).ok());
+          ASSERT_TRUE(tree_->Remove(mine.context(), {{key}}, FakeRecord(key)).ok());
         }
       }
     });
@@ -239,7 +235,7 @@ TEST_F(XStoreTreeTest, WritersAndScansAtOnce) {
       }
       ASSERT_EQ(expected, std::min((from + 3000) / 10 + 1, kStay) * 10);
       const uint64_t key = random.Below(kStay) * 10;
-      ASSERT_EQ(tree_->Find({{key}}).record, RecordOf(key));
+      ASSERT_EQ(tree_->Find({{key}}).record, FakeRecord(key));
     }
   });
   for (std::thread& thread : threads) thread.join();

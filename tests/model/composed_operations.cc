@@ -15,13 +15,6 @@ namespace {
 using absl::StatusCode;
 using txn::KeyRange;
 
-std::span<const std::byte> BytesOf(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
-std::string_view TextOf(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 template <class Number>
 bool AddNumbers(Number a, Number b, Number* sum) {
   if constexpr (std::is_integral_v<Number>) {

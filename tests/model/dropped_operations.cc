@@ -12,10 +12,6 @@ namespace {
 
 using absl::StatusCode;
 
-std::span<const std::byte> BytesOf(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
-
 }  // namespace
 
 coro::Task<Status> Driver::UseDropped(Caller& caller, Random random) {

@@ -22,10 +22,6 @@ index::TupleKey TupleOf(const std::vector<int>& fields) {
   return tuple;
 }
 
-std::string_view TextOf(std::span<const std::byte> payload) {
-  return {reinterpret_cast<const char*>(payload.data()), payload.size()};
-}
-
 }  // namespace
 
 // The fields of the row's entry. Empty: the row is not in the index.

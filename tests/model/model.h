@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,6 +33,13 @@ inline index::Key KeyOf(index::KeyKind kind, const std::string& key) {
 
 inline std::string StringOf(const index::Key& key) {
   return key.kind() == index::KeyKind::kInteger ? IntegerKey(key.integer()) : std::string(key.bytes());
+}
+
+inline std::span<const std::byte> BytesOf(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+inline std::string_view TextOf(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 class Model {

@@ -20,10 +20,6 @@ constexpr char kGuard = '\x5a';
 constexpr size_t kGuardBytes = 64;
 constexpr size_t kBytesOfChange = 18;  // DatabaseOptions::log_large_buffer_bytes
 
-std::span<const std::byte> BytesOf(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
-
 // What to read of a payload, and the result if there is one. An offset of Caller::kWhole: the whole payload.
 struct Piece {
   uint32_t offset = 0;

@@ -25,7 +25,7 @@ void ExpectStoreHas(const RunReport& run, const Server::Contents& contents, uint
   EXPECT_EQ(contents.updates, run.of(Kind::kUpdate).finished + run.of(Kind::kReadModifyWrite).finished);
 }
 
-struct Case {
+struct WorkloadCase {
   std::string_view workload;
   IndexKind index;
   Path path;
@@ -33,8 +33,8 @@ struct Case {
   bool simulated;
 };
 
-std::string NameOf(const ::testing::TestParamInfo<Case>& info) {
-  const Case& c = info.param;
+std::string NameOf(const ::testing::TestParamInfo<WorkloadCase>& info) {
+  const WorkloadCase& c = info.param;
   return std::string(c.simulated ? "sim_" : "shm_") + std::string(c.workload) + "_" +
          (c.index == IndexKind::kHash ? "hash" : "xstore") +
          (c.path == Path::kOneSided ? "_one_sided"
@@ -43,8 +43,8 @@ std::string NameOf(const ::testing::TestParamInfo<Case>& info) {
          (c.updates == Path::kOneSided ? "_cas" : "");
 }
 
-std::vector<Case> AllCases() {
-  std::vector<Case> cases;
+std::vector<WorkloadCase> AllCases() {
+  std::vector<WorkloadCase> cases;
   for (const bool simulated : {false, true}) {
     for (const Workload& workload : kWorkloads) {
       for (const IndexKind index : {IndexKind::kHash, IndexKind::kXStore}) {
@@ -61,10 +61,10 @@ std::vector<Case> AllCases() {
   return cases;
 }
 
-class EveryWorkload : public ::testing::TestWithParam<Case> {};
+class EveryWorkload : public ::testing::TestWithParam<WorkloadCase> {};
 
 TEST_P(EveryWorkload, ReadsWhatIsRightAndDoesWhatItReports) {
-  const Case& c = GetParam();
+  const WorkloadCase& c = GetParam();
   SmallBenchOptions options;
   options.simulated = c.simulated;
   options.servers = 2;

@@ -67,16 +67,16 @@ uint64_t CheckLog(Server& server, log::FileSystem& disk) {
   return writes;
 }
 
-struct Case {
+struct LogCase {
   bool simulated;
   DurabilityMode durability;
   IndexKind index;
 };
 
-class EveryLog : public ::testing::TestWithParam<Case> {};
+class EveryLog : public ::testing::TestWithParam<LogCase> {};
 
 TEST_P(EveryLog, HasAllWrites) {
-  const Case& c = GetParam();
+  const LogCase& c = GetParam();
   SmallBenchOptions options;
   options.simulated = c.simulated;
   options.servers = 2;
@@ -106,11 +106,11 @@ TEST_P(EveryLog, HasAllWrites) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EveryLog,
-                         ::testing::Values(Case{false, DurabilityMode::kAsync, IndexKind::kXStore},
-                                           Case{false, DurabilityMode::kSync, IndexKind::kHash},
-                                           Case{true, DurabilityMode::kAsync, IndexKind::kXStore},
-                                           Case{true, DurabilityMode::kSync, IndexKind::kXStore},
-                                           Case{true, DurabilityMode::kSync, IndexKind::kRolex}));
+                         ::testing::Values(LogCase{false, DurabilityMode::kAsync, IndexKind::kXStore},
+                                           LogCase{false, DurabilityMode::kSync, IndexKind::kHash},
+                                           LogCase{true, DurabilityMode::kAsync, IndexKind::kXStore},
+                                           LogCase{true, DurabilityMode::kSync, IndexKind::kXStore},
+                                           LogCase{true, DurabilityMode::kSync, IndexKind::kRolex}));
 
 // A slow disk fills the buffers, and then the writers wait for it.
 TEST(WriteLogTest, WritersWaitForASlowDisk) {

@@ -9,8 +9,8 @@ namespace gannet::experiments::paths {
 namespace {
 
 // Durations at scale 1. Warm-up: every client thread fills its caches, and measures both paths of each kind of access.
-constexpr absl::Duration kWarmup = absl::Milliseconds(60);
-constexpr absl::Duration kWindow = absl::Milliseconds(6);
+constexpr absl::Duration kCoresWarmup = absl::Milliseconds(60);
+constexpr absl::Duration kCoresWindow = absl::Milliseconds(6);
 constexpr int kCores[] = {4, 8, 16, 24};
 
 Experiment Cores(const Options& options, const std::array<int, 5>& mix) {
@@ -19,8 +19,8 @@ Experiment Cores(const Options& options, const std::array<int, 5>& mix) {
   e.x_axis = "cores of each server";
   TpccRackOptions rack = Rack(options);
   rack.mix = mix;
-  rack.warmup = options.Scaled(kWarmup);
-  rack.duration = options.Scaled(kWindow);
+  rack.warmup = options.Scaled(kCoresWarmup);
+  rack.duration = options.Scaled(kCoresWindow);
   for (const int cores : kCores) {
     rack.server_threads = cores;
     const auto add = [&](const PathSeries& series) {

@@ -8,11 +8,11 @@ namespace gannet::experiments::paths {
 namespace {
 
 // Durations at scale 1.
-constexpr absl::Duration kWarmup = absl::Milliseconds(4);
+constexpr absl::Duration kStepWarmup = absl::Milliseconds(4);
 constexpr absl::Duration kInterval = absl::Milliseconds(1);
 constexpr absl::Duration kBegin = absl::Milliseconds(20);
 constexpr absl::Duration kLength = absl::Milliseconds(80);
-constexpr absl::Duration kWindow = absl::Milliseconds(160);
+constexpr absl::Duration kStepWindow = absl::Milliseconds(160);
 constexpr int kServerCores = 4;
 constexpr int kMachines = 2;
 constexpr int kMachinesOfStep = 3;
@@ -29,8 +29,8 @@ Experiment LoadStep(const Options& options) {
   rack.threads = kThreads;
   rack.server_threads = kServerCores;
   rack.mix = {10, 0, 90, 0, 0};
-  rack.warmup = options.Scaled(kWarmup);
-  rack.duration = std::max(kWindow * options.scale, absl::Microseconds(4));
+  rack.warmup = options.Scaled(kStepWarmup);
+  rack.duration = std::max(kStepWindow * options.scale, absl::Microseconds(4));
   rack.interval = options.Scaled(kInterval);
   rack.step = TpccLoadStep{.machines = kMachinesOfStep,
                            .threads = kThreads,

@@ -23,11 +23,11 @@ constexpr BoundLoad kBoundLoads[] = {{"reads", KeyForm::kRandom, {100, 0, 0, 0, 
                                      {"reads of osm-like keys", KeyForm::kOsmLike, {100, 0, 0, 0, 0}},
                                      {"half inserts", KeyForm::kRandom, {50, 0, 50, 0, 0}}};
 
-struct Load {
+struct KeyLoad {
   const char* name;
   ycsb::Mix mix;
 };
-constexpr Load kLoads[] = {{"read", {100, 0, 0, 0, 0}}, {"update", {0, 100, 0, 0, 0}}, {"insert", {0, 0, 100, 0, 0}}};
+constexpr KeyLoad kLoads[] = {{"read", {100, 0, 0, 0, 0}}, {"update", {0, 100, 0, 0, 0}}, {"insert", {0, 0, 100, 0, 0}}};
 // A single client needs a longer time.
 constexpr double kWindows = 2;
 
@@ -67,7 +67,7 @@ Experiment Fig11(const Options& options) {
 
 Experiment OneOperation(const Options& options) {
   Experiment e = NewExperiment("latency", "Latency and bytes of one operation", Chart::kBars, "operation");
-  for (const Load& load : kLoads) {
+  for (const KeyLoad& load : kLoads) {
     for (const System system : kSystems) {
       Point point = PointOf(options, system, *ycsb::FindWorkload("c"), Distribution::kUniform, kWindows);
       point.options.mix = load.mix;

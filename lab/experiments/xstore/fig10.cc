@@ -9,7 +9,7 @@ namespace {
 
 using ycsb::Distribution;
 
-struct Row {
+struct Fig10Row {
   char workload;
   Distribution distribution;
   double xstore;  // million per second; 0: the text does not say
@@ -18,7 +18,7 @@ struct Row {
   const char* rpc_source;
 };
 
-constexpr Row kRows[] = {
+constexpr Fig10Row kFig10Rows[] = {
     {'a', Distribution::kUniform, 41, "table 3", 0, ""},
     {'b', Distribution::kUniform, 80, "table 3", 0, ""},
     {'c', Distribution::kUniform, 82, "section 7.2 and table 3", 82 / 3.7, "section 7.2: 82 M/s is 3.7x DrTM-Tree"},
@@ -37,12 +37,12 @@ constexpr Row kRows[] = {
 // A scan takes about this many times as long as a read.
 constexpr int kScanWindows = 4;
 
-Point PointOf(const Options& options, const Row& row, System system) {
+Point PointOfRow(const Options& options, const Fig10Row& row, System system) {
   Point point;
   point.series = SeriesOf(system);
   point.label = std::string(1, static_cast<char>(row.workload - 'a' + 'A')) + " " +
                 std::string(ycsb::kDistributionNames[static_cast<size_t>(row.distribution)]);
-  point.x = static_cast<double>(&row - std::begin(kRows));
+  point.x = static_cast<double>(&row - std::begin(kFig10Rows));
   point.options = PaperRack(options, row.workload, row.distribution);
   if (row.workload == 'b') point.options.mix = ycsb::Mix{90, 10, 0, 0, 0};
   Use(system, &point.options);
@@ -60,10 +60,10 @@ Point PointOf(const Options& options, const Row& row, System system) {
 Experiment Fig10(const Options& options) {
   Experiment e =
       NewExperiment("fig10", "Fig. 10: YCSB A-F, uniform and skewed", Chart::kBars, "workload and distribution");
-  for (const Row& row : kRows) {
-    for (const System system : {System::kXStore, System::kRpc}) e.points.push_back(PointOf(options, row, system));
+  for (const Fig10Row& row : kFig10Rows) {
+    for (const System system : {System::kXStore, System::kRpc}) e.points.push_back(PointOfRow(options, row, system));
     // Scans do not use location caches.
-    if (row.workload != 'e') e.points.push_back(PointOf(options, row, System::kLocations));
+    if (row.workload != 'e') e.points.push_back(PointOfRow(options, row, System::kLocations));
   }
   e.notes = {
       "E is bound by the server's links. A scan of about 50 records brings 6.0 KB: a line for each record, and seven "

@@ -11,9 +11,9 @@ using ycsb::Distribution;
 
 constexpr Distribution kDistributions[] = {Distribution::kUniform, Distribution::kLatest};
 // The paper's timelines are 60 s long.
-constexpr absl::Duration kWarmup = absl::Microseconds(500);
-constexpr absl::Duration kWatched = absl::Milliseconds(4);
-constexpr int kIntervals = 32;
+constexpr absl::Duration kFig11Warmup = absl::Microseconds(500);
+constexpr absl::Duration kFig11Watched = absl::Milliseconds(4);
+constexpr int kFig11Intervals = 32;
 
 }  // namespace
 
@@ -24,9 +24,9 @@ Experiment Fig11(const Options& options) {
     point.series = std::string(ycsb::kDistributionNames[static_cast<size_t>(distribution)]);
     point.label = "D";
     point.options = SplittingRack(options, 'd', distribution);
-    point.options.warmup = options.Scaled(kWarmup);
-    point.options.duration = std::max(kWatched * options.scale, absl::Microseconds(kIntervals));
-    point.options.interval = *point.options.duration / kIntervals;
+    point.options.warmup = options.Scaled(kFig11Warmup);
+    point.options.duration = std::max(kFig11Watched * options.scale, absl::Microseconds(kFig11Intervals));
+    point.options.interval = *point.options.duration / kFig11Intervals;
     e.points.push_back(point);
   }
   e.notes = {"Throughput over time, reads and inserts together. XStore alone: the paper's others are not built."};

@@ -14,11 +14,11 @@ struct Load {
   int coroutines;
 };
 
-constexpr Load kLoads[] = {
+constexpr Load kFig12Loads[] = {
     {1, false, 1}, {1, true, 1}, {4, true, 1}, {8, true, 1}, {15, true, 1}, {15, true, 2}, {15, true, 4}, {15, true, 8},
 };
 
-Point PointOf(const Options& options, const Load& load, System system) {
+Point PointOfLoad(const Options& options, const Load& load, System system) {
   Point point;
   point.series = SeriesOf(system);
   point.options = PaperRack(options, 'c', ycsb::Distribution::kUniform);
@@ -29,7 +29,7 @@ Point PointOf(const Options& options, const Load& load, System system) {
   Use(system, &point.options);
   point.label = absl::StrFormat("%dx%dx%d", clients.machines, clients.threads, load.coroutines);
   point.x = clients.machines * clients.threads * load.coroutines;
-  const bool most = &load == std::end(kLoads) - 1;
+  const bool most = &load == std::end(kFig12Loads) - 1;
   if (most && system == System::kXStore) point.paper = PaperValue{82, "section 7.2, at a median latency of 16 us"};
   if (most && system == System::kRpc) point.paper = PaperValue{20, "section 7.2: saturated at about 20 M/s"};
   return point;
@@ -41,7 +41,7 @@ Experiment Fig12(const Options& options) {
   Experiment e = NewExperiment("fig12", "Fig. 12: throughput and median latency of YCSB C, uniform",
                                Chart::kThroughputLatency, "machines x threads x operations in flight in each");
   for (const System system : {System::kXStore, System::kRpc, System::kLocations}) {
-    for (const Load& load : kLoads) e.points.push_back(PointOf(options, load, system));
+    for (const Load& load : kFig12Loads) e.points.push_back(PointOfLoad(options, load, system));
   }
   return e;
 }

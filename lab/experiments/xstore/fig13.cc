@@ -13,14 +13,14 @@ using ycsb::Distribution;
 // Nutanix's workloads: 57% updates, 41% reads, 2% scans (section 7.1).
 constexpr ycsb::Mix kProduction = {41, 57, 0, 2, 0};
 
-struct Row {
+struct Fig13Row {
   int servers;
   Distribution distribution;
   double paper;
   const char* source;
 };
 
-constexpr Row kServers[] = {
+constexpr Fig13Row kServers[] = {
     {1, Distribution::kUniform, 0, ""}, {2, Distribution::kUniform, 0, ""},
     {3, Distribution::kUniform, 0, ""}, {6, Distribution::kUniform, 145, "section 7.4: bound by the clients"},
     {1, Distribution::kZipfian, 0, ""}, {2, Distribution::kZipfian, 0, ""},
@@ -52,7 +52,7 @@ Experiment Fig13a(const Options& options) {
 Experiment Fig13b(const Options& options) {
   Experiment e =
       NewExperiment("fig13b", "Fig. 13b: YCSB C on more and more servers of one NIC each", Chart::kLines, "servers");
-  for (const Row& row : kServers) {
+  for (const Fig13Row& row : kServers) {
     Point point;
     point.series = std::string(ycsb::kDistributionNames[static_cast<size_t>(row.distribution)]);
     point.label = absl::StrFormat("%d server%s", row.servers, row.servers == 1 ? "" : "s");

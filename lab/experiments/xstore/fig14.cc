@@ -8,14 +8,14 @@
 namespace gannet::experiments::xstore {
 namespace {
 
-struct Row {
+struct Fig14Row {
   uint64_t insert_rate;
   int trainers;
   double paper;
   const char* source;
 };
 
-constexpr Row kRows[] = {
+constexpr Fig14Row kFig14Rows[] = {
     {0, 1, 61, "section 7.5"},
     {500'000, 1, 0, ""},
     {1'000'000, 1, 0, ""},
@@ -26,8 +26,8 @@ constexpr Row kRows[] = {
     {2'000'000, 2, 0, ""},
     {2'800'000, 2, 53, "section 7.5: two training threads"},
 };
-constexpr absl::Duration kWarmup = absl::Milliseconds(3);
-constexpr absl::Duration kWindow = absl::Milliseconds(2);
+constexpr absl::Duration kFig14Warmup = absl::Milliseconds(3);
+constexpr absl::Duration kFig14Window = absl::Milliseconds(2);
 
 constexpr absl::Duration kTrained = absl::Milliseconds(6);
 
@@ -37,18 +37,18 @@ constexpr uint64_t kKeysPerGrowingSubModel = 200;  // the default of the index
 constexpr absl::Duration kGrown = absl::Milliseconds(12);
 
 constexpr absl::Duration kBurst = absl::Milliseconds(3);
-constexpr absl::Duration kWatched = absl::Milliseconds(16);
+constexpr absl::Duration kFig14Watched = absl::Milliseconds(16);
 constexpr absl::Duration kBefore = absl::Microseconds(300);
-constexpr int kIntervals = 32;
+constexpr int kFig14Intervals = 32;
 
-bench::YcsbOptions Rack(const Options& options, uint64_t insert_rate) {
+bench::YcsbOptions Fig14Rack(const Options& options, uint64_t insert_rate) {
   bench::YcsbOptions o = SplittingRack(options, 'c', ycsb::Distribution::kUniform);
   o.insert_rate = insert_rate;
   return o;
 }
 
 std::string KeysNote(const Options& options) {
-  const bench::YcsbOptions rack = Rack(options, 0);
+  const bench::YcsbOptions rack = Fig14Rack(options, 0);
   return absl::StrFormat(
       "%d keys in leaves that are %d%% full. So the splits that the paper's 100M keys have in a minute happen within "
       "milliseconds. A leaf that splits makes every client machine miss once, and is trained again.",
@@ -80,15 +80,15 @@ Experiment Fig14a(const Options& options) {
 Experiment Fig14b(const Options& options) {
   Experiment e = NewExperiment("fig14b", "Fig. 14b: uniform reads during inserts", Chart::kLines,
                                "million inserts per second asked for");
-  for (const Row& row : kRows) {
+  for (const Fig14Row& row : kFig14Rows) {
     Point point;
     point.series = row.trainers == 1 ? "one training thread" : "two training threads";
     point.x = static_cast<double>(row.insert_rate) * 1e-6;
     point.label = absl::StrFormat("%.1fM inserts/s", point.x);
-    point.options = Rack(options, row.insert_rate);
+    point.options = Fig14Rack(options, row.insert_rate);
     point.options.trainers = row.trainers;
-    point.options.warmup = options.Scaled(kWarmup);
-    point.options.duration = options.Scaled(kWindow);
+    point.options.warmup = options.Scaled(kFig14Warmup);
+    point.options.duration = options.Scaled(kFig14Window);
     if (row.paper > 0) point.paper = PaperValue{row.paper, row.source};
     e.points.push_back(point);
   }
@@ -103,14 +103,14 @@ Experiment Fig14c(const Options& options) {
   for (const bool expands : {true, false}) {
     Point point;
     point.series = expands ? "the model is replaced" : "it keeps its sub-models";
-    point.options = Rack(options, 2'800'000);
+    point.options = Fig14Rack(options, 2'800'000);
     point.options.keys = std::min(options.keys, kGrowingKeys);
     point.options.fill_percent = 50;
     point.options.sub_models = expands ? 0 : point.options.keys / kKeysPerGrowingSubModel + 1;
     point.label = absl::StrFormat("from %d keys on", point.options.keys);
     point.options.warmup = options.Scaled(kBefore);
-    point.options.duration = std::max(kGrown * options.scale, absl::Microseconds(kIntervals));
-    point.options.interval = *point.options.duration / kIntervals;
+    point.options.duration = std::max(kGrown * options.scale, absl::Microseconds(kFig14Intervals));
+    point.options.interval = *point.options.duration / kFig14Intervals;
     e.points.push_back(point);
   }
   e.notes = {
@@ -129,10 +129,10 @@ Experiment Burst(const Options& options) {
     Point point;
     point.series = absl::StrFormat("%.1fM inserts/s", static_cast<double>(rate) * 1e-6);
     point.label = absl::StrFormat("for %.3g ms", absl::ToDoubleMilliseconds(kBurst * options.scale));
-    point.options = Rack(options, rate);
+    point.options = Fig14Rack(options, rate);
     point.options.warmup = options.Scaled(kBefore);
-    point.options.duration = std::max(kWatched * options.scale, absl::Microseconds(kIntervals));
-    point.options.interval = *point.options.duration / kIntervals;
+    point.options.duration = std::max(kFig14Watched * options.scale, absl::Microseconds(kFig14Intervals));
+    point.options.interval = *point.options.duration / kFig14Intervals;
     point.options.insert_for = kBurst * options.scale;
     e.points.push_back(point);
   }

@@ -21,7 +21,7 @@ struct CacheRow {
 };
 
 // The paper's 100M keys with 100K to 20M sub-models.
-constexpr uint64_t kKeysPerSubModel[] = {1000, 200, 50, 5};
+constexpr uint64_t kFig15KeysPerSubModel[] = {1000, 200, 50, 5};
 
 constexpr CacheRow kCaches[] = {
     {"top model", XCacheMode::kTopOnly, Distribution::kUniform, 40, "section 7.6: about 40 M/s"},
@@ -58,7 +58,7 @@ constexpr FormRow kForms[] = {
 Experiment Fig15a(const Options& options) {
   Experiment e = NewExperiment("fig15a", "Fig. 15a: memory of a client's cache, by the number of sub-models",
                                Chart::kBars, "keys per sub-model");
-  for (const uint64_t keys_per_sub_model : kKeysPerSubModel) {
+  for (const uint64_t keys_per_sub_model : kFig15KeysPerSubModel) {
     Point point;
     point.series = "linear";
     point.label = absl::StrFormat("%d keys per sub-model", keys_per_sub_model);

@@ -9,15 +9,15 @@ namespace {
 
 // Durations at scale 1. Warm-up: every client machine has learned caches to fill, which its threads share. With the
 // adaptive path each thread also measures both paths of each kind of access, which takes longer.
-constexpr absl::Duration kWarmup = absl::Milliseconds(4);
+constexpr absl::Duration kFig16bWarmup = absl::Milliseconds(4);
 constexpr absl::Duration kLongWarmup = absl::Milliseconds(60);
-constexpr absl::Duration kWindow = absl::Milliseconds(2);
+constexpr absl::Duration kFig16bWindow = absl::Milliseconds(2);
 constexpr int kDataNodes = 4;
 constexpr uint32_t kWarehouses = 24;
 constexpr double kPaper = 0.49;  // million per second
 constexpr double kPaperFactor = 2.27;
 
-struct Row {
+struct Fig16bRow {
   const char* series;
   txn::ReadPathPolicy reads;
   int server_threads;
@@ -26,19 +26,19 @@ struct Row {
   const char* source;
 };
 
-constexpr Row kRows[] = {
-    {"XStore", txn::ReadPathPolicy::kOneSided, 24, kWarmup, kPaper, "section 7.10: 490K/s, the peak"},
-    {"RPC", txn::ReadPathPolicy::kOrderedByCall, 24, kWarmup, kPaper / kPaperFactor, "section 7.10: XStore is 2.27x"},
+constexpr Fig16bRow kFig16bRows[] = {
+    {"XStore", txn::ReadPathPolicy::kOneSided, 24, kFig16bWarmup, kPaper, "section 7.10: 490K/s, the peak"},
+    {"RPC", txn::ReadPathPolicy::kOrderedByCall, 24, kFig16bWarmup, kPaper / kPaperFactor, "section 7.10: XStore is 2.27x"},
     {"adaptive, after 60 ms", txn::ReadPathPolicy::kAdaptive, 24, kLongWarmup, 0, ""},
-    {"XStore, 4 server cores", txn::ReadPathPolicy::kOneSided, 4, kWarmup, 0, ""},
-    {"RPC, 4 server cores", txn::ReadPathPolicy::kOrderedByCall, 4, kWarmup, 0, ""},
+    {"XStore, 4 server cores", txn::ReadPathPolicy::kOneSided, 4, kFig16bWarmup, 0, ""},
+    {"RPC, 4 server cores", txn::ReadPathPolicy::kOrderedByCall, 4, kFig16bWarmup, 0, ""},
     {"XStore, 4 server cores, after 60 ms", txn::ReadPathPolicy::kOneSided, 4, kLongWarmup, 0, ""},
     {"RPC, 4 server cores, after 60 ms", txn::ReadPathPolicy::kOrderedByCall, 4, kLongWarmup, 0, ""},
     {"adaptive, 4 server cores, after 60 ms", txn::ReadPathPolicy::kAdaptive, 4, kLongWarmup, 0, ""},
 };
-constexpr int kLoads[] = {1, 2};
+constexpr int kFig16bLoads[] = {1, 2};
 
-TpccRackOptions Rack(const Options& options, int coroutines) {
+TpccRackOptions Fig16bRack(const Options& options, int coroutines) {
   TpccRackOptions rack;
   rack.data_nodes = kDataNodes;
   // One of the paper's sixteen machines is the server of its other figures; here three more are.
@@ -49,7 +49,7 @@ TpccRackOptions Rack(const Options& options, int coroutines) {
   rack.scale.items = 1000;
   rack.scale.customers_per_district = static_cast<uint32_t>(std::clamp<uint64_t>(options.keys / 20'000, 10, 60));
   rack.nic = "2x-cx4-100g";
-  rack.duration = options.Scaled(kWindow);
+  rack.duration = options.Scaled(kFig16bWindow);
   rack.spread = options.spread;
   rack.seed = options.seed;
   return rack;
@@ -61,21 +61,21 @@ Experiment Fig16b(const Options& options) {
   Experiment e =
       NewExperiment("fig16b", "Fig. 16b: TPC-C (10% NewOrder, 90% OrderStatus) with and without the learned index",
                     Chart::kThroughputLatency, "transactions in flight in each client thread");
-  for (const Row& row : kRows) {
-    for (const int coroutines : kLoads) {
+  for (const Fig16bRow& row : kFig16bRows) {
+    for (const int coroutines : kFig16bLoads) {
       Point point;
       point.series = row.series;
       point.label = absl::StrFormat("%d per thread", coroutines);
       point.x = coroutines;
-      point.tpcc = Rack(options, coroutines);
+      point.tpcc = Fig16bRack(options, coroutines);
       point.tpcc->server_threads = row.server_threads;
       point.tpcc->reads = row.reads;
       point.tpcc->warmup = options.Scaled(row.warmup);
-      if (row.paper > 0 && coroutines == kLoads[1]) point.paper = PaperValue{row.paper, row.source};
+      if (row.paper > 0 && coroutines == kFig16bLoads[1]) point.paper = PaperValue{row.paper, row.source};
       e.points.push_back(point);
     }
   }
-  const TpccRackOptions rack = Rack(options, 1);
+  const TpccRackOptions rack = Fig16bRack(options, 1);
   e.notes = {
       absl::StrFormat("Four data servers with %d warehouses of %d customers per district and %d items (the paper: 96 "
                       "whole warehouses), %s.",

@@ -10,12 +10,12 @@ namespace {
 
 using ycsb::DurabilityMode;
 
-struct Row {
+struct Table3Row {
   char workload;
   double without;  // million per second
   double with;
 };
-constexpr Row kRows[] = {{'a', 41, 31}, {'b', 80, 78}, {'c', 82, 82}, {'d', 53, 51}, {'e', 10.2, 9.9}, {'f', 36, 33}};
+constexpr Table3Row kTable3Rows[] = {{'a', 41, 31}, {'b', 80, 78}, {'c', 82, 82}, {'d', 53, 51}, {'e', 10.2, 9.9}, {'f', 36, 33}};
 
 struct Series {
   const char* name;
@@ -38,12 +38,12 @@ constexpr Series kSeries[] = {
 Experiment Table3(const Options& options) {
   Experiment e = NewExperiment("table3", "Table 3: the log of the server's writes, uniform", Chart::kBars, "workload");
   for (const Series& series : kSeries) {
-    for (const Row& row : kRows) {
+    for (const Table3Row& row : kTable3Rows) {
       if (series.workloads.find(row.workload) == std::string_view::npos) continue;
       Point point;
       point.series = series.name;
       point.label = absl::AsciiStrToUpper(std::string(1, row.workload));
-      point.x = static_cast<double>(&row - kRows);
+      point.x = static_cast<double>(&row - kTable3Rows);
       point.options = PaperRack(options, row.workload, ycsb::Distribution::kUniform);
       bench::YcsbOptions& o = point.options;
       o.durability = series.durability;

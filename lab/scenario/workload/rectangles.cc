@@ -19,7 +19,7 @@ using txn::Transaction;
 
 constexpr char kName[] = "rectangles";
 constexpr uint32_t kTable = 0;   // its number in the history
-constexpr uint32_t kLoader = 0;  // its client number
+constexpr uint32_t kRectangleLoader = 0;  // its client number
 
 // Rectangles that can exist, by ScenarioOptions::keys.
 constexpr uint64_t kPlacesPerKey = 4;  // of one id
@@ -28,7 +28,7 @@ constexpr uint64_t kWorld = 64;  // coordinates are whole numbers up to about th
 
 constexpr uint64_t kMostInWave = 32;
 
-enum class StepKind : uint8_t {
+enum class RectangleStepKind : uint8_t {
   kGet,
   kGetMany,
   kUpdate,
@@ -44,8 +44,8 @@ enum class StepKind : uint8_t {
   kNearest,
 };
 
-struct Step {
-  StepKind kind = StepKind::kGet;
+struct RectangleStep {
+  RectangleStepKind kind = RectangleStepKind::kGet;
   uint64_t key = 0;
   uint64_t to = 0;        // kGetMany: the last; kMove: the new place
   Rectangle window = {};  // of searches
@@ -83,36 +83,36 @@ class RectangleTransaction final : public JudgedTransaction {
         workload_(workload),
         table_(session.database().FindTable(kName)) {}
 
-  std::vector<Step>& steps() { return steps_; }
+  std::vector<RectangleStep>& steps() { return steps_; }
 
  private:
   using RectangleRow = Rectangles::RectangleRow;
 
   size_t num_steps() const override { return steps_.size(); }
   coro::Task<Status> Do(Transaction& transaction, Draft& draft, size_t number) override {
-    const Step& step = steps_[number];
+    const RectangleStep& step = steps_[number];
     if (number == 0) inserted_unread_ = false;
     switch (step.kind) {
-      case StepKind::kGet:
+      case RectangleStepKind::kGet:
         co_return co_await Get(transaction, draft, step.key);
-      case StepKind::kGetMany:
+      case RectangleStepKind::kGetMany:
         co_return co_await GetMany(transaction, draft, step);
-      case StepKind::kInsert:
+      case RectangleStepKind::kInsert:
         co_return Insert(transaction, draft, step.key);
-      case StepKind::kUpdate:
-      case StepKind::kPut:
-      case StepKind::kRemove:
+      case RectangleStepKind::kUpdate:
+      case RectangleStepKind::kPut:
+      case RectangleStepKind::kRemove:
         co_return co_await Change(transaction, draft, step.kind, step.key);
-      case StepKind::kMove:
+      case RectangleStepKind::kMove:
         co_return co_await Move(transaction, draft, step);
-      case StepKind::kClaim:
+      case RectangleStepKind::kClaim:
         co_return co_await Claim(transaction, draft, step);
-      case StepKind::kSearch:
-      case StepKind::kSearchKeys:
-      case StepKind::kUpdateFound:
-      case StepKind::kRemoveFound:
+      case RectangleStepKind::kSearch:
+      case RectangleStepKind::kSearchKeys:
+      case RectangleStepKind::kUpdateFound:
+      case RectangleStepKind::kRemoveFound:
         co_return co_await Search(transaction, draft, step);
-      case StepKind::kNearest:
+      case RectangleStepKind::kNearest:
         co_return co_await Nearest(transaction, draft, step);
     }
     co_return absl::OkStatus();
@@ -136,7 +136,7 @@ class RectangleTransaction final : public JudgedTransaction {
     co_return absl::IsNotFound(status) ? absl::OkStatus() : status;
   }
 
-  coro::Task<Status> GetMany(Transaction& transaction, Draft& draft, const Step& step) {
+  coro::Task<Status> GetMany(Transaction& transaction, Draft& draft, const RectangleStep& step) {
     std::vector<RectangleRow> rows(step.to - step.key + 1);
     std::vector<RectangleKeyBytes> keys;
     std::vector<txn::GetRequest> requests;
@@ -171,21 +171,21 @@ class RectangleTransaction final : public JudgedTransaction {
   }
 
   // Reads, and then updates, removes or (kPut) inserts.
-  coro::Task<Status> Change(Transaction& transaction, Draft& draft, StepKind kind, uint64_t number) {
+  coro::Task<Status> Change(Transaction& transaction, Draft& draft, RectangleStepKind kind, uint64_t number) {
     const RowKey name{kTable, number};
     RectangleRow row;
     const RectangleKeyBytes key = KeyOf(number);
     StatusOr<txn::RecordHandle> handle = co_await transaction.GetForUpdate(*table_, key.view(), &row);
     if (absl::IsNotFound(handle.status())) {
       draft.Read(name, kAbsent);
-      if (kind != StepKind::kPut) co_return absl::OkStatus();
+      if (kind != RectangleStepKind::kPut) co_return absl::OkStatus();
       const WriteId id = history().NextWriteId();
       draft.Write(name, id);
       co_return transaction.Insert(*table_, key.view(), RectangleRow::Of(id));
     }
     if (!handle.ok()) co_return handle.status();
     Saw(draft, number, row);
-    co_return ChangeRow(transaction, draft, number, *handle, kind == StepKind::kRemove);
+    co_return ChangeRow(transaction, draft, number, *handle, kind == RectangleStepKind::kRemove);
   }
 
   Status ChangeRow(Transaction& transaction, Draft& draft, uint64_t number, txn::RecordHandle handle, bool remove) {
@@ -199,10 +199,10 @@ class RectangleTransaction final : public JudgedTransaction {
   }
 
   // A taxi drives to another place.
-  coro::Task<Status> Move(Transaction& transaction, Draft& draft, const Step& step) {
-    Status removed = co_await Change(transaction, draft, StepKind::kRemove, step.key);
+  coro::Task<Status> Move(Transaction& transaction, Draft& draft, const RectangleStep& step) {
+    Status removed = co_await Change(transaction, draft, RectangleStepKind::kRemove, step.key);
     if (!removed.ok()) co_return removed;
-    co_return co_await Change(transaction, draft, StepKind::kPut, step.to);
+    co_return co_await Change(transaction, draft, RectangleStepKind::kPut, step.to);
   }
 
   // Puts the numbers of the rows into found_.
@@ -243,9 +243,9 @@ class RectangleTransaction final : public JudgedTransaction {
     }
   }
 
-  coro::Task<Status> Search(Transaction& transaction, Draft& draft, const Step& step) {
-    const bool changes = step.kind == StepKind::kUpdateFound || step.kind == StepKind::kRemoveFound;
-    const txn::ScanOptions options{.keys_only = step.kind == StepKind::kSearchKeys, .for_update = changes};
+  coro::Task<Status> Search(Transaction& transaction, Draft& draft, const RectangleStep& step) {
+    const bool changes = step.kind == RectangleStepKind::kUpdateFound || step.kind == RectangleStepKind::kRemoveFound;
+    const txn::ScanOptions options{.keys_only = step.kind == RectangleStepKind::kSearchKeys, .for_update = changes};
     Status status = co_await transaction.Search(*table_, step.window, &rows_, options);
     if (!status.ok()) co_return status;
     status = NumberRows();
@@ -264,7 +264,7 @@ class RectangleTransaction final : public JudgedTransaction {
     if (!options.keys_only) CoveredRows(draft);
     CoveredAbsences(draft, [&](const Rectangle& box) { return step.window.Meets(box); });
     for (size_t i = 0; changes && !twice && i < rows_.size(); ++i) {
-      status = ChangeRow(transaction, draft, found_[i], rows_.handle(i), step.kind == StepKind::kRemoveFound);
+      status = ChangeRow(transaction, draft, found_[i], rows_.handle(i), step.kind == RectangleStepKind::kRemoveFound);
       if (!status.ok()) co_return status;
     }
     co_return absl::OkStatus();
@@ -272,7 +272,7 @@ class RectangleTransaction final : public JudgedTransaction {
 
   // Two claims of rectangles that overlap read only absences of each other. So if both committed, only the words of the
   // nodes could have told.
-  coro::Task<Status> Claim(Transaction& transaction, Draft& draft, Step step) {
+  coro::Task<Status> Claim(Transaction& transaction, Draft& draft, RectangleStep step) {
     step.window = workload_->places_[step.key].box;
     Status searched = co_await Search(transaction, draft, step);
     if (!searched.ok() || !rows_.empty()) co_return searched;
@@ -282,7 +282,7 @@ class RectangleTransaction final : public JudgedTransaction {
     co_return transaction.Insert(*table_, key.view(), RectangleRow::Of(id));
   }
 
-  coro::Task<Status> Nearest(Transaction& transaction, Draft& draft, const Step& step) {
+  coro::Task<Status> Nearest(Transaction& transaction, Draft& draft, const RectangleStep& step) {
     const index::NearestQuery query{.x = step.window.min_x, .y = step.window.min_y, .count = step.count};
     Status status = co_await transaction.Nearest(*table_, query, &rows_);
     if (!status.ok()) co_return status;
@@ -305,7 +305,7 @@ class RectangleTransaction final : public JudgedTransaction {
 
   Rectangles* workload_;
   const txn::Table* table_;
-  std::vector<Step> steps_;
+  std::vector<RectangleStep> steps_;
   txn::ScanRows rows_;
   std::vector<uint64_t> found_;   // the numbers of rows_
   bool inserted_unread_ = false;  // by this attempt: a key that it did not read first
@@ -319,7 +319,7 @@ class RectangleClient : public JudgedClient {
         random_(Mix64(workload->seed_) + number),
         transaction_(workload, session) {}
 
-  std::vector<Step>& steps() { return transaction_.steps(); }
+  std::vector<RectangleStep>& steps() { return transaction_.steps(); }
 
  private:
   JudgedTransaction& transaction() override { return transaction_; }
@@ -338,9 +338,9 @@ class RectangleClient : public JudgedClient {
     if (random_.OneIn(workload_->many_keys_ ? 2 : 12)) return PlanWave();
     const size_t n = 1 + random_.Below(4);
     for (size_t i = 0; i < n; ++i) {
-      const Step step = DrawStep();
+      const RectangleStep step = DrawStep();
       // The error AlreadyExists can be judged if the key was read before.
-      if (step.kind == StepKind::kInsert && random_.OneIn(2)) steps().push_back({.key = step.key});
+      if (step.kind == RectangleStepKind::kInsert && random_.OneIn(2)) steps().push_back({.key = step.key});
       steps().push_back(step);
     }
     transaction_.DrawEnding(&random_);
@@ -355,41 +355,41 @@ class RectangleClient : public JudgedClient {
     const bool removes = wave / waves % 2 == 0;
     const uint64_t from = wave % waves * length;
     for (uint64_t number = from; number < std::min(from + length, places()); ++number) {
-      steps().push_back({.kind = removes ? StepKind::kRemove : StepKind::kPut, .key = number});
+      steps().push_back({.kind = removes ? RectangleStepKind::kRemove : RectangleStepKind::kPut, .key = number});
     }
   }
 
-  Step DrawStep() {
-    Step step{.key = DrawPlace(), .window = DrawWindow(&random_)};
+  RectangleStep DrawStep() {
+    RectangleStep step{.key = DrawPlace(), .window = DrawWindow(&random_)};
     const uint64_t kind = random_.Below(100);
     if (kind < 10) {
-      step.kind = StepKind::kGet;
+      step.kind = RectangleStepKind::kGet;
     } else if (kind < 15) {
-      step.kind = StepKind::kGetMany;
+      step.kind = RectangleStepKind::kGetMany;
       step.to = std::min(places() - 1, step.key + random_.Below(6));
     } else if (kind < 30) {
-      step.kind = StepKind::kPut;
+      step.kind = RectangleStepKind::kPut;
     } else if (kind < 33) {
-      step.kind = StepKind::kUpdate;
+      step.kind = RectangleStepKind::kUpdate;
     } else if (kind < 40) {
-      step.kind = StepKind::kInsert;
+      step.kind = RectangleStepKind::kInsert;
     } else if (kind < 47) {
-      step.kind = StepKind::kRemove;
+      step.kind = RectangleStepKind::kRemove;
     } else if (kind < 57) {
-      step.kind = StepKind::kMove;
+      step.kind = RectangleStepKind::kMove;
       step.to = DrawPlace();
     } else if (kind < 67) {
-      step.kind = StepKind::kClaim;
+      step.kind = RectangleStepKind::kClaim;
     } else if (kind < 85) {
-      step.kind = StepKind::kSearch;
+      step.kind = RectangleStepKind::kSearch;
     } else if (kind < 88) {
-      step.kind = StepKind::kSearchKeys;
+      step.kind = RectangleStepKind::kSearchKeys;
     } else if (kind < 91) {
-      step.kind = StepKind::kUpdateFound;
+      step.kind = RectangleStepKind::kUpdateFound;
     } else if (kind < 93) {
-      step.kind = StepKind::kRemoveFound;
+      step.kind = RectangleStepKind::kRemoveFound;
     } else {
-      step.kind = StepKind::kNearest;
+      step.kind = RectangleStepKind::kNearest;
       step.count = 1 + random_.Below(6);
     }
     return step;
@@ -435,11 +435,11 @@ std::vector<txn::TableOptions> Rectangles::Tables() const {
 // Every other rectangle is there from the beginning.
 Status Rectangles::Load(txn::Session& session) {
   constexpr uint64_t kAtOnce = 16;
-  RectangleClient loader(this, session, kLoader);
+  RectangleClient loader(this, session, kRectangleLoader);
   for (uint64_t number = 0; number < places_.size();) {
     loader.steps().clear();
     for (uint64_t i = 0; i < kAtOnce && number < places_.size(); ++i, number += 2) {
-      loader.steps().push_back({.kind = StepKind::kPut, .key = number});
+      loader.steps().push_back({.kind = RectangleStepKind::kPut, .key = number});
     }
     GANNET_RETURN_IF_ERROR(loader.ExecuteNow());
   }
@@ -453,7 +453,7 @@ std::unique_ptr<Client> Rectangles::NewClient(txn::Session& session, uint32_t nu
 Status Rectangles::ReadAll(txn::Session& session, bool whole) {
   RectangleClient reader(this, session, UINT32_MAX);
   if (whole) {
-    reader.steps() = {{.kind = StepKind::kSearch, .window = Rectangle::Everything()}};
+    reader.steps() = {{.kind = RectangleStepKind::kSearch, .window = Rectangle::Everything()}};
     return reader.ExecuteNow();
   }
   for (uint64_t number = 0; number < places_.size(); ++number) {

@@ -22,8 +22,8 @@ using txn::Transaction;
 // The rows of each table but the last have a fixed length.
 enum Tables : uint32_t { kHash, kOrdered, kBytes, kLengths, kNumTables };
 constexpr uint32_t kNumFixed = kLengths;
-constexpr std::array<const char*, kNumTables> kNames = {"hash", "ordered", "bytes", "lengths"};
-constexpr uint32_t kLoader = 0;  // its client number
+constexpr std::array<const char*, kNumTables> kRegisterTableNames = {"hash", "ordered", "bytes", "lengths"};
+constexpr uint32_t kRegisterLoader = 0;  // its client number
 
 // Encodes numbers as byte keys of several lengths, in the same order.
 std::string TextOf(uint64_t key) {
@@ -33,7 +33,7 @@ uint64_t NumberOf(uint32_t table, const Key& key) {
   return table == kBytes ? std::stoull(std::string(key.bytes().substr(4, 5))) : key.integer();
 }
 
-enum class StepKind : uint8_t {
+enum class RegisterStepKind : uint8_t {
   kGet,
   kGetMany,
   kUpdate,
@@ -71,8 +71,8 @@ constexpr uint64_t kLargeRows = 12;     // most rows changed by one step
 constexpr uint64_t kQuietNanos = 20'000'000;
 constexpr uint64_t kTrickleNanos = 200'000;  // longest time between two such inserts of a client
 
-struct Step {
-  StepKind kind = StepKind::kGet;
+struct RegisterStep {
+  RegisterStepKind kind = RegisterStepKind::kGet;
   uint32_t table = kHash;
   uint64_t key = 0;
   uint64_t to = 0;  // kScan, kGetMany
@@ -88,10 +88,10 @@ class RegisterTransaction final : public JudgedTransaction {
  public:
   RegisterTransaction(Registers* workload, txn::Session& session)
       : JudgedTransaction(&workload->history_, workload->control_), workload_(workload) {
-    for (uint32_t t = 0; t < kNumTables; ++t) tables_[t] = session.database().FindTable(kNames[t]);
+    for (uint32_t t = 0; t < kNumTables; ++t) tables_[t] = session.database().FindTable(kRegisterTableNames[t]);
   }
 
-  std::vector<Step>& steps() { return steps_; }
+  std::vector<RegisterStep>& steps() { return steps_; }
 
  private:
   using RegisterRow = Registers::RegisterRow;
@@ -101,31 +101,31 @@ class RegisterTransaction final : public JudgedTransaction {
     co_return co_await Do(transaction, draft, steps_[step]);
   }
 
-  coro::Task<Status> Do(Transaction& transaction, Draft& draft, const Step& step) {
+  coro::Task<Status> Do(Transaction& transaction, Draft& draft, const RegisterStep& step) {
     switch (step.kind) {
-      case StepKind::kGet:
+      case RegisterStepKind::kGet:
         co_return co_await Get(transaction, draft, step);
-      case StepKind::kGetMany:
+      case RegisterStepKind::kGetMany:
         co_return co_await GetMany(transaction, draft, step);
-      case StepKind::kInsert:
+      case RegisterStepKind::kInsert:
         co_return Insert(transaction, draft, step);
-      case StepKind::kUpdate:
-      case StepKind::kPut:
-      case StepKind::kRemove:
+      case RegisterStepKind::kUpdate:
+      case RegisterStepKind::kPut:
+      case RegisterStepKind::kRemove:
         co_return co_await Change(transaction, draft, step);
-      case StepKind::kScan:
+      case RegisterStepKind::kScan:
         co_return co_await Scan(transaction, draft, step);
-      case StepKind::kResize:
+      case RegisterStepKind::kResize:
         co_return co_await Resize(transaction, draft, step);
-      case StepKind::kResizeMany:
+      case RegisterStepKind::kResizeMany:
         co_return co_await ResizeMany(transaction, draft, step);
-      case StepKind::kReadLengths:
+      case RegisterStepKind::kReadLengths:
         co_return co_await ReadLengths(transaction, draft, step);
     }
     co_return absl::OkStatus();
   }
 
-  Key KeyOf(const Step& step) {
+  Key KeyOf(const RegisterStep& step) {
     if (step.table != kBytes) return step.key;
     text_ = TextOf(step.key);
     return std::string_view(text_);
@@ -134,14 +134,14 @@ class RegisterTransaction final : public JudgedTransaction {
   void Saw(Draft& draft, uint32_t table, uint64_t key, const RegisterRow& row) {
     const std::optional<WriteId> id = row.id();
     if (!id.has_value()) {
-      control().broken = absl::StrCat("a torn row: ", kNames[table], ":", key, " has words of writes ", row.words[0],
+      control().broken = absl::StrCat("a torn row: ", kRegisterTableNames[table], ":", key, " has words of writes ", row.words[0],
                                       " to ", row.words[row.words.size() - 1]);
       return;
     }
     draft.Read({table, key}, *id);
   }
 
-  coro::Task<Status> Get(Transaction& transaction, Draft& draft, const Step& step) {
+  coro::Task<Status> Get(Transaction& transaction, Draft& draft, const RegisterStep& step) {
     RegisterRow row;
     const Key key = KeyOf(step);
     Status status = co_await transaction.Get(*tables_[step.table], key, &row);
@@ -150,7 +150,7 @@ class RegisterTransaction final : public JudgedTransaction {
     co_return absl::IsNotFound(status) ? absl::OkStatus() : status;
   }
 
-  coro::Task<Status> GetMany(Transaction& transaction, Draft& draft, const Step& step) {
+  coro::Task<Status> GetMany(Transaction& transaction, Draft& draft, const RegisterStep& step) {
     std::vector<RegisterRow> rows(step.to - step.key + 1);
     std::vector<std::string> texts(rows.size());
     std::vector<txn::GetRequest> requests;
@@ -175,7 +175,7 @@ class RegisterTransaction final : public JudgedTransaction {
 
   // Inserts without reading first. The commit returns AlreadyExists, or the insert itself does if this transaction has
   // inserted the key before. In the second case nothing was written, and a careless body continues.
-  Status Insert(Transaction& transaction, Draft& draft, const Step& step) {
+  Status Insert(Transaction& transaction, Draft& draft, const RegisterStep& step) {
     const WriteId id = history().NextWriteId();
     Status inserted = transaction.Insert(*tables_[step.table], KeyOf(step), RegisterRow::Of(id));
     if (inserted.ok()) draft.Insert({step.table, step.key}, id);
@@ -183,7 +183,7 @@ class RegisterTransaction final : public JudgedTransaction {
   }
 
   // Reads, and then updates, removes or (kPut) inserts.
-  coro::Task<Status> Change(Transaction& transaction, Draft& draft, const Step& step) {
+  coro::Task<Status> Change(Transaction& transaction, Draft& draft, const RegisterStep& step) {
     const txn::Table& table = *tables_[step.table];
     const RowKey name{step.table, step.key};
     RegisterRow row;
@@ -191,7 +191,7 @@ class RegisterTransaction final : public JudgedTransaction {
     StatusOr<txn::RecordHandle> handle = co_await transaction.GetForUpdate(table, key, &row);
     if (absl::IsNotFound(handle.status())) {
       draft.Read(name, kAbsent);
-      if (step.kind != StepKind::kPut) co_return absl::OkStatus();
+      if (step.kind != RegisterStepKind::kPut) co_return absl::OkStatus();
       const WriteId id = history().NextWriteId();
       draft.Write(name, id);
       co_return transaction.Insert(table, KeyOf(step), RegisterRow::Of(id));
@@ -199,7 +199,7 @@ class RegisterTransaction final : public JudgedTransaction {
     if (!handle.ok()) co_return handle.status();
     Saw(draft, step.table, step.key, row);
     const WriteId id = history().NextWriteId();
-    if (step.kind == StepKind::kRemove) {
+    if (step.kind == RegisterStepKind::kRemove) {
       draft.Remove(name, id);
       co_return transaction.Remove(*handle);
     }
@@ -207,7 +207,7 @@ class RegisterTransaction final : public JudgedTransaction {
     co_return transaction.Update(*handle, RegisterRow::Of(id));
   }
 
-  coro::Task<Status> Scan(Transaction& transaction, Draft& draft, const Step& step) {
+  coro::Task<Status> Scan(Transaction& transaction, Draft& draft, const RegisterStep& step) {
     const std::string from = TextOf(step.key);
     const std::string to = TextOf(step.to);
     const bool bytes = step.table == kBytes;
@@ -224,7 +224,7 @@ class RegisterTransaction final : public JudgedTransaction {
       const std::optional<WriteId> id = row.id();
       if (!id.has_value()) {
         control().broken =
-            absl::StrCat("a torn row in a scan: ", kNames[step.table], ":", NumberOf(step.table, rows_.key(i)),
+            absl::StrCat("a torn row in a scan: ", kRegisterTableNames[step.table], ":", NumberOf(step.table, rows_.key(i)),
                          " has words of writes ", absl::StrJoin(row.words, ","));
         break;
       }
@@ -234,7 +234,7 @@ class RegisterTransaction final : public JudgedTransaction {
     co_return absl::OkStatus();
   }
 
-  coro::Task<Status> ReadLengths(Transaction& transaction, Draft& draft, const Step& step) {
+  coro::Task<Status> ReadLengths(Transaction& transaction, Draft& draft, const RegisterStep& step) {
     const index::ScanRange range{.from = Key(step.key), .to = Key(step.to)};
     Status status = co_await transaction.Scan(*tables_[kLengths], range, &rows_);
     if (!status.ok()) co_return status;
@@ -256,7 +256,7 @@ class RegisterTransaction final : public JudgedTransaction {
 
   // Finds a row, or inserts it. Then gives it one length and another one after that, or removes it and inserts it with
   // another length. No other transaction may ever see the intermediate row.
-  coro::Task<Status> Resize(Transaction& transaction, Draft& draft, const Step& step) {
+  coro::Task<Status> Resize(Transaction& transaction, Draft& draft, const RegisterStep& step) {
     const txn::Table& table = *tables_[kLengths];
     const RowKey name{kLengths, step.key};
     const index::ScanRange range{.from = Key(step.key), .to = Key(step.key)};
@@ -286,7 +286,7 @@ class RegisterTransaction final : public JudgedTransaction {
   }
 
   // Gives each row of a range another length.
-  coro::Task<Status> ResizeMany(Transaction& transaction, Draft& draft, const Step& step) {
+  coro::Task<Status> ResizeMany(Transaction& transaction, Draft& draft, const RegisterStep& step) {
     const index::ScanRange range{.from = Key(step.key), .to = Key(step.to)};
     Status status = co_await transaction.Scan(*tables_[kLengths], range, &rows_, {.for_update = true});
     if (!status.ok()) co_return status;
@@ -305,7 +305,7 @@ class RegisterTransaction final : public JudgedTransaction {
 
   Registers* workload_;
   std::array<const txn::Table*, kNumTables> tables_{};
-  std::vector<Step> steps_;
+  std::vector<RegisterStep> steps_;
   txn::ScanRows rows_;
   std::string text_;
 };
@@ -319,7 +319,7 @@ class RegisterClient : public JudgedClient {
         endings_(Mix64(workload->seed_ + 1) + number),
         transaction_(workload, session) {}
 
-  std::vector<Step>& steps() { return transaction_.steps(); }
+  std::vector<RegisterStep>& steps() { return transaction_.steps(); }
 
  private:
   JudgedTransaction& transaction() override { return transaction_; }
@@ -333,27 +333,27 @@ class RegisterClient : public JudgedClient {
   }
 
   void Plan(bool quiet) {
-    std::vector<Step>& steps = transaction_.steps();
+    std::vector<RegisterStep>& steps = transaction_.steps();
     steps.clear();
     transaction_.EndPlainly();
     transaction_.AskAgain(workload_->DrawAttempts(&endings_));
-    if (quiet) return steps.push_back({StepKind::kPut, kOrdered + static_cast<uint32_t>(random_.Below(2)), DrawKey()});
+    if (quiet) return steps.push_back({RegisterStepKind::kPut, kOrdered + static_cast<uint32_t>(random_.Below(2)), DrawKey()});
     if (workload_->keys_ >= kManyKeys && (Removes() || random_.OneIn(2))) return PlanWave();
     const size_t n = 1 + random_.Below(4);
     for (size_t i = 0; i < n; ++i) {
-      const Step step = DrawStep();
+      const RegisterStep step = DrawStep();
       // The error AlreadyExists can be judged if the key was read before.
-      if (step.kind == StepKind::kInsert && endings_.OneIn(2)) steps.push_back({StepKind::kGet, step.table, step.key});
+      if (step.kind == RegisterStepKind::kInsert && endings_.OneIn(2)) steps.push_back({RegisterStepKind::kGet, step.table, step.key});
       steps.push_back(step);
       if (!endings_.OneIn(8)) continue;
-      steps.back() = {StepKind::kResize, kLengths, step.key, endings_.Below(2)};
-      if (endings_.OneIn(3)) steps.back().kind = StepKind::kReadLengths;
-      if (steps.back().kind == StepKind::kReadLengths) {
+      steps.back() = {RegisterStepKind::kResize, kLengths, step.key, endings_.Below(2)};
+      if (endings_.OneIn(3)) steps.back().kind = RegisterStepKind::kReadLengths;
+      if (steps.back().kind == RegisterStepKind::kReadLengths) {
         steps.back().to = step.key + DrawRange(step.key, endings_);
       }
       if (workload_->row_words_ < kManyRowWords || !endings_.OneIn(2)) continue;
       const uint64_t more = endings_.Below(std::min(workload_->keys_ - step.key, kLargeRows));
-      steps.back() = {StepKind::kResizeMany, kLengths, step.key, step.key + more};
+      steps.back() = {RegisterStepKind::kResizeMany, kLengths, step.key, step.key + more};
     }
     transaction_.DrawEnding(&endings_);
   }
@@ -380,33 +380,33 @@ class RegisterClient : public JudgedClient {
     const auto table = static_cast<uint32_t>(wave / WavesOfTable());
     const uint64_t from = wave % WavesOfTable() * kLongestRange;
     for (uint64_t key = from; key < std::min(from + kLongestRange, workload_->keys_); ++key) {
-      transaction_.steps().push_back({removes != (table == kHash) ? StepKind::kRemove : StepKind::kPut, table, key});
+      transaction_.steps().push_back({removes != (table == kHash) ? RegisterStepKind::kRemove : RegisterStepKind::kPut, table, key});
     }
     if (removes && wave == WavesOfAll() - 1) {
       workload_->quiet_until_ = workload_->control_->Now() + random_.Below(kQuietNanos);
     }
   }
 
-  Step DrawStep() {
-    Step step;
+  RegisterStep DrawStep() {
+    RegisterStep step;
     step.table = static_cast<uint32_t>(random_.Below(kNumFixed));
     step.key = DrawKey();
     const uint64_t kind = random_.Below(100);
     if (kind < 30) {
-      step.kind = StepKind::kGet;
+      step.kind = RegisterStepKind::kGet;
     } else if (kind < 35) {
-      step.kind = StepKind::kGetMany;
+      step.kind = RegisterStepKind::kGetMany;
       step.to = std::min(workload_->keys_ - 1, step.key + random_.Below(6));
     } else if (kind < 60) {
-      step.kind = StepKind::kPut;
+      step.kind = RegisterStepKind::kPut;
     } else if (kind < 70) {
-      step.kind = StepKind::kUpdate;
+      step.kind = RegisterStepKind::kUpdate;
     } else if (kind < 75) {
-      step.kind = StepKind::kInsert;
+      step.kind = RegisterStepKind::kInsert;
     } else if (kind < 85) {
-      step.kind = StepKind::kRemove;
+      step.kind = RegisterStepKind::kRemove;
     } else {
-      step.kind = StepKind::kScan;
+      step.kind = RegisterStepKind::kScan;
       if (step.table == kHash) step.table = kOrdered;
       step.to = step.key + DrawRange(step.key, random_);
       step.reverse = random_.OneIn(3);
@@ -430,7 +430,7 @@ Registers::Registers(const ScenarioOptions& drawn, Control* control)
 std::vector<txn::TableOptions> Registers::Tables() const {
   std::vector<txn::TableOptions> tables;
   for (uint32_t t = 0; t < kNumTables; ++t) {
-    tables.push_back({.name = kNames[t],
+    tables.push_back({.name = kRegisterTableNames[t],
                       .key_kind = t == kBytes ? index::KeyKind::kBytes : index::KeyKind::kInteger,
                       .max_key_bytes = t == kBytes ? size_t{48} : index::kIntegerKeyBytes,
                       .index = t == kHash ? txn::IndexKind::kHash : ordered_,
@@ -446,14 +446,14 @@ std::vector<txn::TableOptions> Registers::Tables() const {
 Status Registers::Load(txn::Session& session) {
   const bool many = keys_ >= kManyKeys;
   const uint64_t at_once = many ? 16 : 1;
-  RegisterClient loader(this, session, kLoader);
+  RegisterClient loader(this, session, kRegisterLoader);
   for (uint64_t key = 0; key < keys_;) {
     loader.steps().clear();
     for (uint64_t i = 0; i < at_once && key < keys_; ++i, key += many ? 1 : 2) {
       for (uint32_t t = many ? kOrdered : kHash; t < kNumFixed; ++t) {
-        loader.steps().push_back({StepKind::kPut, t, key});
+        loader.steps().push_back({RegisterStepKind::kPut, t, key});
       }
-      if (key % 16 == 0 || !many) loader.steps().push_back({StepKind::kResize, kLengths, key, 0});
+      if (key % 16 == 0 || !many) loader.steps().push_back({RegisterStepKind::kResize, kLengths, key, 0});
     }
     GANNET_RETURN_IF_ERROR(loader.ExecuteNow());
   }
@@ -469,17 +469,17 @@ Status Registers::ReadAll(txn::Session& session, bool whole) {
   if (!whole) {
     for (uint64_t key = 0; key < keys_; ++key) {
       for (uint32_t t = 0; t < kNumTables; ++t) {
-        reader.steps() = {{t == kLengths ? StepKind::kReadLengths : StepKind::kGet, t, key, key}};
+        reader.steps() = {{t == kLengths ? RegisterStepKind::kReadLengths : RegisterStepKind::kGet, t, key, key}};
         const Status status = reader.ExecuteNow();
         if (!absl::IsUnavailable(status)) GANNET_RETURN_IF_ERROR(status);
       }
     }
     return absl::OkStatus();
   }
-  reader.steps() = {{StepKind::kGetMany, kHash, 0, keys_ - 1},
-                    {StepKind::kScan, kOrdered, 0, keys_ - 1},
-                    {StepKind::kScan, kBytes, 0, keys_ - 1},
-                    {StepKind::kReadLengths, kLengths, 0, keys_ - 1}};
+  reader.steps() = {{RegisterStepKind::kGetMany, kHash, 0, keys_ - 1},
+                    {RegisterStepKind::kScan, kOrdered, 0, keys_ - 1},
+                    {RegisterStepKind::kScan, kBytes, 0, keys_ - 1},
+                    {RegisterStepKind::kReadLengths, kLengths, 0, keys_ - 1}};
   return reader.ExecuteNow();
 }
 

@@ -24,9 +24,9 @@ namespace gannet::rdma::shm {
 namespace {
 
 constexpr int kVictims = 12;
-constexpr ShmOptions kOptions{.num_nodes = 1 + kVictims, .bytes_per_node = 1 << 20};
+constexpr ShmOptions kTornOptions{.num_nodes = 1 + kVictims, .bytes_per_node = 1 << 20};
 constexpr uint64_t kLines = 4;
-constexpr uint64_t kHeap = WritableOffset(kHeapOffset, kOptions.bytes_per_node, kOptions.read_only_percent);
+constexpr uint64_t kHeap = WritableOffset(kHeapOffset, kTornOptions.bytes_per_node, kTornOptions.read_only_percent);
 
 struct alignas(kLineBytes) Line {
   std::array<uint64_t, kLineWords> words{};
@@ -101,7 +101,7 @@ TEST_F(TornLinesTest, AreFinishedAsTheyWereMeant) {
     const auto region = Region::OpenFile(path_).value();
     DieWithinALine(region.get(), 1, 5, region->memory(0) + kHeap, 7);
   });
-  const auto region = Region::CreateFile(path_, kOptions).value();
+  const auto region = Region::CreateFile(path_, kTornOptions).value();
   Begin(victim);
   ASSERT_TRUE(Reap(victim));
 
@@ -118,7 +118,7 @@ TEST_F(TornLinesTest, AreFinishedAsTheyWereMeant) {
 
 // The dead node's note names a line that a living node writes by now.
 TEST_F(TornLinesTest, AnothersStoreIsLeftAlone) {
-  const auto region = Region::CreateFile(path_, kOptions).value();
+  const auto region = Region::CreateFile(path_, kTornOptions).value();
   std::byte* line = region->memory(0) + kHeap;
   Line from(7);
   LineWriter(BusyMarker(1, 5), &region->control(1).stores[5], region->memory(0))
@@ -143,7 +143,7 @@ TEST_F(TornLinesTest, OfAPartOnlyThePart) {
     Line from(9);
     writer.WriteWithinLine(region->memory(0) + kHeap, from.bytes(), 3 * kWordBytes, [] { raise(SIGKILL); });
   });
-  const auto region = Region::CreateFile(path_, kOptions).value();
+  const auto region = Region::CreateFile(path_, kTornOptions).value();
   for (size_t i = 0; i < kLineWords; ++i) StoreWord(region->memory(0) + kHeap + i * kWordBytes, 100 + i);
   Begin(victim);
   ASSERT_TRUE(Reap(victim));
@@ -168,7 +168,7 @@ class TornLinesOfNodesTest : public TornLinesTest {
   // Node 1 dies within a line; `burial` returns when its death has been handled.
   void ExpectWholeAfter(const std::function<void(ShmFabric*)>& burial) {
     const int victim = PrepareToDie(1);
-    const auto fabric = ShmFabric::Create(path_, kOptions).value();
+    const auto fabric = ShmFabric::Create(path_, kTornOptions).value();
     const auto node = fabric->Attach(0).value();
     const auto channel = node->OpenChannel().value();
     Begin(victim);
@@ -222,7 +222,7 @@ TEST_F(TornLinesOfNodesTest, KilledAtAnyInstruction) {
       worker.BlockOn(write_on(channel.get(), lines, ready));
     }));
   }
-  const auto fabric = ShmFabric::Create(path_, kOptions).value();
+  const auto fabric = ShmFabric::Create(path_, kTornOptions).value();
   const auto node = fabric->Attach(0).value();
   const auto channel = node->OpenChannel().value();
   Random random(20261121);

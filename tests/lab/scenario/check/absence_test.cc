@@ -8,17 +8,6 @@
 namespace gannet::scenario {
 namespace {
 
-void ExpectOk(const Script& script) {
-  const Report report = CheckSerializability(script.history);
-  EXPECT_EQ(report.verdict, Verdict::kSerializable) << report.ToString();
-}
-
-void ExpectViolated(const Script& script, AnomalyKind kind) {
-  const Report report = CheckSerializability(script.history);
-  EXPECT_EQ(report.verdict, Verdict::kViolated) << report.ToString();
-  EXPECT_TRUE(report.Has(kind)) << "expected " << NameOf(kind) << "\n" << report.ToString();
-}
-
 // Two transactions each look for the other's key and insert their own.
 TEST(Absence, WriteSkewOfScans) {
   for (const bool seen : {false, true}) {

@@ -34,12 +34,12 @@ class Lists {
   uint32_t clients_ = 0;
 };
 
-void ExpectOk(const Lists& lists) {
+void ExpectValid(const Lists& lists) {
   const Report report = lists.Check();
   EXPECT_EQ(report.verdict, Verdict::kSerializable) << report.ToString();
 }
 
-void ExpectViolated(const Lists& lists, AnomalyKind kind) {
+void ExpectInvalid(const Lists& lists, AnomalyKind kind) {
   const Report report = lists.Check();
   EXPECT_EQ(report.verdict, Verdict::kViolated) << report.ToString();
   EXPECT_TRUE(report.Has(kind)) << "expected " << NameOf(kind) << "\n" << report.ToString();
@@ -52,22 +52,22 @@ TEST(ListAppend, PrefixesAreAnOrder) {
     lists.Append(0, 9, 1, 11);
     lists.Read(0, 9, 1, right ? List{11} : List{10});
     lists.Read(10, 11, 1, {11, 10});
-    right ? ExpectOk(lists) : ExpectViolated(lists, AnomalyKind::kIncompatibleOrder);
+    right ? ExpectValid(lists) : ExpectInvalid(lists, AnomalyKind::kIncompatibleOrder);
   }
 }
 
 TEST(ListAppend, WhatIsInAListWasAppendedOnce) {
   Lists nobody;
   nobody.Read(0, 1, 1, {5});
-  ExpectViolated(nobody, AnomalyKind::kUnwrittenRead);
+  ExpectInvalid(nobody, AnomalyKind::kUnwrittenRead);
   Lists twice;
   twice.Append(0, 1, 1, 5);
   twice.Read(2, 3, 1, {5, 5});
-  ExpectViolated(twice, AnomalyKind::kIncompatibleOrder);
+  ExpectInvalid(twice, AnomalyKind::kIncompatibleOrder);
   Lists workload;
   workload.Append(0, 1, 1, 5);
   workload.Append(2, 3, 1, 5);
-  ExpectViolated(workload, AnomalyKind::kDuplicateWrite);
+  ExpectInvalid(workload, AnomalyKind::kDuplicateWrite);
 }
 
 TEST(ListAppend, FailedAndUnknownAppends) {
@@ -76,7 +76,7 @@ TEST(ListAppend, FailedAndUnknownAppends) {
     lists.Append(0, 1, 1, 5, outcome);
     lists.Append(2, 3, 1, 6);
     lists.Read(4, 5, 1, {6, 5});
-    outcome == Outcome::kInfo ? ExpectOk(lists) : ExpectViolated(lists, AnomalyKind::kAbortedRead);
+    outcome == Outcome::kInfo ? ExpectValid(lists) : ExpectInvalid(lists, AnomalyKind::kAbortedRead);
   }
 }
 
@@ -86,7 +86,7 @@ TEST(ListAppend, AppendsOfOneTransactionStayTogether) {
     lists.Ok(0, 9, {MicroOp::Append(1, 5), MicroOp::Append(1, 6)}, {{}, {}});
     lists.Append(0, 9, 1, 7);
     lists.Read(10, 11, 1, together ? List{5, 6, 7} : List{5, 7, 6});
-    together ? ExpectOk(lists) : ExpectViolated(lists, AnomalyKind::kIntermediateRead);
+    together ? ExpectValid(lists) : ExpectInvalid(lists, AnomalyKind::kIntermediateRead);
   }
 }
 
@@ -95,7 +95,7 @@ TEST(ListAppend, IntermediateRead) {
   lists.Ok(0, 9, {MicroOp::Append(1, 5), MicroOp::Append(1, 6)}, {{}, {}});
   lists.Read(0, 9, 1, {5});
   lists.Read(10, 11, 1, {5, 6});
-  ExpectViolated(lists, AnomalyKind::kIntermediateRead);
+  ExpectInvalid(lists, AnomalyKind::kIntermediateRead);
 }
 
 TEST(ListAppend, AnAppendThatIsNeverSeen) {
@@ -105,7 +105,7 @@ TEST(ListAppend, AnAppendThatIsNeverSeen) {
     lists.Append(2, 4, 1, 6);
     lists.Append(2, 4, 1, 7);
     lists.Read(invoked, 9, 1, {5});
-    invoked == 3 ? ExpectOk(lists) : ExpectViolated(lists, AnomalyKind::kLostWrite);
+    invoked == 3 ? ExpectValid(lists) : ExpectInvalid(lists, AnomalyKind::kLostWrite);
   }
 }
 
@@ -116,7 +116,7 @@ TEST(ListAppend, WriteSkew) {
     lists.Ok(0, 9, {MicroOp::Append(2, 6), MicroOp::Read(1)}, {{}, seen});
     lists.Read(10, 11, 1, {5});
     lists.Read(10, 11, 2, {6});
-    seen.empty() ? ExpectViolated(lists, AnomalyKind::kPhantom) : ExpectOk(lists);
+    seen.empty() ? ExpectInvalid(lists, AnomalyKind::kPhantom) : ExpectValid(lists);
   }
 }
 
@@ -125,7 +125,7 @@ TEST(ListAppend, ReadsOfOwnAppends) {
     Lists lists;
     lists.Append(0, 1, 1, 5);
     lists.Ok(2, 3, {MicroOp::Read(1), MicroOp::Append(1, 6), MicroOp::Read(1)}, {{5}, {}, seen ? List{5, 6} : List{5}});
-    seen ? ExpectOk(lists) : ExpectViolated(lists, AnomalyKind::kInternal);
+    seen ? ExpectValid(lists) : ExpectInvalid(lists, AnomalyKind::kInternal);
   }
 }
 

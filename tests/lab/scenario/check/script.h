@@ -6,7 +6,9 @@
 #include <initializer_list>
 #include <utility>
 
+#include "gtest/gtest.h"
 #include "lab/scenario/check/history.h"
+#include "lab/scenario/check/serializability.h"
 
 namespace gannet::scenario {
 
@@ -54,6 +56,18 @@ inline void ScanAll(Draft& draft, std::initializer_list<std::pair<RowKey, WriteI
   draft.BeginScan({});
   for (const auto& [row, id] : rows) draft.Row(row.key, id);
   draft.EndScan();
+}
+
+inline void ExpectOk(const Script& script) {
+  const Report report = CheckSerializability(script.history);
+  EXPECT_EQ(report.verdict, Verdict::kSerializable) << report.ToString();
+  EXPECT_TRUE(report.anomalies.empty()) << report.ToString();
+}
+inline Report ExpectViolated(const Script& script, AnomalyKind kind) {
+  Report report = CheckSerializability(script.history);
+  EXPECT_EQ(report.verdict, Verdict::kViolated) << report.ToString();
+  EXPECT_TRUE(report.Has(kind)) << "expected " << NameOf(kind) << "\n" << report.ToString();
+  return report;
 }
 
 }  // namespace gannet::scenario

@@ -21,19 +21,6 @@ Script Loaded() {
   return script;
 }
 
-void ExpectOk(const Script& script) {
-  const Report report = CheckSerializability(script.history);
-  EXPECT_EQ(report.verdict, Verdict::kSerializable) << report.ToString();
-  EXPECT_TRUE(report.anomalies.empty()) << report.ToString();
-}
-
-Report ExpectViolated(const Script& script, AnomalyKind kind) {
-  Report report = CheckSerializability(script.history);
-  EXPECT_EQ(report.verdict, Verdict::kViolated) << report.ToString();
-  EXPECT_TRUE(report.Has(kind)) << "expected " << NameOf(kind) << "\n" << report.ToString();
-  return report;
-}
-
 TEST(Serializability, NothingIsSerializable) {
   const Report report = CheckSerializability(History());
   EXPECT_EQ(report.verdict, Verdict::kSerializable);
