@@ -17,6 +17,10 @@ namespace gannet {
 //
 // The system may have fewer threads to give (ulimit -u, or the limit of a container): then fewer share the work. So no
 // piece may wait for another one.
+//
+// oneTBB has no such promises: it begins pieces in another order, on at most one thread per core, and on one only in a
+// forked process that had used it before; it ends the process if the system has no thread (its issue 255); and no
+// simulation can own its threads.
 Status ShareWork(const std::string& name, size_t pieces, int threads,
                  absl::FunctionRef<Status(size_t piece, int thread)> work);
 
