@@ -1,14 +1,11 @@
 #include "log/log_reader.h"
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "base/helper_threads.h"
-#include "base/thread.h"
+#include "base/share_work.h"
 #include "log/checkpoint.h"
 #include "log/damage.h"
 #include "log/end_note.h"
@@ -109,30 +106,15 @@ class ParallelScan {
         results_(chain->plans.size()) {}
 
   StatusOr<std::vector<SegmentResult>> Run(int threads) {
-    const int useful = std::clamp<int>(threads, 1, std::max<int>(1, static_cast<int>(results_.size())));
-    HelperThreads others("log reader", useful - 1, [this](int thread) { Work(thread); });
-    Work(0);
-    others.Join();
-    if (!status_.ok()) return status_;
+    GANNET_RETURN_IF_ERROR(ShareWork("log reader", results_.size(), threads, [this](size_t i, int thread) {
+      const StatusOr<SegmentResult> result = Scan(chain_->plans[i], thread);
+      if (result.ok()) results_[i] = *result;
+      return result.status();
+    }));
     return std::move(results_);
   }
 
  private:
-  void Work(int thread) {
-    while (!stop_.load(std::memory_order_relaxed)) {
-      const size_t next = next_.fetch_add(1, std::memory_order_relaxed);
-      if (next >= results_.size()) return;
-      StatusOr<SegmentResult> result = Scan(chain_->plans[next], thread);
-      if (result.ok()) {
-        results_[next] = *result;
-        continue;
-      }
-      stop_.store(true, std::memory_order_relaxed);
-      const std::lock_guard lock(mutex_);
-      if (status_.ok()) status_ = result.status();
-    }
-  }
-
   StatusOr<SegmentResult> Scan(const SegmentPlan& plan, int thread) {
     StatusOr<std::unique_ptr<File>> file = files_->Open(plan.path, OpenMode::kRead);
     if (!file.ok()) return file.status();
@@ -154,10 +136,6 @@ class ParallelScan {
   const TransactionVisitor* const visit_;
   const std::function<Status(int thread)>* const batch_end_;
   std::vector<SegmentResult> results_;
-  std::atomic<size_t> next_{0};
-  std::atomic<bool> stop_{false};
-  Mutex mutex_;
-  Status status_;
 };
 
 LogEnd FindEnd(const SegmentChain& chain, const std::vector<SegmentResult>& results) {

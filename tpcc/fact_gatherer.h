@@ -11,7 +11,7 @@
 
 namespace gannet::tpcc {
 
-// One per thread. Gatherers of different warehouses may share `facts`: a payment's customer may belong to another
+// Gatherers of different warehouses, in any threads, may share `facts`: a payment's customer may belong to another
 // warehouse, whose sum is incremented atomically.
 class FactGatherer {
  public:

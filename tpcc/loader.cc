@@ -1,13 +1,12 @@
 #include "tpcc/loader.h"
 
-#include <algorithm>
-#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "base/share_work.h"
 #include "base/thread.h"
 #include "tpcc/population.h"
 
@@ -45,27 +44,6 @@ Status RunJob(const Job& job) {
   StatusOr<std::unique_ptr<txn::Session>> session = job.database->OpenSession();
   if (!session.ok()) return session.status();
   return job.part(**session, *job.context);
-}
-
-// Runs the jobs on `threads` threads; after the first error no further job begins.
-Status RunJobs(std::span<const Job> jobs, int threads) {
-  std::atomic<size_t> next{0};
-  Mutex mutex;
-  Status result;
-  auto work = [&] {
-    for (size_t i = next++; i < jobs.size(); i = next++) {
-      Status status = RunJob(jobs[i]);
-      if (status.ok()) continue;
-      std::lock_guard lock(mutex);
-      result.Update(std::move(status));
-      next = jobs.size();
-    }
-  };
-  std::vector<Thread> pool;
-  for (int i = 1; i < std::min<int>(threads, static_cast<int>(jobs.size())); ++i) pool.emplace_back("load", work);
-  work();
-  for (Thread& thread : pool) thread.join();
-  return result;
 }
 
 std::vector<uint32_t> WarehousesOf(const txn::Database& database, uint32_t warehouses, int num_nodes) {
@@ -108,7 +86,7 @@ Status Load(std::span<txn::Database* const> nodes, std::span<const Tables> table
       jobs.push_back({.database = nodes[n], .part = part, .context = &contexts[n]});
     }
   }
-  return RunJobs(jobs, options.threads);
+  return ShareWork("load", jobs.size(), options.threads, [&jobs](size_t i, int) { return RunJob(jobs[i]); });
 }
 
 }  // namespace gannet::tpcc

@@ -1,4 +1,4 @@
-// Retraining: trains the models of one ROLEX index whose leaves have split (FAST'23, 3.5), on a thread of a trainer. It
+// Retraining: trains the models of one ROLEX index whose leaves have split (FAST'23, 3.5), on the thread of a trainer. It
 // reads the leaves as they are and moves no data, so nobody waits for it, and no witness changes.
 //
 // A model is trained when half of its synonym table is used, one with a nearly full table before the others, and when a

@@ -39,8 +39,8 @@ struct XStoreOptions {
   uint32_t keys_per_sub_model = 200;
   // The fixed number of sub-models, for measurements. 0: it is not fixed.
   uint32_t fixed_sub_models = 0;
-  // Most threads that retrain sub-models of this index at the same time, 1 to kMostXStoreTrainers. All indexes of a
-  // node share its threads. The paper has one, and measures two (section 7.5).
+  // Most threads that retrain sub-models of this index at the same time, 1 to kMostXStoreTrainers. A node trains one
+  // index at a time. The paper has one, and measures two (section 7.5).
   int trainers = 1;
 };
 

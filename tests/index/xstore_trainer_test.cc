@@ -1,10 +1,7 @@
-// Trainer: tasks one after the other, and the calls of a task on several threads.
+// Trainer: tasks one after the other; and models that several threads train.
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <set>
-#include <thread>
-#include <vector>
 
 #include "base/thread.h"
 #include "gtest/gtest.h"
@@ -25,51 +22,13 @@ class CalledTask : public Trainer::Task {
   std::function<void()> run_;
 };
 
-TEST(TrainerTest, ForEachMakesEachCallOnce) {
-  for (const int threads : {1, 2, 4}) {
-    Trainer trainer;
-    Latch done(2);
-    constexpr size_t kCalls = 500;
-    std::vector<int> calls(kCalls);  // each written by one thread
-    CalledTask task([&] {
-      for (const size_t n : {size_t{0}, size_t{1}, size_t{3}, kCalls}) {
-        trainer.ForEach(n, threads, [&](size_t i) { ++calls[i]; });
-        for (size_t i = 0; i < n; ++i) EXPECT_GE(calls[i], 1) << i;
-      }
-      done.arrive_and_wait();
-    });
-    trainer.Schedule(&task);
-    done.arrive_and_wait();
-    trainer.Cancel(&task);
-    EXPECT_EQ(calls[0], 3);
-    EXPECT_EQ(calls[2], 2);
-    EXPECT_EQ(calls[kCalls - 1], 1);
-  }
-}
-
-// The calls wait for each other, so they end only if as many threads make them at the same time.
-TEST(TrainerTest, ForEachUsesAsManyThreadsAsItMay) {
-  constexpr int kThreads = 3;
-  Trainer trainer;
-  Latch together(kThreads);
-  Latch done(2);
-  CalledTask task([&] {
-    trainer.ForEach(kThreads, kThreads, [&](size_t) { together.arrive_and_wait(); });
-    done.arrive_and_wait();
-  });
-  trainer.Schedule(&task);
-  done.arrive_and_wait();
-  trainer.Cancel(&task);
-}
-
-// Threads that help one task run no other one meanwhile, and a task never runs twice at a time.
 TEST(TrainerTest, TasksRunOneAtATime) {
   Trainer trainer;
   std::atomic<int> running{0};
   std::atomic<int> runs{0};
   const auto run = [&] {
     EXPECT_EQ(running.fetch_add(1), 0);
-    trainer.ForEach(20, 4, [](size_t) { YieldThread(); });
+    YieldThread();
     EXPECT_EQ(running.fetch_sub(1), 1);
     ++runs;
   };

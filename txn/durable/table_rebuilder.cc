@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <functional>
 #include <memory>
@@ -12,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/bulk_memory.h"
-#include "base/helper_threads.h"
+#include "base/share_work.h"
 #include "base/stop.h"
 #include "index/parted_load.h"
 #include "txn/durable/redo_key.h"
@@ -29,24 +28,7 @@ constexpr size_t kSlotsAtOnce = 32;
 
 // Runs all of `work` on `threads` threads, until one fails.
 Status RunAll(const std::vector<std::function<Status()>>& work, int threads) {
-  std::atomic<size_t> next{0};
-  std::vector<Status> statuses(std::clamp<size_t>(work.size(), 1, static_cast<size_t>(std::max(threads, 1))));
-  std::atomic<bool> failed{false};
-  const auto run = [&](Status* status) {
-    for (size_t i = next++; i < work.size() && !failed.load(); i = next++) {
-      *status = work[i]();
-      if (!status->ok()) {
-        failed.store(true);
-        return;
-      }
-    }
-  };
-  HelperThreads others("rebuild", static_cast<int>(statuses.size()) - 1,
-                       [&run, &statuses](int number) { run(&statuses[static_cast<size_t>(number)]); });
-  run(&statuses[0]);
-  others.Join();
-  for (const Status& status : statuses) GANNET_RETURN_IF_ERROR(status);
-  return absl::OkStatus();
+  return ShareWork("rebuild", work.size(), threads, [&work](size_t i, int) { return work[i](); });
 }
 
 // Calls take(key, entry) for the entries [begin, end) of a map. The key is valid during the call.

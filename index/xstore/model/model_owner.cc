@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/share_work.h"
+
 namespace gannet::index::xstore {
 namespace {
 
@@ -136,13 +138,11 @@ void ModelOwner<W>::RetrainChanged(const std::vector<std::pair<Words, Words>>& c
   }
   std::sort(stale.begin(), stale.end());
   stale.erase(std::unique(stale.begin(), stale.end()), stale.end());
-  std::atomic<bool> no_memory = false;
-  trainer_->ForEach(stale.size(), options_.trainers, [&](size_t i) {
-    if (no_memory.load(std::memory_order_relaxed)) return;
+  // Without memory for a new table the old one stays: stale, but not wrong.
+  ShareWork("trainer", stale.size(), options_.trainers, [&](size_t i, int) {
     IndexService::Lease lease(&tree_->service());
-    // Without memory for a new table the old one stays: stale, but not wrong.
-    if (!model_->Retrain(lease.context(), stale[i]).ok()) no_memory.store(true, std::memory_order_relaxed);
-  });
+    return model_->Retrain(lease.context(), stale[i]);
+  }).IgnoreError();
   UpdateStatistics(stale.size());
 }
 
