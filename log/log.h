@@ -38,13 +38,13 @@
 
 #include "absl/time/time.h"
 #include "base/status.h"
+#include "log/commit/log_shared.h"
+#include "log/commit/log_writer.h"
+#include "log/commit/peer_epochs.h"
 #include "log/file/file_system.h"
-#include "log/format.h"
-#include "log/identity.h"
-#include "log/log_shared.h"
-#include "log/log_statistics.h"
-#include "log/log_writer.h"
-#include "log/peer_epochs.h"
+#include "log/format/identity.h"
+#include "log/format/segment_format.h"
+#include "log/segment/log_statistics.h"
 
 namespace gannet::log {
 

@@ -38,7 +38,7 @@
 #include "cli/rows/row_text.h"
 #include "index/rectangle.h"
 #include "index/registry.h"
-#include "log/checkpoint.h"
+#include "log/checkpoint/checkpoint.h"
 #include "nlohmann/json.hpp"
 #include "txn/durable/catalog.h"
 #include "txn/store/key_form.h"

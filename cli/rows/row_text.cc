@@ -16,7 +16,7 @@
 #include "cli/common/parse.h"
 #include "index/rectangle.h"
 #include "index/tuple_key.h"
-#include "log/utf8.h"
+#include "log/format/utf8.h"
 #include "nlohmann/json.hpp"
 #include "txn/store/key_form.h"
 

@@ -29,7 +29,7 @@
 #include "cli/rows/row_host.h"
 #include "cli/rows/row_store.h"
 #include "cli/shell/line_editor.h"
-#include "log/checkpoint.h"
+#include "log/checkpoint/checkpoint.h"
 #include "txn/durable/catalog.h"
 #include "txn/run/session.h"
 

@@ -1,6 +1,4 @@
 // Encoding and decoding of segments, batches and transactions on plain buffers.
-#include "log/format.h"
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -9,9 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "log/crc32c.h"
-#include "log/little_endian.h"
-#include "log/transaction_format.h"
+#include "log/format/crc32c.h"
+#include "log/format/little_endian.h"
+#include "log/format/segment_format.h"
+#include "log/format/transaction_format.h"
 #include "tests/log/log_builder.h"
 
 namespace gannet::log {

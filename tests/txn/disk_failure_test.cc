@@ -8,7 +8,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
-#include "log/checkpoint.h"
+#include "log/checkpoint/checkpoint.h"
 #include "tests/txn/durable_cluster.h"
 #include "tests/txn/worker_history.h"
 

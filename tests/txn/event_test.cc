@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "base/clock.h"
 #include "gtest/gtest.h"
-#include "log/checkpoint.h"
+#include "log/checkpoint/checkpoint.h"
 #include "tests/txn/durable_cluster.h"
 #include "tests/txn/worker_history.h"
 #include "txn/run/session.h"

@@ -20,7 +20,7 @@
 
 #include "absl/strings/string_view.h"
 #include "base/status.h"
-#include "log/checkpoint.h"
+#include "log/checkpoint/checkpoint.h"
 #include "log/file/file_system.h"
 #include "txn/durable/data_directory.h"
 #include "txn/store/options.h"

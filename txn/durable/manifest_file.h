@@ -11,7 +11,7 @@
 #include "absl/functional/function_ref.h"
 #include "base/status.h"
 #include "base/thread.h"
-#include "log/checkpoint.h"
+#include "log/checkpoint/checkpoint.h"
 #include "log/file/file_system.h"
 #include "txn/durable/catalog.h"
 

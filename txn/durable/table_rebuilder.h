@@ -21,7 +21,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "index/index.h"
-#include "log/checkpoint.h"
+#include "log/checkpoint/checkpoint.h"
 #include "log/file/file_system.h"
 #include "txn/durable/latest_changes.h"
 #include "txn/durable/record_maker.h"

@@ -4,10 +4,10 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "log/checkpoint_format.h"
-#include "log/crc32c.h"
-#include "log/little_endian.h"
-#include "log/manifest_json.h"
+#include "log/checkpoint/checkpoint_format.h"
+#include "log/format/crc32c.h"
+#include "log/format/little_endian.h"
+#include "log/manifest/manifest_json.h"
 #include "tests/log/log_builder.h"
 
 namespace gannet::log {
