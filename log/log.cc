@@ -12,7 +12,6 @@
 #include "log/commit/group_commit.h"
 #include "log/commit/writer_set.h"
 #include "log/file/kill_point.h"
-#include "log/largest_part.h"
 #include "log/segment/segment_writer.h"
 
 namespace gannet::log {

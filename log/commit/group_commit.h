@@ -33,8 +33,10 @@
 #include "log/commit/group_pace.h"
 #include "log/commit/log_shared.h"
 #include "log/commit/writer_set.h"
-#include "log/log.h"
 #include "log/segment/batch_buffer.h"
+#include "log/segment/log_end.h"
+#include "log/segment/log_options.h"
+#include "log/segment/log_statistics.h"
 #include "log/segment/segment_writer.h"
 
 namespace gannet::log {

@@ -10,8 +10,8 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "log/commit/log_writer.h"
-#include "log/log.h"
 #include "log/segment/batch_buffer.h"
+#include "log/segment/log_statistics.h"
 
 namespace gannet::log {
 

@@ -11,9 +11,14 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "base/thread.h"
-#include "log/segment/log_reader.h"
 
 namespace gannet::log {
+
+struct Damage {
+  std::string file;
+  uint64_t offset = 0;
+  std::string what;  // what is wrong
+};
 
 // Last sentence of the message of damage that ends the reading.
 inline constexpr char kDamageAdvice[] =

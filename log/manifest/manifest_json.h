@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "log/checkpoint/checkpoint.h"
+#include "log/manifest/manifest.h"
 
 namespace gannet::log {
 

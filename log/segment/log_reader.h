@@ -19,21 +19,16 @@
 #include <vector>
 
 #include "base/status.h"
+#include "log/file/damage.h"
 #include "log/file/file_system.h"
 #include "log/format/transaction_format.h"
-#include "log/log.h"
+#include "log/segment/log_end.h"
 
 namespace gannet::log {
 
 struct BatchPlace {
   uint64_t segment = 0;
   uint64_t offset = 0;  // of the batch header
-};
-
-struct Damage {
-  std::string file;
-  uint64_t offset = 0;
-  std::string what;  // what is wrong
 };
 
 // Begin of the oldest segment that a log still has.

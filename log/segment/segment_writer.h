@@ -34,9 +34,11 @@
 #include "base/thread.h"
 #include "log/file/file_system.h"
 #include "log/format/segment_format.h"
-#include "log/log.h"
 #include "log/segment/batch_buffer.h"
 #include "log/segment/end_note.h"
+#include "log/segment/log_end.h"
+#include "log/segment/log_options.h"
+#include "log/segment/log_statistics.h"
 
 namespace gannet::log {
 

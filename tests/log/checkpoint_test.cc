@@ -11,6 +11,7 @@
 #include "log/checkpoint/checkpoint_format.h"
 #include "log/file/simulated/faulty_file_system.h"
 #include "log/format/crc32c.h"
+#include "log/manifest/manifest.h"
 #include "tests/log/image_file_system.h"
 #include "tests/log/log_builder.h"
 

@@ -8,11 +8,11 @@
 
 #include "absl/strings/match.h"
 #include "gmock/gmock.h"
-#include "log/checkpoint/checkpoint.h"
 #include "log/file/aligned_buffer.h"
 #include "log/format/crc32c.h"
 #include "log/format/little_endian.h"
 #include "log/format/segment_format.h"
+#include "log/manifest/manifest.h"
 #include "tests/log/log_test_helpers.h"
 
 namespace gannet::log {

@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "log/file/pmem_file_system.h"
 #include "log/file/posix_file_system.h"
+#include "log/format/segment_format.h"
 #include "log/log.h"
 #include "log/segment/end_note.h"
 #include "tests/log/log_test_helpers.h"

@@ -1,6 +1,7 @@
 // The manifest: round trip, damage, versions, crashes while it is replaced.
+#include "log/manifest/manifest.h"
+
 #include "gtest/gtest.h"
-#include "log/checkpoint/checkpoint.h"
 #include "log/file/simulated/faulty_file_system.h"
 #include "log/format/transaction_format.h"
 #include "log/manifest/manifest_json.h"

@@ -12,9 +12,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "log/checkpoint/checkpoint.h"
 #include "log/format/crc32c.h"
 #include "log/format/identity.h"
+#include "log/manifest/manifest.h"
 #include "log/segment/end_note.h"
 #include "tests/txn/disk_image.h"
 #include "tests/txn/durable_cluster.h"

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "gtest/gtest.h"
 #include "log/checkpoint/checkpoint.h"
+#include "log/manifest/manifest.h"
 #include "tests/txn/durable_cluster.h"
 #include "tests/txn/worker_history.h"
 #include "txn/run/session.h"

@@ -14,6 +14,7 @@
 #include "log/checkpoint/checkpoint.h"
 #include "log/format/identity.h"
 #include "log/format/segment_format.h"
+#include "log/manifest/manifest.h"
 #include "log/segment/end_note.h"
 #include "txn/durable/catalog.h"
 #include "txn/durable/checkpointer.h"

@@ -22,6 +22,7 @@
 #include "base/status.h"
 #include "log/checkpoint/checkpoint.h"
 #include "log/file/file_system.h"
+#include "log/manifest/manifest.h"
 #include "txn/durable/data_directory.h"
 #include "txn/store/options.h"
 #include "txn/store/table.h"

@@ -25,6 +25,7 @@
 #include "log/file/file_system.h"
 #include "log/format/identity.h"
 #include "log/log.h"
+#include "log/manifest/manifest.h"
 #include "txn/durable/manifest_file.h"
 #include "txn/store/checkpoint_statistics.h"
 

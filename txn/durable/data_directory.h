@@ -31,8 +31,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "log/checkpoint/checkpoint.h"
 #include "log/file/file_system.h"
+#include "log/manifest/manifest.h"
 
 namespace gannet::txn {
 

@@ -5,10 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "log/checkpoint/checkpoint.h"
 #include "log/file/pmem_file_system.h"
 #include "log/file/posix_file_system.h"
 #include "log/format/identity.h"
+#include "log/manifest/manifest.h"
 #include "log/segment/end_note.h"
 #include "txn/durable/backup.h"
 #include "txn/durable/data_directory.h"

@@ -15,9 +15,9 @@
 
 #include "base/status.h"
 #include "base/thread.h"
-#include "log/checkpoint/checkpoint.h"
 #include "log/file/file_system.h"
 #include "log/log.h"
+#include "log/manifest/manifest.h"
 #include "log/segment/log_reader.h"
 #include "txn/durable/data_directory.h"
 #include "txn/durable/latest_changes.h"

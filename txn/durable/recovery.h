@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "base/status.h"
-#include "log/checkpoint/checkpoint.h"
 #include "log/file/file_system.h"
 #include "log/log.h"
 #include "log/segment/log_reader.h"

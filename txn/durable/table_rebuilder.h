@@ -23,6 +23,7 @@
 #include "index/index.h"
 #include "log/checkpoint/checkpoint.h"
 #include "log/file/file_system.h"
+#include "log/manifest/manifest.h"
 #include "txn/durable/latest_changes.h"
 #include "txn/durable/record_maker.h"
 #include "txn/node/local_node.h"

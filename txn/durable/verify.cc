@@ -13,6 +13,7 @@
 #include "log/checkpoint/checkpoint.h"
 #include "log/format/segment_format.h"
 #include "log/format/transaction_format.h"
+#include "log/manifest/manifest.h"
 #include "log/segment/end_note.h"
 #include "txn/durable/compare_logs.h"
 #include "txn/durable/data_directory.h"

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "log/checkpoint/checkpoint.h"
+#include "log/manifest/manifest.h"
 #include "log/segment/end_note.h"
 #include "tests/log/log_builder.h"
 
