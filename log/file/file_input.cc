@@ -13,13 +13,13 @@ StatusOr<std::span<const std::byte>> FileInput::At(uint64_t offset, size_t bytes
   if (offset >= size_) return std::span<const std::byte>{};
   bytes = std::min<uint64_t>(bytes, size_ - offset);
   if (offset < begin_ || offset + bytes > begin_ + length_) GANNET_RETURN_IF_ERROR(MoveWindow(offset, bytes));
-  return std::span<const std::byte>(buffer_.get() + (offset - begin_), bytes);
+  return std::span<const std::byte>(buffer_.data() + (offset - begin_), bytes);
 }
 
 Status FileInput::MoveWindow(uint64_t offset, size_t bytes) {
   const size_t wanted = std::min<uint64_t>(std::max(bytes, kReadBytes), size_ - offset);
   KeepOverlap(offset, wanted);
-  const std::span<std::byte> missing(buffer_.get() + length_, wanted - length_);
+  const std::span<std::byte> missing(buffer_.data() + length_, wanted - length_);
   Status read = Fill(begin_ + length_, missing);
   length_ = read.ok() ? wanted : 0;
   if (read.ok() && begin_ + length_ < size_) file_->WillRead(begin_ + length_, kReadBytes);
@@ -31,13 +31,12 @@ void FileInput::KeepOverlap(uint64_t offset, size_t capacity) {
   const bool overlaps = offset >= begin_ && offset < begin_ + length_;
   const size_t skipped = overlaps ? offset - begin_ : length_;
   const size_t kept = length_ - skipped;
-  if (capacity > capacity_) {
-    decltype(buffer_) larger(new (std::align_val_t{kDiskBlockBytes}) std::byte[capacity]);
-    if (kept != 0) std::memcpy(larger.get(), buffer_.get() + skipped, kept);
+  if (capacity > buffer_.size()) {
+    AlignedBuffer larger(capacity);
+    if (kept != 0) std::memcpy(larger.data(), buffer_.data() + skipped, kept);
     buffer_ = std::move(larger);
-    capacity_ = capacity;
   } else if (kept != 0) {
-    std::memmove(buffer_.get(), buffer_.get() + skipped, kept);
+    std::memmove(buffer_.data(), buffer_.data() + skipped, kept);
   }
   begin_ = offset;
   length_ = kept;

@@ -3,11 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <new>
 #include <span>
 
 #include "base/status.h"
+#include "log/file/aligned_buffer.h"
 #include "log/file/damage.h"
 #include "log/file/file_system.h"
 
@@ -30,10 +29,6 @@ class FileInput {
   const std::string& path() const { return file_->path(); }
 
  private:
-  struct AlignedDelete {
-    void operator()(std::byte* memory) const { ::operator delete[](memory, std::align_val_t{kDiskBlockBytes}); }
-  };
-
   Status MoveWindow(uint64_t offset, size_t bytes);
   void KeepOverlap(uint64_t offset, size_t capacity);
   Status Fill(uint64_t offset, std::span<std::byte> to);
@@ -42,8 +37,7 @@ class FileInput {
   File* const file_;
   const uint64_t size_;
   DamageList* const damages_;
-  std::unique_ptr<std::byte[], AlignedDelete> buffer_;
-  size_t capacity_ = 0;
+  AlignedBuffer buffer_;
   uint64_t begin_ = 0;  // of what is in the buffer
   size_t length_ = 0;
   uint64_t bytes_read_ = 0;

@@ -192,10 +192,8 @@ size_t TransactionEncoder::Finish(uint64_t epoch, TransactionPart part, uint64_t
   return bytes;
 }
 
-StatusOr<bool> TransactionDecoder::Decode(std::vector<ChangeView>* decoded) {
+StatusOr<bool> TransactionDecoder::Next(std::vector<ChangeView>* decoded) {
   namespace at = transaction_at;
-  current_ = {};
-  changes_left_ = 0;
   if (rest_.empty()) return false;
   if (rest_.size() < kTransactionHeaderBytes) return absl::DataLossError("a transaction is cut off");
   const size_t bytes = LoadLittle<uint32_t>(&rest_[at::kBytes]);
@@ -218,8 +216,7 @@ StatusOr<bool> TransactionDecoder::Decode(std::vector<ChangeView>* decoded) {
   epoch_ = LoadLittle<uint64_t>(&rest_[at::kEpoch]);
   id_ = id;
   part_ = static_cast<TransactionPart>(part);
-  changes_ = changes_left_ = changes;
-  current_ = all;
+  changes_ = changes;
   rest_ = rest_.subspan(bytes);
   consumed_ += bytes;
   return true;
@@ -245,14 +242,6 @@ bool TransactionDecoder::SkipDamaged() {
   if (bytes < kTransactionHeaderBytes || bytes % 8 != 0 || bytes > rest_.size()) return false;
   rest_ = rest_.subspan(bytes);
   consumed_ += bytes;
-  return true;
-}
-
-bool TransactionDecoder::NextChange(ChangeView* change) {
-  if (changes_left_ == 0) return false;
-  --changes_left_;
-  const bool taken = Take(&current_, change);
-  GANNET_CHECK(taken, "a change that was valid is not, %d before the end", current_.size());
   return true;
 }
 

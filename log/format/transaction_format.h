@@ -174,12 +174,9 @@ class TransactionDecoder {
  public:
   // `version`: version of the segment that holds the body.
   TransactionDecoder(std::span<const std::byte> body, uint32_t version) : rest_(body), compact_(version >= 3) {}
-  // Moves to the next transaction. False at the end. DataLoss: it is damaged; consumed() is then its offset. Otherwise
-  // consumed() is the offset after it.
-  StatusOr<bool> Next() { return Decode(nullptr); }
-  // The same, and appends the transaction's changes to *changes, so that each is decoded only once. NextChange gives
-  // them, too.
-  StatusOr<bool> Next(std::vector<ChangeView>* changes) { return Decode(changes); }
+  // Moves to the next transaction, and appends its changes to *changes, if that is not null. False at the end.
+  // DataLoss: the transaction is damaged; consumed() is then its offset. Otherwise consumed() is the offset after it.
+  StatusOr<bool> Next(std::vector<ChangeView>* changes = nullptr);
   // After DataLoss: skips to the end that the damaged transaction's header gives. False if that end is impossible.
   bool SkipDamaged();
   uint64_t epoch() const { return epoch_; }
@@ -187,18 +184,13 @@ class TransactionDecoder {
   uint64_t id() const { return id_; }
   uint32_t changes() const { return changes_; }
   size_t consumed() const { return consumed_; }
-  // The next change of this transaction; false after the last. Next() has checked them all.
-  bool NextChange(ChangeView* change);
 
  private:
-  StatusOr<bool> Decode(std::vector<ChangeView>* decoded);
   Status TakeAll(std::span<const std::byte> all, uint32_t changes, std::vector<ChangeView>* decoded) const;
   // Takes one change off the front of `from`; false if there is no valid change.
   bool Take(std::span<const std::byte>* from, ChangeView* change) const;
 
-  std::span<const std::byte> rest_;     // after this transaction
-  std::span<const std::byte> current_;  // from the next change on
-  uint32_t changes_left_ = 0;
+  std::span<const std::byte> rest_;  // after this transaction
   bool compact_;
   size_t consumed_ = 0;
   uint64_t epoch_ = 0;
