@@ -1,6 +1,5 @@
 // The commands about tables and rows of a data directory, which need no schema: get, put, delete, scan, count, import,
-// tables, create-table, drop-table,
-// widen-table.
+// tables, create-table, drop-table, rename-table, widen-table, create-index.
 #pragma once
 
 #include <memory>
