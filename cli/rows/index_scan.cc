@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "base/stop.h"
 #include "cli/common/words.h"
+#include "cli/rows/escaped_text.h"
 #include "cli/rows/row_text.h"
 #include "index/tuple_key.h"
 
