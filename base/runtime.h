@@ -83,8 +83,8 @@ class Runtime {
   // Cores of the running thread's node.
   virtual int cores() = 0;
 
-  // Called when library code passes one of its kill points (log/kill_point.h). If the node dies there, the call does
-  // not return.
+  // Called when library code passes one of its kill points (log/file/kill_point.h). If the node dies there, the call
+  // does not return.
   virtual void Passed(int kill_point) = 0;
 
  protected:

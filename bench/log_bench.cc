@@ -20,8 +20,8 @@
 #include "base/clock.h"
 #include "benchmark/benchmark.h"
 #include "log/file/posix_file_system.h"
+#include "log/format/transaction_format.h"
 #include "log/log.h"
-#include "log/transaction_format.h"
 
 namespace gannet::log {
 namespace {

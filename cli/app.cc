@@ -3,7 +3,7 @@
 #include "cli/data/command.h"
 #include "cli/help/command.h"
 #include "cli/lab_commands.h"
-#include "cli/rows/command.h"
+#include "cli/rows/commands/command.h"
 #include "cli/serve/command.h"
 #include "cli/serve/devices_command.h"
 #include "cli/shell/command.h"

@@ -9,11 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "log/group_commit.h"
-#include "log/kill_point.h"
-#include "log/largest_part.h"
-#include "log/segment_writer.h"
-#include "log/writer_set.h"
+#include "log/commit/group_commit.h"
+#include "log/commit/writer_set.h"
+#include "log/file/kill_point.h"
+#include "log/segment/segment_writer.h"
 
 namespace gannet::log {
 namespace {

@@ -38,54 +38,20 @@
 
 #include "absl/time/time.h"
 #include "base/status.h"
+#include "log/commit/log_shared.h"
+#include "log/commit/log_writer.h"
+#include "log/commit/peer_epochs.h"
 #include "log/file/file_system.h"
-#include "log/format.h"
-#include "log/identity.h"
-#include "log/log_shared.h"
-#include "log/log_statistics.h"
-#include "log/log_writer.h"
-#include "log/peer_epochs.h"
+#include "log/segment/log_end.h"
+#include "log/segment/log_options.h"
+#include "log/segment/log_statistics.h"
 
 namespace gannet::log {
 
-struct LogOptions {
-  // The time from one flush to the next if no thread is blocked; otherwise the longest wait for more threads
-  // (group_commit.h).
-  absl::Duration group_commit = absl::Microseconds(300);
-  uint64_t segment_bytes = uint64_t{64} << 20;  // of the largest segments; the first are small (segment_writer.h)
-  // The buffer of each writer, rounded up to a power of two. It should hold what a writer appends in two or three group
-  // commits and not be much larger, because all of it passes through the caches of a core. A segment holds at least
-  // twice the content of all buffers; it is made larger if necessary.
-  size_t buffer_bytes = size_t{256} << 10;
-  // Limit for a transaction that needs more than half of `buffer_bytes`. It gets memory of its own until it is written.
-  // All such transactions together take at most this at once; the others wait. The batch that they are written in takes
-  // the same amount again. If this is not larger than buffer_bytes, there are no such transactions.
-  size_t large_buffer_bytes = size_t{256} << 20;
-  // Number of bytes of the log that Create makes ready for use, or fewer if the disk has no room. Without
-  // preallocation, space is filled with zeros just ahead of the writes, so it is written twice.
-  uint64_t preallocate_bytes = 0;
-  // At the end, what was not used of it stays for the next run. False: it is removed.
-  bool keep_preallocated = true;
-  absl::Duration retry_every = absl::Milliseconds(100);
-  uint16_t node = 0;
-  uint16_t num_nodes = 1;
-  Identity database{};  // of the manifest; not known: the log's files say no database
-  Identity run{};       // of the run that begins, drawn at random, the same on all nodes; not known: none
-  // Called when health() has changed, by the log's thread, which waits for it. May be empty.
-  std::function<void(const Status& health)> on_health = {};
-};
-
-// End of a log (log_reader.h finds it), where a new run begins. All zeros: there is no log yet.
-struct LogEnd {
-  uint64_t segment = 0;  // number of the last segment
-  uint64_t offset = 0;   // of the first byte after its last valid batch
-  uint64_t next_batch = 1;
-  uint64_t run = 0;              // of the last segment
-  Identity run_identity{};       // of that run; not known: its segments are from before version 5
-  uint64_t recovered_epoch = 0;  // everything up to it is in the logs of all nodes
-  uint64_t last_epoch = 0;       // greatest epoch seen anywhere, recovered or void
-  bool has_header = true;        // the last segment has one; false: a crash interrupted its creation
-};
+// Largest size of a part of another node's transaction (AppendForPeer). A log's buffer for parts holds at least one
+// part of this size, even if LogOptions::buffer_bytes is smaller. Otherwise a part that never fits would be refused
+// again and again.
+inline constexpr size_t kLargestPartBytes = size_t{128} << 10;
 
 // Thread-safe.
 class Log {

@@ -36,7 +36,7 @@
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "index/index.h"
-#include "log/log_statistics.h"
+#include "log/segment/log_statistics.h"
 #include "rdma/fabric.h"
 #include "rdma/node_load.h"
 #include "txn/run/blocking.h"

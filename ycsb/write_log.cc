@@ -7,7 +7,7 @@
 #include "base/cache_line.h"
 #include "base/clock.h"
 #include "base/runtime.h"
-#include "log/transaction_format.h"
+#include "log/format/transaction_format.h"
 #include "ycsb/record.h"
 
 namespace gannet::ycsb {

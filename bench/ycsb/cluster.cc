@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "log/file/faulty_file_system.h"
-#include "log/file/timed_disk.h"
+#include "log/file/simulated/faulty_file_system.h"
+#include "log/file/simulated/timed_disk.h"
 #include "rdma/shm/shm_fabric.h"
 
 namespace gannet::bench {

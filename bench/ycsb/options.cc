@@ -1,6 +1,6 @@
 #include "bench/ycsb/options.h"
 
-#include "log/file/timed_disk.h"
+#include "log/file/simulated/timed_disk.h"
 #include "ycsb/server.h"
 
 namespace gannet::bench {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "cli/rows/csv.h"
+#include "cli/rows/escaped_text.h"
 #include "index/tuple_key.h"
 
 namespace gannet::cli {

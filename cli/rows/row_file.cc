@@ -9,6 +9,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "cli/rows/escaped_text.h"
 #include "nlohmann/json.hpp"
 
 namespace gannet::cli {

@@ -12,7 +12,7 @@
 #include "CLI/CLI.hpp"
 #include "base/status.h"
 #include "cli/rows/row_store.h"
-#include "log/checkpoint.h"
+#include "log/manifest/manifest.h"
 
 namespace gannet::cli {
 

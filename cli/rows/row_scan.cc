@@ -33,8 +33,6 @@ StatusOr<KeyRange> RangeBetween(const RowRange& asked, absl::FunctionRef<StatusO
 
 namespace {
 
-constexpr const char* kReading = "rows were read";
-constexpr size_t kChunkRows = 4096;
 constexpr size_t kChunkBytes = size_t{1} << 20;
 
 StatusOr<KeyRange> RangeOf(const RowText& text, const RowRange& asked, index::KeyKind kind) {
@@ -63,7 +61,7 @@ Status ReadChunk(txn::BlockingTransaction& t, const txn::Table& table, const txn
   txn::BlockingCursor cursor = t.OpenCursor(table, options);
   Status moved = reverse ? cursor.Last() : cursor.First();
   while (moved.ok() && cursor.valid() && chunk->rows.size() < limit) {
-    if (chunk->rows.size() == kChunkRows || bytes >= kChunkBytes) {
+    if (chunk->rows.size() == kRowsAtOnce || bytes >= kChunkBytes) {
       chunk->more = true;
       break;
     }
@@ -85,7 +83,7 @@ Status ScanInOrder(const RowRunner& run, const txn::Table& table, KeyRange range
       return ReadChunk(t, table, {.range = range, .keys_only = keys_only}, asked.reverse, left, &chunk);
     }));
     for (const RowBytesOwned& row : chunk.rows) {
-      GANNET_RETURN_IF_ERROR(CheckStop(stop, kReading));
+      GANNET_RETURN_IF_ERROR(CheckStop(stop, kReadingRows));
       GANNET_RETURN_IF_ERROR(visit(row.key.view(), row.payload));
     }
     left -= chunk.rows.size();
@@ -126,7 +124,7 @@ Status ScanRows(RowStore& store, const RowRunner& run, bool in_transaction, cons
   }
   uint64_t left = asked.limit;
   return WalkRows(store.database(), table, [&](const index::Key& key, std::string_view payload) -> StatusOr<bool> {
-    GANNET_RETURN_IF_ERROR(CheckStop(stop, kReading));
+    GANNET_RETURN_IF_ERROR(CheckStop(stop, kReadingRows));
     GANNET_RETURN_IF_ERROR(visit(key, payload));
     return --left > 0;
   });

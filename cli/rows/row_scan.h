@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -36,6 +37,9 @@ Status Named(const char* flag, const std::string& value, const Status& wrong);
 // The range of --from and --to, whose keys `parse` reads.
 StatusOr<txn::KeyRange> RangeBetween(const RowRange& asked,
                                      absl::FunctionRef<StatusOr<txn::KeyCopy>(std::string_view)> parse);
+
+inline constexpr size_t kRowsAtOnce = 4096;                    // by one transaction
+inline constexpr const char* kReadingRows = "rows were read";  // for CheckStop
 
 // Called for each row; the views are valid during the call. An error ends the scan.
 using RowVisitor = absl::FunctionRef<Status(const index::Key& key, std::string_view payload)>;

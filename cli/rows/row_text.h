@@ -49,10 +49,6 @@ struct RowForms {
   PayloadForm payloads = PayloadForm::kText;
 };
 
-// Form `text` of any bytes, and back. InvalidArgument names the wrong escape.
-std::string EscapeText(std::string_view bytes);
-StatusOr<std::string> UnescapeText(std::string_view text);
-
 // Form `tuple` of these fields.
 std::string TupleText(const std::vector<index::TupleField>& fields);
 

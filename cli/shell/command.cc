@@ -25,11 +25,11 @@
 #include "cli/common/machine_memory.h"
 #include "cli/common/words.h"
 #include "cli/help/app_text.h"
-#include "cli/rows/command.h"
+#include "cli/rows/commands/command.h"
 #include "cli/rows/row_host.h"
 #include "cli/rows/row_store.h"
 #include "cli/shell/line_editor.h"
-#include "log/checkpoint.h"
+#include "log/manifest/manifest.h"
 #include "txn/durable/catalog.h"
 #include "txn/run/session.h"
 

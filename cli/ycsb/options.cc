@@ -9,7 +9,7 @@
 #include "cli/common/machine_memory.h"
 #include "cli/common/parse.h"
 #include "cli/serve/cluster_file.h"
-#include "log/file/timed_disk.h"
+#include "log/file/simulated/timed_disk.h"
 #include "rdma/shm/shm_fabric.h"
 #include "rdma/sim/nic_profile.h"
 

@@ -1,4 +1,4 @@
-/* durable.pml: from a commit to its acknowledgement (log/thread_signal.h, log/log_shared.h, log/blocked_threads.h), as
+/* durable.pml: from a commit to its acknowledgement (log_shared.h, thread_signal.h, blocked_threads.h of log/commit), as
  * a model for SPIN 6.5: a thread that is blocked until its commit is durable waits for the log thread only.
  *
  * What is modelled. Workers commit: they enter their slot, append in the current epoch, leave, wake the log thread if

@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "cli/common/flags.h"
 #include "cli/common/parse.h"
-#include "log/kill_point.h"
+#include "log/file/kill_point.h"
 
 namespace gannet::cli {
 

@@ -11,7 +11,7 @@
 
 #include "base/status.h"
 #include "lab/scenario/scenario.h"
-#include "log/file/faulty_file_system.h"
+#include "log/file/simulated/faulty_file_system.h"
 #include "rdma/sim/sim_fabric.h"
 #include "rdma/sim/simulation.h"
 #include "txn/database.h"

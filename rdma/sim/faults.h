@@ -35,7 +35,8 @@ struct Faults {
   uint64_t pause_nanos = 2'000'000;
   uint64_t cut_every = 0;  // one direction of one link, for up to `cut_nanos`: verbs fail, messages are lost
   uint64_t cut_nanos = 3'000'000;
-  // --- disks, of one node or all (log/file/faulty_file_system.h; the owner of the disks applies these to them) ---
+  // --- disks, of one node or all (log/file/simulated/faulty_file_system.h; the owner of the disks applies these to
+  // them) ---
   double disk_write_error = 0;   // of a write
   double disk_short_write = 0;   // of a write: a part of it is written, and it fails
   double disk_sync_error = 0;    // of a sync of a file or directory: some of the unsynced writes are lost

@@ -40,8 +40,6 @@ class Scheduler {
   }
   // The running thread goes to the end of its node's ready queue. Returns false if no thread waits there.
   bool YieldCore();
-  // The running thread gives up its core until `at`.
-  void LoseCore(uint64_t at);
   // The running thread waits in `state` until it is woken (returns true) or `deadline`, in virtual time, has come
   // (false).
   bool Wait(SimThread::State state, const void* key, uint64_t deadline);

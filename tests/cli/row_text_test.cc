@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "cli/rows/escaped_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "index/rectangle.h"

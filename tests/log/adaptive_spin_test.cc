@@ -1,4 +1,4 @@
-#include "log/adaptive_spin.h"
+#include "log/commit/adaptive_spin.h"
 
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 // Checkpoint files: written, read back, damaged, interrupted.
-#include "log/checkpoint.h"
+#include "log/checkpoint/checkpoint.h"
 
 #include <array>
 #include <cstring>
@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "log/checkpoint_format.h"
-#include "log/crc32c.h"
-#include "log/file/faulty_file_system.h"
+#include "log/checkpoint/checkpoint_format.h"
+#include "log/file/simulated/faulty_file_system.h"
+#include "log/format/crc32c.h"
+#include "log/manifest/manifest.h"
 #include "tests/log/image_file_system.h"
 #include "tests/log/log_builder.h"
 

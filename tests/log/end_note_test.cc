@@ -1,6 +1,6 @@
 // A missing end of a log is detected: LOG-END says how far the log reaches, and nothing in it can become false by a
 // crash.
-#include "log/end_note.h"
+#include "log/segment/end_note.h"
 
 #include <functional>
 #include <string>
@@ -8,11 +8,11 @@
 
 #include "absl/strings/match.h"
 #include "gmock/gmock.h"
-#include "log/checkpoint.h"
-#include "log/crc32c.h"
 #include "log/file/aligned_buffer.h"
-#include "log/format.h"
-#include "log/little_endian.h"
+#include "log/format/crc32c.h"
+#include "log/format/little_endian.h"
+#include "log/format/segment_format.h"
+#include "log/manifest/manifest.h"
 #include "tests/log/log_test_helpers.h"
 
 namespace gannet::log {

@@ -1,5 +1,5 @@
 // Every injectable fault occurs as requested.
-#include "log/file/faulty_file_system.h"
+#include "log/file/simulated/faulty_file_system.h"
 
 #include <algorithm>
 #include <atomic>
@@ -11,7 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "log/file/aligned_buffer.h"
-#include "log/whole_file.h"
+#include "log/manifest/whole_file.h"
 #include "tests/log/sectors.h"
 
 namespace gannet::log {

@@ -17,10 +17,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "log/file/aligned_buffer.h"
-#include "log/file/faulty_file_system.h"
 #include "log/file/pmem_file_system.h"
 #include "log/file/posix_file_system.h"
-#include "log/whole_file.h"
+#include "log/file/simulated/faulty_file_system.h"
+#include "log/manifest/whole_file.h"
 
 namespace gannet::log {
 namespace {

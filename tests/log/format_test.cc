@@ -1,6 +1,4 @@
 // Encoding and decoding of segments, batches and transactions on plain buffers.
-#include "log/format.h"
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -9,9 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "log/crc32c.h"
-#include "log/little_endian.h"
-#include "log/transaction_format.h"
+#include "log/format/crc32c.h"
+#include "log/format/little_endian.h"
+#include "log/format/segment_format.h"
+#include "log/format/transaction_format.h"
 #include "tests/log/log_builder.h"
 
 namespace gannet::log {
@@ -199,9 +198,9 @@ std::vector<TestTransaction> AllKinds() {
   return all;
 }
 
-std::vector<TestChange> ChangesOf(TransactionDecoder* decoder) {
+std::vector<TestChange> CopyOf(const std::vector<ChangeView>& views) {
   std::vector<TestChange> changes;
-  for (ChangeView change; decoder->NextChange(&change);) changes.push_back(CopyOf(change));
+  for (const ChangeView& change : views) changes.push_back(CopyOf(change));
   return changes;
 }
 
@@ -213,13 +212,14 @@ TEST(Transaction, RoundTripOfEveryKind) {
   }
   TransactionDecoder decoder(body, kFormatVersion);
   for (const TestTransaction& expected : AllKinds()) {
-    const StatusOr<bool> more = decoder.Next();
+    std::vector<ChangeView> changes;
+    const StatusOr<bool> more = decoder.Next(&changes);
     ASSERT_TRUE(more.ok() && *more) << more.status();
     EXPECT_EQ(decoder.epoch(), expected.epoch);
     EXPECT_EQ(decoder.part(), expected.part);
     EXPECT_EQ(decoder.id(), expected.id);
     EXPECT_EQ(decoder.changes(), expected.changes.size());
-    EXPECT_EQ(ChangesOf(&decoder), expected.changes);
+    EXPECT_EQ(CopyOf(changes), expected.changes);
   }
   EXPECT_FALSE(decoder.Next().value());
   EXPECT_EQ(decoder.consumed(), body.size());
@@ -243,16 +243,16 @@ TEST(Transaction, NumbersTakeAsManyBytesAsTheyNeedAndComeBack) {
           std::fill_n(payload + payload_bytes, kPayloadSlackBytes, std::byte{0xee});  // as its filler may
           buffer.resize(encoder.Finish(1));
           TransactionDecoder decoder(buffer, kFormatVersion);
-          ASSERT_TRUE(decoder.Next().value());
-          ChangeView change;
-          ASSERT_TRUE(decoder.NextChange(&change));
+          std::vector<ChangeView> changes;
+          ASSERT_TRUE(decoder.Next(&changes).value());
+          ASSERT_EQ(changes.size(), 1u);
+          const ChangeView& change = changes[0];
           EXPECT_EQ(change.version, version);
           EXPECT_EQ(change.table, table);
           EXPECT_EQ(change.payload.size(), payload_bytes);
           uint64_t big_endian = __builtin_bswap64(key);
           const auto expected = std::as_bytes(std::span(&big_endian, 1));
           EXPECT_TRUE(std::ranges::equal(change.key(), expected)) << key;
-          EXPECT_FALSE(decoder.NextChange(&change));
         }
       }
     }
@@ -338,8 +338,9 @@ TEST(Transaction, DamagedOneCanBeSkipped) {
   EXPECT_EQ(decoder.consumed(), 0u);
   ASSERT_TRUE(decoder.SkipDamaged());
   EXPECT_EQ(decoder.consumed(), first);
-  ASSERT_TRUE(decoder.Next().value());
-  EXPECT_EQ(ChangesOf(&decoder), Simple(2, "second").changes);
+  std::vector<ChangeView> changes;
+  ASSERT_TRUE(decoder.Next(&changes).value());
+  EXPECT_EQ(CopyOf(changes), Simple(2, "second").changes);
 }
 
 }  // namespace

@@ -6,9 +6,9 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "log/blocked_threads.h"
-#include "log/file/timed_disk.h"
-#include "log/group_pace.h"
+#include "log/commit/blocked_threads.h"
+#include "log/commit/group_pace.h"
+#include "log/file/simulated/timed_disk.h"
 #include "rdma/sim/simulation.h"
 #include "tests/log/log_test_helpers.h"
 

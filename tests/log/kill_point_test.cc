@@ -1,4 +1,4 @@
-#include "log/kill_point.h"
+#include "log/file/kill_point.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

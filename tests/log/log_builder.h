@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "log/format.h"
-#include "log/log_reader.h"
-#include "log/transaction_format.h"
+#include "log/format/segment_format.h"
+#include "log/format/transaction_format.h"
+#include "log/segment/log_reader.h"
 #include "tests/log/image_file_system.h"
 
 namespace gannet::log {

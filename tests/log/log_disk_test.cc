@@ -6,10 +6,11 @@
 #include <string>
 
 #include "gmock/gmock.h"
-#include "log/end_note.h"
 #include "log/file/pmem_file_system.h"
 #include "log/file/posix_file_system.h"
+#include "log/format/segment_format.h"
 #include "log/log.h"
+#include "log/segment/end_note.h"
 #include "tests/log/log_test_helpers.h"
 
 namespace gannet::log {

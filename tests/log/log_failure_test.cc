@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "log/format/segment_format.h"
 #include "log/log.h"
 #include "tests/log/log_test_helpers.h"
 

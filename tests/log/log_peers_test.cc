@@ -8,7 +8,6 @@
 
 #include "base/random.h"
 #include "gmock/gmock.h"
-#include "log/largest_part.h"
 #include "log/log.h"
 #include "tests/log/log_test_helpers.h"
 

@@ -13,11 +13,11 @@
 
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
-#include "log/file/faulty_file_system.h"
+#include "log/commit/log_writer.h"
+#include "log/file/simulated/faulty_file_system.h"
+#include "log/format/transaction_format.h"
 #include "log/log.h"
-#include "log/log_reader.h"
-#include "log/log_writer.h"
-#include "log/transaction_format.h"
+#include "log/segment/log_reader.h"
 
 namespace gannet::log {
 

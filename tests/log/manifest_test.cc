@@ -1,9 +1,10 @@
 // The manifest: round trip, damage, versions, crashes while it is replaced.
+#include "log/manifest/manifest.h"
+
 #include "gtest/gtest.h"
-#include "log/checkpoint.h"
-#include "log/file/faulty_file_system.h"
-#include "log/manifest_json.h"
-#include "log/transaction_format.h"
+#include "log/file/simulated/faulty_file_system.h"
+#include "log/format/transaction_format.h"
+#include "log/manifest/manifest_json.h"
 
 namespace gannet::log {
 namespace {

@@ -4,10 +4,10 @@
 
 #include "absl/strings/str_format.h"
 #include "gtest/gtest.h"
-#include "log/crc32c.h"
-#include "log/file/faulty_file_system.h"
-#include "log/log_reader.h"
-#include "log/manifest_json.h"
+#include "log/file/simulated/faulty_file_system.h"
+#include "log/format/crc32c.h"
+#include "log/manifest/manifest_json.h"
+#include "log/segment/log_reader.h"
 #include "tests/log/log_builder.h"
 
 namespace gannet::log {

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "gtest/gtest.h"
-#include "log/log_reader.h"
+#include "log/segment/log_reader.h"
 #include "tests/log/log_builder.h"
 
 namespace gannet::log {

@@ -1,5 +1,5 @@
 // The parts of the log writer in isolation.
-#include "log/redo_ring.h"
+#include "log/commit/redo_ring.h"
 
 #include <thread>
 #include <vector>
@@ -7,8 +7,8 @@
 #include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "log/durable_waiters.h"
-#include "log/epoch_slot.h"
+#include "log/commit/durable_waiters.h"
+#include "log/commit/epoch_slot.h"
 
 namespace gannet::log {
 namespace {

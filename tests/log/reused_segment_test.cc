@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "log/file/faulty_file_system.h"
-#include "log/log_reader.h"
+#include "log/file/simulated/faulty_file_system.h"
+#include "log/format/segment_format.h"
+#include "log/segment/log_reader.h"
 #include "tests/log/log_test_helpers.h"
 
 namespace gannet::log {

@@ -7,7 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "log/file/faulty_file_system.h"
+#include "log/file/simulated/faulty_file_system.h"
+#include "log/format/segment_format.h"
 #include "tests/log/log_test_helpers.h"
 
 namespace gannet::log {

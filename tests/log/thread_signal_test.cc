@@ -1,4 +1,4 @@
-#include "log/thread_signal.h"
+#include "log/commit/thread_signal.h"
 
 #include <atomic>
 #include <cstdint>

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "log/file/faulty_file_system.h"
+#include "log/file/simulated/faulty_file_system.h"
 #include "tests/model/fabrics.h"
 #include "tests/model/generator.h"
 #include "txn/database.h"

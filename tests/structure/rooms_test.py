@@ -14,8 +14,10 @@ INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 # Of txn, from below to above: a room includes only those before it.
 TXN = ["txn/" + room for room in ("store", "record", "node", "durable", "path", "peer", "session", "access", "commit",
                                   "run", "schema")] + ["txn"]
-# The same of index/shared_leaf.
+# The same of index/shared_leaf, and of log.
 SHARED_LEAF = ["index/shared_leaf/" + room for room in ("leaf", "blocks", "change", "owner")] + ["index/shared_leaf"]
+LOG = ["log/" + room for room in ("format", "file", "file/simulated", "manifest", "segment", "checkpoint",
+                                  "commit")] + ["log"]
 
 # From below to above, by their top folders.
 LAYERS = ["base", "rdma", "index", "log", "txn", "tpcc", "cluster", "capi", "python", "cli", "lab"]
@@ -41,7 +43,7 @@ def main(root):
     mutual = {tuple(sorted(pair)) for pair in edges if pair[::-1] in edges}
     for pair in sorted(mutual):
         wrong.append(f"{pair[0]} and {pair[1]} include each other: {edges[pair]}; {edges[pair[::-1]]}")
-    rank = {room: (rooms[-1], number) for rooms in (TXN, SHARED_LEAF) for number, room in enumerate(rooms)}
+    rank = {room: (rooms[-1], number) for rooms in (TXN, SHARED_LEAF, LOG) for number, room in enumerate(rooms)}
     layer = {name: number for number, name in enumerate(LAYERS)}
     for (room, other), where in sorted(edges.items()):
         if room in rank and other in rank and rank[room][0] == rank[other][0] and rank[room] < rank[other]:

@@ -17,15 +17,15 @@
 #include "base/thread.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "log/checkpoint.h"
+#include "log/manifest/manifest.h"
 #include "tests/txn/catalog_helpers.h"
 #include "tests/txn/disk_image.h"
 #include "tests/txn/durable_cluster.h"
 #include "tests/txn/nodes_helpers.h"
 #include "tests/txn/table_kinds.h"
 #include "txn/all_nodes.h"
-#include "txn/run/database_state.h"
 #include "txn/durable/data_directory.h"
+#include "txn/run/database_state.h"
 #include "txn/run/session.h"
 
 namespace gannet::txn {

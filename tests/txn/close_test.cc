@@ -13,7 +13,7 @@
 
 #include "base/coro/task.h"
 #include "gtest/gtest.h"
-#include "log/file/faulty_file_system.h"
+#include "log/file/simulated/faulty_file_system.h"
 #include "rdma/fabric.h"
 #include "rdma/shm/shm_fabric.h"
 #include "tests/relay_fabric.h"

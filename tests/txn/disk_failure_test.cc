@@ -8,7 +8,8 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
-#include "log/checkpoint.h"
+#include "log/checkpoint/checkpoint.h"
+#include "log/manifest/manifest.h"
 #include "tests/txn/durable_cluster.h"
 #include "tests/txn/worker_history.h"
 

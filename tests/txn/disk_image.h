@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "log/file/aligned_buffer.h"
-#include "log/file/faulty_file_system.h"
+#include "log/file/simulated/faulty_file_system.h"
 
 namespace gannet::txn {
 

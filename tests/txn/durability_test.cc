@@ -6,7 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "log/format.h"
+#include "log/format/segment_format.h"
 #include "tests/txn/durable_cluster.h"
 #include "tests/txn/size_changes.h"
 #include "tests/txn/worker_history.h"

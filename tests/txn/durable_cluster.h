@@ -1,4 +1,4 @@
-// Databases with a directory on a disk in memory (log/file/faulty_file_system.h), for tests of recovery.
+// Databases with a directory on a disk in memory (log/file/simulated/faulty_file_system.h), for tests of recovery.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "log/file/faulty_file_system.h"
+#include "log/file/simulated/faulty_file_system.h"
 #include "rdma/shm/shm_fabric.h"
 #include "txn/database.h"
 

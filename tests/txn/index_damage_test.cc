@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 #include "index/shared_leaf/blocks/block_lending.h"
 #include "index/shared_leaf/leaf/leaf.h"
-#include "log/file/faulty_file_system.h"
+#include "log/file/simulated/faulty_file_system.h"
 #include "tests/txn/durable_cluster.h"
 #include "tests/txn/hasty_kinds.h"
 #include "tests/txn/simulated_cluster.h"

@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "index/rectangle.h"
 #include "index/tuple_key.h"
-#include "log/checkpoint.h"
+#include "log/manifest/manifest.h"
 #include "tests/txn/catalog_helpers.h"
 #include "tests/txn/disk_image.h"
 #include "tests/txn/durable_cluster.h"

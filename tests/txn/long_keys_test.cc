@@ -15,7 +15,7 @@
 #include "index/registry.h"
 #include "index/shared_leaf/change/change_calls.h"
 #include "index/tuple_key.h"
-#include "log/checkpoint.h"
+#include "log/manifest/manifest.h"
 #include "tests/txn/cluster.h"
 #include "tests/txn/durable_cluster.h"
 #include "txn/bulk_loader.h"

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "gtest/gtest.h"
-#include "log/file/faulty_file_system.h"
+#include "log/file/simulated/faulty_file_system.h"
 #include "rdma/sim/sim_fabric.h"
 #include "tests/txn/cluster.h"
 #include "tests/txn/lossy_fabric.h"

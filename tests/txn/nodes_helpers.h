@@ -12,7 +12,7 @@
 #include "base/thread.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "log/checkpoint.h"
+#include "log/manifest/manifest.h"
 #include "rdma/shm/shm_fabric.h"
 #include "tests/txn/catalog_helpers.h"
 #include "tests/txn/disk_image.h"

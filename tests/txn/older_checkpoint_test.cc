@@ -6,8 +6,9 @@
 
 #include "base/random.h"
 #include "gmock/gmock.h"
-#include "log/checkpoint.h"
-#include "log/format.h"
+#include "log/checkpoint/checkpoint.h"
+#include "log/format/segment_format.h"
+#include "log/manifest/manifest.h"
 #include "tests/txn/durable_cluster.h"
 #include "txn/bulk_loader.h"
 

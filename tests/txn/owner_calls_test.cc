@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "gtest/gtest.h"
-#include "log/file/faulty_file_system.h"
+#include "log/file/simulated/faulty_file_system.h"
 #include "rdma/sim/sim_fabric.h"
 #include "tests/txn/cluster.h"
 #include "txn/peer/wire.h"

@@ -16,9 +16,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "log/checkpoint.h"
 #include "log/file/posix_file_system.h"
-#include "log/log_reader.h"
+#include "log/manifest/manifest.h"
+#include "log/segment/log_reader.h"
 #include "rdma/shm/shm_fabric.h"
 #include "txn/database.h"
 

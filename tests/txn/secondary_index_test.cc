@@ -16,7 +16,7 @@
 #include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "log/checkpoint.h"
+#include "log/manifest/manifest.h"
 #include "tests/txn/catalog_helpers.h"
 #include "tests/txn/secondary_helpers.h"
 #include "txn/bulk_loader.h"

@@ -13,7 +13,7 @@
 #include "base/thread.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "log/checkpoint.h"
+#include "log/manifest/manifest.h"
 #include "tests/txn/catalog_helpers.h"
 #include "tests/txn/disk_image.h"
 #include "tests/txn/nodes_helpers.h"

@@ -16,7 +16,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "log/crc32c.h"
+#include "log/format/crc32c.h"
+#include "log/format/segment_format.h"
 #include "tests/txn/disk_image.h"
 #include "tests/txn/durable_cluster.h"
 

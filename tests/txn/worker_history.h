@@ -9,7 +9,7 @@
 
 #include "base/random.h"
 #include "gtest/gtest.h"
-#include "log/file/faulty_file_system.h"
+#include "log/file/simulated/faulty_file_system.h"
 #include "tests/txn/durable_cluster.h"
 #include "txn/database.h"
 

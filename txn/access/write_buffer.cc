@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/mutant.h"
 #include "base/sometimes.h"
-#include "log/transaction_format.h"
+#include "log/format/transaction_format.h"
 #include "rdma/versioned.h"
 #include "txn/access/access_internal.h"
 #include "txn/node/row_checks.h"

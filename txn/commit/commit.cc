@@ -48,7 +48,7 @@
 #include "base/clock.h"
 #include "base/sometimes.h"
 #include "base/thread.h"
-#include "log/kill_point.h"
+#include "log/file/kill_point.h"
 #include "txn/session/session_state.h"
 
 namespace gannet::txn {

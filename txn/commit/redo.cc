@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/sometimes.h"
-#include "log/largest_part.h"
 #include "rdma/versioned.h"
 #include "txn/durable/redo_key.h"
 #include "txn/peer/owner_calls.h"

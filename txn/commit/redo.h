@@ -20,8 +20,8 @@
 
 #include "base/coro/task.h"
 #include "base/status.h"
-#include "log/kill_point.h"
-#include "log/transaction_format.h"
+#include "log/file/kill_point.h"
+#include "log/format/transaction_format.h"
 #include "rdma/fabric.h"
 #include "txn/access/read_set.h"
 #include "txn/access/write_buffer.h"

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "index/registry.h"
-#include "log/checkpoint.h"
+#include "log/manifest/manifest.h"
 #include "txn/node/local_node.h"
 #include "txn/store/key_form.h"
 

@@ -20,8 +20,9 @@
 
 #include "absl/strings/string_view.h"
 #include "base/status.h"
-#include "log/checkpoint.h"
+#include "log/checkpoint/checkpoint.h"
 #include "log/file/file_system.h"
+#include "log/manifest/manifest.h"
 #include "txn/durable/data_directory.h"
 #include "txn/store/options.h"
 #include "txn/store/table.h"

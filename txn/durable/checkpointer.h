@@ -1,4 +1,4 @@
-// Takes checkpoints of one node while it works (log/checkpoint.h has the files and their guarantees).
+// Takes checkpoints of one node while it works (log/checkpoint/checkpoint.h has the files and their guarantees).
 //
 //   begin    a new log segment; then wait until every commit appended before it has been installed (its epoch is
 //            closed)
@@ -21,10 +21,11 @@
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "base/thread.h"
-#include "log/checkpoint.h"
+#include "log/checkpoint/checkpoint.h"
 #include "log/file/file_system.h"
-#include "log/identity.h"
+#include "log/format/identity.h"
 #include "log/log.h"
+#include "log/manifest/manifest.h"
 #include "txn/durable/manifest_file.h"
 #include "txn/store/checkpoint_statistics.h"
 

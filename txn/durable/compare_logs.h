@@ -3,7 +3,8 @@
 // No node closes an epoch in a run before every node has begun that run (epoch_words.h). So every log has the last run
 // of any log that closed an epoch, and one that lacks it is older, or went on separately from a copy.
 // Then commits that were acknowledged are missing in it, also if its epochs fit by chance. Runs are recognised by their
-// identity (log/format.h); runs from before version 5 of the log only by the epoch with which they began.
+// identity (log/format/segment_format.h); runs from before version 5 of the log only by the epoch with which they
+// began.
 //
 // A log may lack a run of another one that closed nothing: a crash while the nodes began their runs.
 #pragma once
@@ -12,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "log/log_reader.h"
+#include "log/segment/log_reader.h"
 #include "txn/durable/data_directory.h"
 
 namespace gannet::txn {

@@ -13,9 +13,9 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "log/end_note.h"
-#include "log/format.h"
-#include "log/identity.h"
+#include "log/format/identity.h"
+#include "log/format/segment_format.h"
+#include "log/segment/end_note.h"
 #include "txn/durable/catalog.h"
 
 namespace gannet::txn {

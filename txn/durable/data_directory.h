@@ -23,7 +23,7 @@
 //
 // **Identity.** All manifests of a database have the same identity, and each has its node's number. A part of another
 // database, or of another node, is refused by name. Manifests of version 1 have no identity; each node's manifest gets
-// it at its first start. Files of the log and of checkpoints have it, too (log/identity.h).
+// it at its first start. Files of the log and of checkpoints have it, too (log/format/identity.h).
 #pragma once
 
 #include <memory>
@@ -31,8 +31,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "log/checkpoint.h"
 #include "log/file/file_system.h"
+#include "log/manifest/manifest.h"
 
 namespace gannet::txn {
 

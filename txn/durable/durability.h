@@ -16,7 +16,6 @@
 #include "absl/functional/function_ref.h"
 #include "base/status.h"
 #include "base/thread.h"
-#include "log/checkpoint.h"
 #include "log/file/file_system.h"
 #include "log/log.h"
 #include "txn/durable/catalog.h"

@@ -26,7 +26,7 @@
 
 #include "base/cache_line.h"
 #include "base/coro/worker.h"
-#include "log/identity.h"
+#include "log/format/identity.h"
 #include "log/log.h"
 #include "rdma/fabric.h"
 #include "rdma/slab.h"

@@ -1,32 +1,19 @@
 #include "txn/durable/file_copy.h"
 
-#include <algorithm>
 #include <memory>
-#include <new>
 #include <span>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/stop.h"
+#include "log/file/aligned_buffer.h"
+#include "log/format/little_endian.h"
 
 namespace gannet::txn {
 namespace {
 
 constexpr size_t kChunkBytes = size_t{1} << 20;
-
-struct AlignedDelete {
-  void operator()(std::byte* memory) const { ::operator delete[](memory, std::align_val_t{log::kDiskBlockBytes}); }
-};
-using AlignedBuffer = std::unique_ptr<std::byte[], AlignedDelete>;
-
-AlignedBuffer MakeBuffer() {
-  return AlignedBuffer(static_cast<std::byte*>(::operator new[](kChunkBytes, std::align_val_t{log::kDiskBlockBytes})));
-}
-
-bool AllZero(std::span<const std::byte> bytes) {
-  return std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
-}
 
 }  // namespace
 
@@ -43,29 +30,19 @@ Status CopyFileBackwards(log::FileSystem& files, const std::string& from, const 
   const StatusOr<std::unique_ptr<log::File>> target = files.Open(to, log::OpenMode::kCreate);
   if (!target.ok()) return target.status();
   if (*size != 0) GANNET_RETURN_IF_ERROR((*target)->Allocate(*size));
-  const AlignedBuffer buffer = MakeBuffer();
+  log::AlignedBuffer buffer(kChunkBytes);
   for (uint64_t end = *size; end > 0;) {
     GANNET_RETURN_IF_ERROR(CheckStop(stop, "files were copied"));
     const uint64_t begin = (end - 1) / kChunkBytes * kChunkBytes;
-    const std::span chunk(buffer.get(), end - begin);
+    const std::span chunk = buffer.span().first(end - begin);
     const StatusOr<size_t> got = (*source)->Read(begin, chunk);
     if (!got.ok()) return got.status();
     if (*got != chunk.size())
       return absl::DataLossError(absl::StrFormat("%s became shorter while it was copied", from));
-    if (!AllZero(chunk)) GANNET_RETURN_IF_ERROR((*target)->Write(begin, chunk));
+    if (!log::AllZero(chunk)) GANNET_RETURN_IF_ERROR((*target)->Write(begin, chunk));
     end = begin;
   }
   return (*target)->Sync();
-}
-
-Status CopyFiles(log::FileSystem& files, const std::string& from, const std::string& to) {
-  const StatusOr<std::vector<std::string>> names = files.List(from);
-  if (!names.ok()) return names.status();
-  GANNET_RETURN_IF_ERROR(files.MakeDirectory(to));
-  for (const std::string& name : *names) {
-    GANNET_RETURN_IF_ERROR(CopyFileBackwards(files, absl::StrCat(from, "/", name), absl::StrCat(to, "/", name)));
-  }
-  return files.SyncDirectory(to);
 }
 
 Status EmptyTree(log::FileSystem& files, const std::string& directory) {
@@ -75,15 +52,10 @@ Status EmptyTree(log::FileSystem& files, const std::string& directory) {
   for (const std::string& name : *names) {
     const std::string path = absl::StrCat(directory, "/", name);
     // A file cannot be listed.
-    GANNET_RETURN_IF_ERROR(files.List(path).ok() ? RemoveTree(files, path) : files.Remove(path));
+    if (files.List(path).ok()) GANNET_RETURN_IF_ERROR(EmptyTree(files, path));
+    GANNET_RETURN_IF_ERROR(files.Remove(path));
   }
   return absl::OkStatus();
-}
-
-Status RemoveTree(log::FileSystem& files, const std::string& directory) {
-  if (absl::IsNotFound(files.List(directory).status())) return absl::OkStatus();
-  GANNET_RETURN_IF_ERROR(EmptyTree(files, directory));
-  return files.Remove(directory);
 }
 
 }  // namespace gannet::txn

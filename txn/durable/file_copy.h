@@ -15,13 +15,7 @@ namespace gannet::txn {
 Status CopyFileBackwards(log::FileSystem& files, const std::string& from, const std::string& to,
                          const std::atomic<bool>* stop = nullptr);
 
-// Copies all files of a directory into a new or empty one.
-Status CopyFiles(log::FileSystem& files, const std::string& from, const std::string& to);
-
 // Removes the content of a directory. Ok if there is none.
 Status EmptyTree(log::FileSystem& files, const std::string& directory);
-
-// Removes a directory and its content. Ok if there is none.
-Status RemoveTree(log::FileSystem& files, const std::string& directory);
 
 }  // namespace gannet::txn

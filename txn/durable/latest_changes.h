@@ -22,7 +22,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "index/key.h"
-#include "log/transaction_format.h"
+#include "log/format/transaction_format.h"
 #include "txn/durable/change_map.h"
 #include "txn/durable/record_maker.h"
 #include "txn/node/local_node.h"

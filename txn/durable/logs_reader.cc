@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/sometimes.h"
 #include "base/stop.h"
-#include "log/damage.h"
-#include "log/format.h"
-#include "log/transaction_format.h"
+#include "log/file/damage.h"
+#include "log/format/segment_format.h"
+#include "log/format/transaction_format.h"
 #include "txn/durable/compare_logs.h"
 #include "txn/durable/recovery.h"
 

@@ -15,10 +15,10 @@
 
 #include "base/status.h"
 #include "base/thread.h"
-#include "log/checkpoint.h"
 #include "log/file/file_system.h"
 #include "log/log.h"
-#include "log/log_reader.h"
+#include "log/manifest/manifest.h"
+#include "log/segment/log_reader.h"
 #include "txn/durable/data_directory.h"
 #include "txn/durable/latest_changes.h"
 #include "txn/store/options.h"

@@ -11,8 +11,8 @@
 #include "absl/functional/function_ref.h"
 #include "base/status.h"
 #include "base/thread.h"
-#include "log/checkpoint.h"
 #include "log/file/file_system.h"
+#include "log/manifest/manifest.h"
 #include "txn/durable/catalog.h"
 
 namespace gannet::txn {

@@ -20,10 +20,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "log/checkpoint.h"
 #include "log/file/file_system.h"
 #include "log/log.h"
-#include "log/log_reader.h"
+#include "log/segment/log_reader.h"
 #include "txn/durable/data_directory.h"
 #include "txn/store/options.h"
 #include "txn/store/statistics.h"

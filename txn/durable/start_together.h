@@ -18,7 +18,7 @@
 
 #include "absl/time/time.h"
 #include "base/status.h"
-#include "log/identity.h"
+#include "log/format/identity.h"
 #include "rdma/fabric.h"
 #include "txn/durable/epoch_words.h"
 

@@ -12,7 +12,7 @@
 
 #include "base/status.h"
 #include "log/file/file_system.h"
-#include "log/log_reader.h"
+#include "log/segment/log_reader.h"
 
 namespace gannet::txn {
 

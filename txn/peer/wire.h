@@ -13,7 +13,7 @@
 //                           work: u64 owner bits, u16 n, n x FinishItem
 //   kTxnJoin      request:  u64 incarnation                              response: empty
 //   kTxnForwarded request:  u16 node, u64 incarnation                    response: u8 1: yes
-//   kTxnLog       request:  u64 epoch, then one encoded transaction (log/format.h)          response: empty
+//   kTxnLog       request:  u64 epoch, then one encoded transaction (transaction_format.h)  response: empty
 //   kTxnLend      request:  u32 bytes of a record, u16 wanted, u16 n, n x (u16 table, u64 address, u64 word): earlier
 //                           blocks that are records now
 //                 response: u16 n, n x (u64 address, u64 word, u16 incarnation)

@@ -30,7 +30,7 @@
 #include "base/thread.h"
 #include "index/registry.h"
 #include "index/service.h"
-#include "log/checkpoint.h"
+#include "log/manifest/manifest.h"
 #include "txn/durable/durability.h"
 #include "txn/node/record_walk.h"
 #include "txn/run/session.h"

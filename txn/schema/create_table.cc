@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "log/checkpoint.h"
+#include "log/manifest/manifest.h"
 #include "txn/schema/catalog_notes.h"
 #include "txn/schema/new_table.h"
 #include "txn/schema/schema.h"

@@ -32,7 +32,6 @@
 #include "absl/strings/str_cat.h"
 #include "index/record_header.h"
 #include "index/service.h"
-#include "log/checkpoint.h"
 #include "txn/durable/durability.h"
 #include "txn/node/record_walk.h"
 #include "txn/record/record.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "log/checkpoint.h"
+#include "log/manifest/manifest.h"
 #include "txn/schema/catalog_notes.h"
 
 namespace gannet::txn {

@@ -11,7 +11,7 @@
 #include "index/own_locations.h"
 #include "index/registry.h"
 #include "index/service.h"
-#include "log/checkpoint.h"
+#include "log/manifest/manifest.h"
 #include "txn/durable/durability.h"
 #include "txn/schema/catalog_notes.h"
 #include "txn/schema/kept_index.h"

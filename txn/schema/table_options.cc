@@ -8,7 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "index/registry.h"
-#include "log/utf8.h"
+#include "log/format/utf8.h"
 #include "txn/store/options.h"
 
 namespace gannet::txn {

@@ -39,7 +39,7 @@
 #include "base/check.h"
 #include "index/record_header.h"
 #include "index/service.h"
-#include "log/checkpoint.h"
+#include "log/manifest/manifest.h"
 #include "txn/durable/durability.h"
 #include "txn/node/record_walk.h"
 #include "txn/peer/unused_records.h"

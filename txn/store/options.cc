@@ -5,7 +5,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "log/utf8.h"
+#include "log/format/utf8.h"
 
 namespace gannet::txn {
 namespace {

@@ -82,7 +82,8 @@ struct DatabaseOptions {
   bool create_if_missing = false;
   DurabilityMode durability = DurabilityMode::kSync;
   LogMedium medium = LogMedium::kFile;
-  // Longest wait of a write of the log for further commits, 1 us to kMaxGroupCommit (log/group_commit.h says when).
+  // Longest wait of a write of the log for further commits, 1 us to kMaxGroupCommit (log/commit/group_commit.h says
+  // when).
   absl::Duration group_commit = absl::Microseconds(300);
   // A commit that is not durable by then returns Unknown: it is in memory, and may or may not survive a crash.
   absl::Duration durable_within = absl::Seconds(10);

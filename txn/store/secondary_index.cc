@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "log/checkpoint.h"
+#include "log/manifest/manifest.h"
 #include "txn/store/key_status.h"
 #include "txn/store/table.h"
 

@@ -15,7 +15,7 @@
 #include "base/random.h"
 #include "lab/scenario/crash/message.h"
 #include "lab/scenario/crash/workload.h"
-#include "log/kill_point.h"
+#include "log/file/kill_point.h"
 #include "rdma/shm/shm_fabric.h"
 #include "txn/all_nodes.h"
 #include "txn/database.h"

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/random.h"
-#include "log/kill_point.h"
+#include "log/file/kill_point.h"
 
 namespace gannet::scenario::crash {
 namespace {

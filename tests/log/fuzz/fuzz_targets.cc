@@ -1,13 +1,14 @@
 #include "tests/log/fuzz/fuzz_targets.h"
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 
 #include "base/check.h"
-#include "log/checkpoint_format.h"
-#include "log/crc32c.h"
-#include "log/little_endian.h"
-#include "log/manifest_json.h"
+#include "log/checkpoint/checkpoint_format.h"
+#include "log/format/crc32c.h"
+#include "log/format/little_endian.h"
+#include "log/manifest/manifest_json.h"
 #include "tests/log/log_builder.h"
 
 namespace gannet::log {
@@ -81,12 +82,10 @@ void ReadTransactions(std::span<const std::byte> body, uint32_t version) {
       continue;
     }
     if (!*more) return;
-    uint32_t changes = 0;
-    for (ChangeView change; decoder.NextChange(&change); ++changes) {
+    for (const ChangeView& change : std::span(decoded).subspan(before)) {
       Touch(change.key());
       Touch(change.payload);
     }
-    GANNET_CHECK(changes == decoder.changes(), "%d of %d", changes, decoder.changes());
   }
 }
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "log/checkpoint.h"
-#include "log/end_note.h"
+#include "log/manifest/manifest.h"
+#include "log/segment/end_note.h"
 #include "tests/log/log_builder.h"
 
 namespace gannet::log {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
+#include "log/checkpoint/checkpoint.h"
 #include "tests/log/golden/golden_content.h"
 
 namespace gannet::log {

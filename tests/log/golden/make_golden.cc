@@ -8,7 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "log/file/faulty_file_system.h"
+#include "log/checkpoint/checkpoint.h"
+#include "log/file/simulated/faulty_file_system.h"
 #include "tests/log/golden/golden_content.h"
 
 namespace gannet::log {

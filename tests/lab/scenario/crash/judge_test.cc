@@ -14,7 +14,7 @@
 #include "lab/scenario/crash/load.h"
 #include "lab/scenario/crash/operation.h"
 #include "lab/scenario/crash/tables.h"
-#include "log/kill_point.h"
+#include "log/file/kill_point.h"
 
 namespace gannet::scenario::crash {
 namespace {
