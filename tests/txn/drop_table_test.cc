@@ -1,30 +1,35 @@
-// Tables are dropped while transactions run: durably and atomically, and their memory and disk space are free again.
+// Tables are dropped while transactions run, on one node and on several: their memory and disk space are free again.
+// What all changes of tables have in common is in schema_change_test.cc.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <memory>
-#include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "base/clock.h"
 #include "base/random.h"
 #include "base/thread.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "index/key_wire.h"
 #include "log/manifest/manifest.h"
+#include "rdma/rpc.h"
 #include "tests/txn/catalog_helpers.h"
-#include "tests/txn/disk_image.h"
+#include "tests/txn/schema_helpers.h"
 #include "tests/txn/table_kinds.h"
 #include "txn/bulk_loader.h"
 #include "txn/durable/catalog.h"
+#include "txn/peer/wire.h"
 #include "txn/run/database_state.h"
-#include "txn/run/manual_transaction.h"
 #include "txn/run/session.h"
+#include "txn/session/session_state.h"
 
 namespace gannet::txn {
 namespace {
@@ -34,201 +39,216 @@ using ::testing::HasSubstr;
 
 constexpr size_t kPayload = 100;
 
-Status Fill(Session& session, const Table& table, uint64_t rows) {
-  const std::array<std::byte, kPayload> payload{};
-  for (uint64_t n = 0; n < rows;) {
-    const uint64_t end = std::min(rows, n + 50);
-    const Status filled = session.RunBlocking([&](Transaction& t) -> coro::Task<Status> {
-      for (uint64_t i = n; i < end; ++i) {
-        const index::OwnedKey key = KeyOf(table.options(), i);
-        GANNET_CO_RETURN_IF_ERROR(t.Insert(table, key.view(), std::span(payload).first(i % kPayload)));
-      }
-      co_return absl::OkStatus();
-    });
-    if (!filled.ok()) return filled;
-    n = end;
-  }
-  return absl::OkStatus();
-}
+class DropTableTest : public NodesTest {};
+INSTANTIATE_TEST_SUITE_P(, DropTableTest, testing::Values(1, kNodes), NameOfNodes);
 
-uint64_t TakenBytes(const Database& database) {
-  const rdma::SlabStatistics memory = database.memory_statistics();
-  return memory.carved_bytes - memory.free_bytes;
-}
-
-// All memory of a dropped table is used again: the rounds after the first take nothing new. In the second way the
-// sessions take the paths to another node, and have caches and borrowed blocks of their own.
-TEST(DropTableTest, ItsMemoryIsFree) {
-  constexpr uint64_t kRows = 3000;
-  for (const bool direct : {true, false}) {
-    auto shm = rdma::ShmFabric::InProcess({.num_nodes = 1, .bytes_per_node = uint64_t{1} << 30});
-    NicAtomics nic(shm->get());
-    auto database = Database::Open(direct ? static_cast<rdma::Fabric*>(shm->get()) : &nic, 0, {});
-    ASSERT_TRUE(database.ok()) << database.status();
-    ASSERT_TRUE((*database)->Start().ok());
-    const auto stays = (*database)->CreateTable({.name = "stays", .payload_bytes = 8});
-    for (const TableOptions& options : AllKinds(kPayload, /*variable_length=*/true)) {
-      SCOPED_TRACE(absl::StrCat(options.name, direct ? "" : ", as from another node"));
-      uint64_t first = 0;
-      for (int round = 0; round < 6; ++round) {
-        auto session = (*database)->OpenSession();
-        ASSERT_TRUE(session.ok()) << session.status();
-        const auto table = (*database)->CreateTable(options);
-        ASSERT_TRUE(table.ok()) << table.status();
-        ASSERT_TRUE(Fill(**session, **table, kRows).ok());
-        const Status dropped = (*database)->DropTable(options.name);
-        ASSERT_TRUE(dropped.ok()) << dropped;
-        EXPECT_EQ((*database)->FindTable(options.name), nullptr);
-        const Status late = (*session)->RunBlocking([&](Transaction& t) -> coro::Task<Status> {
-          uint64_t value = 0;
-          const index::OwnedKey key = KeyOf(options, 1);
-          co_return co_await t.Get(**table, key.view(), std::as_writable_bytes(std::span(&value, 1)));
-        });
-        EXPECT_TRUE(absl::IsFailedPrecondition(late)) << late;
-        EXPECT_THAT(Message(late), HasSubstr(absl::StrCat("table '", options.name, "' has been dropped")));
-        session->reset();
-        if (round > 0) continue;
-        SleepForNanos(100'000'000);  // the first figure, too, is without such blocks
-        first = TakenBytes(**database);
+TEST_P(DropTableTest, ItsNameIsFreeAndItsNumberIsNot) {
+  const Disk disk = NewDisk();
+  {
+    const auto cluster = OpenNodes(disk, nodes(), {Spread("a"), Spread("b")});
+    PutRowsWithCheckpoints(*cluster, "a", 100);
+    PutRows(*cluster, "b", 300);
+    std::vector<const Table*> tables;
+    for (Database* const node : cluster->nodes()) tables.push_back(node->FindTable("a"));
+    const Status dropped = Drop(cluster->nodes(), "a");
+    ASSERT_TRUE(dropped.ok()) << dropped;
+    EXPECT_THAT(NamesOnAll(*cluster), ElementsAre("b"));
+    for (int node = 0; node < nodes(); ++node) {
+      Database& database = cluster->database(node);
+      EXPECT_EQ(ManifestOf(*disk, node, nodes()).tables.size(), 1u);
+      const Table& table = *tables[static_cast<size_t>(node)];
+      EXPECT_EQ(table.name(), "a");
+      for (uint64_t key = 0; key < kRows; ++key) {
+        uint64_t value = 0;
+        for (const Status& late : {database.Run([&](BlockingTransaction& t) { return t.Get(table, key, &value); }),
+                                   database.Run([&](BlockingTransaction& t) { return t.Upsert(table, key, key); })}) {
+          EXPECT_TRUE(absl::IsFailedPrecondition(late)) << late;
+          EXPECT_THAT(Message(late), HasSubstr("table 'a' has been dropped"));
+        }
       }
-      // Blocks whose grace period is not over are free a little later.
-      const uint64_t most = first + (uint64_t{64} << 10);
-      const uint64_t deadline = NowNanos() + 10'000'000'000;
-      while (TakenBytes(**database) > most && NowNanos() < deadline) SleepForNanos(10'000'000);
-      EXPECT_LE(TakenBytes(**database), most);
     }
-    EXPECT_EQ((*database)->table_statistics().size(), 1u);
-    EXPECT_TRUE((*database)->Run([&](BlockingTransaction& t) { return t.Insert(**stays, 1, uint64_t{1}); }).ok());
-    ASSERT_TRUE((*database)->Close().ok());
+    EXPECT_TRUE(absl::IsNotFound(Rename(cluster->nodes(), "a", "c")));
+    ASSERT_TRUE(Create(cluster->nodes(), Spread("a")).ok());
+    EXPECT_EQ(cluster->table("a", last()).id(), 2);
+    EXPECT_TRUE(absl::IsNotFound(Get(*cluster, "a", 1).status()));
+    PutRows(*cluster, "a", 500);
   }
+  const auto cluster = OpenAfterCrash(disk, nodes());
+  EXPECT_THAT(NamesOnAll(*cluster), ElementsAre("b", "a"));
+  ExpectRows(*cluster, "b", 300);
+  ExpectRows(*cluster, "a", 500);
+  ASSERT_TRUE(Drop(cluster->nodes(), "b").ok());
+  ASSERT_TRUE(Drop(cluster->nodes(), "a").ok());
+  ASSERT_TRUE(Create(cluster->nodes(), Spread("a")).ok());
+  EXPECT_EQ(cluster->table("a", last()).id(), 3);
 }
 
-TEST(DropTableTest, EveryAccessIsRefused) {
-  auto database = Database::OpenInMemory({.memory_bytes = uint64_t{1} << 28});
-  ASSERT_TRUE(database.ok()) << database.status();
-  EXPECT_TRUE(absl::IsFailedPrecondition((*database)->DropTable("a")));
-  ASSERT_TRUE((*database)->Start().ok());
-  const Table& a = **(*database)->CreateTable(OrderedTable("a"));
-  const Table& boxes = **(*database)->CreateTable({.name = "boxes",
-                                                   .key_kind = index::KeyKind::kBytes,
-                                                   .max_key_bytes = index::RectangleKey::kBytes,
-                                                   .index = IndexKind::kCatfish,
-                                                   .payload_bytes = 8});
-  auto session = (*database)->OpenSession();
-  BulkLoader loader(session->get(), &a);
-  ASSERT_TRUE(loader.Add(1, uint64_t{1}).ok());
-  EXPECT_TRUE(absl::IsNotFound((*database)->DropTable("b")));
-  EXPECT_TRUE((*database)->DropTable("a").ok());
-  EXPECT_TRUE((*database)->DropTable("boxes").ok());
-  EXPECT_TRUE(absl::IsNotFound((*database)->DropTable("a")));
-  EXPECT_TRUE(absl::IsNotFound((*database)->RenameTable("a", "b")));
-  EXPECT_EQ(a.name(), "a");
-  const Status loaded = loader.Finish();
-  EXPECT_TRUE(absl::IsFailedPrecondition(loaded)) << loaded;
-  const auto refused = [&](const char* what, auto body) {
-    const Status status = (*database)->Run(body);
-    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << what << ": " << status;
-    EXPECT_THAT(Message(status), HasSubstr("has been dropped")) << what;
-  };
+// The operations are those of the node that owns the rows or, with several nodes, of another one.
+TEST_P(DropTableTest, EveryAccessIsRefused) {
+  TableOptions spatial{.name = "boxes",
+                       .key_kind = index::KeyKind::kBytes,
+                       .max_key_bytes = index::RectangleKey::kBytes,
+                       .index = IndexKind::kCatfish,
+                       .payload_bytes = 8};
+  const auto cluster = OpenNodes(nullptr, nodes(), {OrderedTable("a"), spatial, OrderedTable("still here")});
+  Database& database = cluster->database(last());
+  const Table& a = cluster->table("a", last());
+  const Table& boxes = cluster->table("boxes", last());
+  const Table& b = cluster->table("still here", last());
+  {
+    const auto session = cluster->database().OpenSession();
+    BulkLoader loader(session->get(), &cluster->table("a"));
+    ASSERT_TRUE(loader.Add(1, uint64_t{1}).ok());
+    ASSERT_TRUE(Drop(cluster->nodes(), "a").ok());
+    ASSERT_TRUE(Drop(cluster->nodes(), "boxes").ok());
+    const Status loaded = loader.Finish();
+    EXPECT_TRUE(absl::IsFailedPrecondition(loaded)) << loaded;
+  }
   uint64_t value = 1;
-  refused("Get", [&](BlockingTransaction& t) { return t.Get(a, 1, &value); });
-  refused("Insert", [&](BlockingTransaction& t) { return t.Insert(a, 1, value); });
-  refused("Upsert", [&](BlockingTransaction& t) { return t.Upsert(a, 1, value); });
-  refused("Update", [&](BlockingTransaction& t) { return t.Update(a, 1, value); });
-  refused("Remove", [&](BlockingTransaction& t) { return t.Remove(a, 1); });
-  refused("Exists", [&](BlockingTransaction& t) { return t.Exists(a, 1).status(); });
+  std::string text;
   ScanRows rows;
-  refused("Scan", [&](BlockingTransaction& t) { return t.Scan(a, {.from = 0, .to = 9}, &rows); });
-  refused("Search", [&](BlockingTransaction& t) { return t.Search(boxes, {0, 0, 9, 9}, &rows); });
-  refused("Nearest", [&](BlockingTransaction& t) { return t.Nearest(boxes, {.x = 1, .y = 1}, &rows); });
+  GetRequest request = GetRequest::Of(a, 1, &value);
+  const std::pair<const char*, std::function<Status(BlockingTransaction&)>> operations[] = {
+      {"Get", [&](BlockingTransaction& t) { return t.Get(a, 1, &value); }},
+      {"Get of a text", [&](BlockingTransaction& t) { return t.Get(a, 1, &text); }},
+      {"GetView", [&](BlockingTransaction& t) { return t.GetView(a, 1).status(); }},
+      {"GetMany", [&](BlockingTransaction& t) { return t.GetMany(std::span(&request, 1)); }},
+      {"GetForUpdate", [&](BlockingTransaction& t) { return t.GetForUpdate(a, 1, &value).status(); }},
+      {"Exists", [&](BlockingTransaction& t) { return t.Exists(a, 1).status(); }},
+      {"Insert", [&](BlockingTransaction& t) { return t.Insert(a, 1, value); }},
+      {"Upsert", [&](BlockingTransaction& t) { return t.Upsert(a, 1, value); }},
+      {"Update", [&](BlockingTransaction& t) { return t.Update(a, 1, value); }},
+      {"UpdateIf", [&](BlockingTransaction& t) { return t.UpdateIf(a, 1, value, value).status(); }},
+      {"Add", [&](BlockingTransaction& t) { return t.Add(a, 1, value); }},
+      {"Remove", [&](BlockingTransaction& t) { return t.Remove(a, 1); }},
+      {"Scan", [&](BlockingTransaction& t) { return t.Scan(a, {.from = 0, .to = 9}, &rows); }},
+      {"Rows", [&](BlockingTransaction& t) { return t.Rows(a).First(); }},
+      {"Search",
+       [&](BlockingTransaction& t) {
+         return t.Search(boxes, {0, 0, 9, 9}, &rows);
+       }},
+      {"Nearest", [&](BlockingTransaction& t) { return t.Nearest(boxes, {.x = 1, .y = 1}, &rows); }},
+  };
+  for (const auto& [name, operation] : operations) {
+    const Status refused = database.Run(operation);
+    EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << name << ": " << refused;
+    EXPECT_THAT(Message(refused), HasSubstr("has been dropped")) << name;
+  }
   // None of these is a failure: a body may go on after all of them.
-  const Table& b = **(*database)->CreateTable(OrderedTable("still here"));
-  const Status went_on = (*database)->Run([&](BlockingTransaction& t) -> Status {
+  const Status went_on = database.Run([&](BlockingTransaction& t) -> Status {
     GANNET_RETURN_IF_ERROR(t.Insert(b, 1, uint64_t{1}));
-    std::string text;
-    txn::GetRequest request = txn::GetRequest::Of(a, 1, &value);
-    for (const Status& status :
-         {t.Get(a, 1, &value), t.Get(a, 1, &text), t.GetView(a, 1).status(), t.Exists(a, 1).status(),
-          t.GetMany(std::span(&request, 1)), t.GetForUpdate(a, 1, &value).status(), t.Insert(a, 1, value),
-          t.Upsert(a, 1, value), t.Update(a, 1, value), t.UpdateIf(a, 1, value, value).status(), t.Remove(a, 1),
-          t.Add(a, 1, value), t.Scan(a, {.from = 0, .to = 9}, &rows), t.Rows(a).First(),
-          t.Search(boxes, {0, 0, 9, 9}, &rows), t.Nearest(boxes, {.x = 1, .y = 1}, &rows)}) {
-      EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    for (const auto& [name, operation] : operations) {
+      const Status refused = operation(t);
+      EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << name << ": " << refused;
     }
     return t.Add(b, 1, uint64_t{1});
   });
   EXPECT_TRUE(went_on.ok()) << went_on;
-  ASSERT_TRUE((*database)->Run([&](BlockingTransaction& t) { return t.Get(b, 1, &value); }).ok());
-  EXPECT_EQ(value, 2u);
-  EXPECT_TRUE((*database)->DropTable("still here").ok());
-  // Nothing of it is left: the name is free, the number is not.
-  const auto again = (*database)->CreateTable(OrderedTable("a"));
-  ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ((*again)->id(), 3);
-  EXPECT_TRUE(absl::IsNotFound((*database)->Run([&](BlockingTransaction& t) { return t.Get(**again, 1, &value); })));
-  session->reset();
+  EXPECT_EQ(Get(*cluster, "still here", 1).value(), 2u);
 }
 
-TEST(DropTableTest, ItWaitsForTransactions) {
-  auto database = Database::OpenInMemory({.durable_within = absl::Milliseconds(50), .memory_bytes = uint64_t{1} << 28});
-  ASSERT_TRUE((*database)->Start().ok());
-  const Table& a = **(*database)->CreateTable(HashTable("a"));
-  auto open = (*database)->Begin();
-  ASSERT_TRUE(open.ok());
-  ASSERT_TRUE((*open)->Insert(a, 1, uint64_t{1}).ok());
-  const Status late = (*database)->DropTable("a");
-  EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
-  EXPECT_THAT(Message(late), HasSubstr("table 'a' was not dropped"));
-  ASSERT_TRUE(open->Commit().ok());
-  uint64_t value = 0;
-  EXPECT_TRUE((*database)->Run([&](BlockingTransaction& t) { return t.Get(a, 1, &value); }).ok());
-  EXPECT_EQ(value, 1u);
-  EXPECT_TRUE((*database)->DropTable("a").ok());
+// Each node has a session that fills the table everywhere and reads it. All memory of a dropped table is used again, on
+// every node: the rounds after the first take nothing new.
+TEST_P(DropTableTest, ItsMemoryIsFree) {
+  const auto number = static_cast<uint64_t>(nodes());
+  const uint64_t rows = nodes() == 1 ? 3000 : 1500;
+  for (const Way& way : WaysOf(nodes())) {
+    const auto cluster = OpenNodes(nullptr, nodes(), {HashTable("stays")}, way.Options());
+    const std::array<std::byte, kPayload> payload{};
+    for (const TableOptions& options : SpreadKinds(kPayload, /*variable_length=*/true)) {
+      SCOPED_TRACE(testing::Message() << options.name << ", " << way);
+      std::vector<uint64_t> first;
+      for (int round = 0; round < 5; ++round) {
+        const Status created = Create(cluster->nodes(), options);
+        ASSERT_TRUE(created.ok()) << created;
+        std::vector<std::unique_ptr<Session>> sessions = OpenSessions(*cluster);
+        for (uint64_t node = 0; node < number; ++node) {
+          const Table& table = cluster->table(options.name, static_cast<int>(node));
+          for (uint64_t n = node; n < rows; n += 50 * number) {
+            const Status filled = sessions[node]->RunBlocking([&](Transaction& t) -> coro::Task<Status> {
+              for (uint64_t i = n; i < std::min(rows, n + 50 * number); i += number) {
+                const index::OwnedKey key = KeyOf(options, i);
+                GANNET_CO_RETURN_IF_ERROR(t.Insert(table, key.view(), std::span(payload).first(i % kPayload)));
+              }
+              co_return absl::OkStatus();
+            });
+            ASSERT_TRUE(filled.ok()) << filled;
+          }
+        }
+        for (uint64_t node = 0; node < number; ++node) {
+          const Table& table = cluster->table(options.name, static_cast<int>(node));
+          const Status read = sessions[node]->RunBlocking([&](Transaction& t) -> coro::Task<Status> {
+            std::array<std::byte, kPayload> row;
+            for (uint64_t i = 0; i < rows; i += 7) {
+              const index::OwnedKey key = KeyOf(options, i);
+              const Status got = co_await t.Get(table, key.view(), std::span(row).first(i % kPayload), 0);
+              if (!got.ok()) co_return got;
+            }
+            co_return absl::OkStatus();
+          });
+          EXPECT_TRUE(read.ok()) << read;
+        }
+        if (way.path == ReadPathPolicy::kOneSided && options.index == IndexKind::kXStore) {
+          EXPECT_EQ(cluster->database().shared_cache_bytes().size(), 1u);
+        }
+        const Table& table = cluster->table(options.name);
+        const Status dropped = Drop(cluster->nodes(), options.name);
+        ASSERT_TRUE(dropped.ok()) << dropped;
+        const Status late = sessions[0]->RunBlocking([&](Transaction& t) -> coro::Task<Status> {
+          uint64_t value = 0;
+          const index::OwnedKey key = KeyOf(options, 1);
+          co_return co_await t.Get(table, key.view(), std::as_writable_bytes(std::span(&value, 1)));
+        });
+        EXPECT_TRUE(absl::IsFailedPrecondition(late)) << late;
+        EXPECT_THAT(Message(late), HasSubstr(absl::StrCat("table '", options.name, "' has been dropped")));
+        for (Database* const node : cluster->nodes()) {
+          EXPECT_TRUE(node->shared_cache_bytes().empty());
+          EXPECT_EQ(node->state().client_caches.BytesOf(static_cast<TableId>(node->state().next_table - 1)), 0u);
+        }
+        sessions.clear();
+        if (round > 0) continue;
+        SleepForNanos(100'000'000);  // the first figures, too, are without blocks whose grace period is not over
+        for (const Database* const node : cluster->nodes()) first.push_back(TakenBytes(*node));
+      }
+      // Blocks that are lent to other nodes stay lent.
+      const uint64_t lent = (nodes() == 1 ? uint64_t{64} : uint64_t{128}) << 10;
+      for (const Database* const node : cluster->nodes()) ExpectTakenBytes(*node, first[node->node_id()] + lent);
+    }
+    EXPECT_EQ(cluster->database().table_statistics().size(), 1u);
+    EXPECT_TRUE(Put(*cluster, "stays", 1, 1, last()).ok());
+  }
 }
 
-TEST(DropTableTest, NodesOfAClusterSayThatTheyCannot) {
-  auto cluster = Open(NewDisk(), {HashTable("a")}, 2);
-  ASSERT_TRUE(cluster.ok()) << cluster.status();
-  const Status refused = (*cluster)->database().DropTable("a");
-  EXPECT_TRUE(absl::IsUnimplemented(refused)) << refused;
-  ASSERT_TRUE(Put(**cluster, "a", 1, 1).ok());
-}
-
-TEST(DropTableTest, ALoadOfADroppedTableHoldsNothingUp) {
+TEST_P(DropTableTest, ALoadOfADroppedTableHoldsNothingUp) {
   const Disk disk = NewDisk();
   {
-    auto cluster = Open(disk, {HashTable("a")});
-    Database& database = (*cluster)->database();
-    const auto table = database.CreateTable(OrderedTable("loaded"));
+    const auto cluster = OpenNodes(disk, nodes(), {HashTable("a")});
+    ASSERT_TRUE(Create(cluster->nodes(), OrderedTable("loaded")).ok());
     {
-      auto session = database.OpenSession();
-      BulkLoader loader(session->get(), *table);
+      const auto session = cluster->database().OpenSession();
+      BulkLoader loader(session->get(), &cluster->table("loaded"));
       ASSERT_TRUE(loader.Add(1, uint64_t{1}).ok());
       ASSERT_TRUE(loader.Finish().ok());
     }
-    EXPECT_TRUE(absl::IsFailedPrecondition(Put(**cluster, "a", 1, 1)));
-    ASSERT_TRUE(database.DropTable("loaded").ok());
-    ASSERT_TRUE(Put(**cluster, "a", 1, 1).ok());
+    EXPECT_TRUE(absl::IsFailedPrecondition(Put(*cluster, "a", 1, 1)));
+    ASSERT_TRUE(Drop(cluster->nodes(), "loaded").ok());
+    ASSERT_TRUE(Put(*cluster, "a", 1, 1).ok());
   }
-  auto cluster = Open(disk->CrashedCopy(1));
-  ASSERT_TRUE(cluster.ok()) << cluster.status();
-  EXPECT_THAT(Names((*cluster)->database()), ElementsAre("a"));
-  EXPECT_EQ(Get(**cluster, "a", 1).value(), 1u);
+  const auto cluster = OpenAfterCrash(disk, nodes());
+  EXPECT_THAT(NamesOnAll(*cluster), ElementsAre("a"));
+  EXPECT_EQ(Get(*cluster, "a", 1).value(), 1u);
 }
 
 // A checkpoint that is published while a table is created finds it in the manifest, and not among the tables yet.
-TEST(DropTableTest, OnlyTablesThatWereDroppedLeaveTheManifest) {
-  const Disk disk = NewDisk();
-  auto cluster = Open(disk, {HashTable("stays"), HashTable("goes")});
-  ASSERT_TRUE(cluster.ok()) << cluster.status();
-  Database& database = (*cluster)->database();
-  ASSERT_TRUE(database.DropTable("goes").ok());
+TEST_P(DropTableTest, OnlyTablesThatWereDroppedLeaveTheManifest) {
+  const auto cluster = OpenNodes(NewDisk(), nodes(), {HashTable("stays"), HashTable("goes")});
+  ASSERT_TRUE(Drop(cluster->nodes(), "goes").ok());
   log::Manifest manifest;
   for (const uint16_t id : {0, 1, 2}) {
     manifest.tables.emplace_back().id = id;
     manifest.checkpoints.emplace_back().files.emplace_back().table = id;
   }
-  LeaveOutDropped(*database.state().local, &manifest);
+  LeaveOutDropped(*cluster->database().state().local, &manifest);
   std::vector<int> tables;
   for (const log::TableDescription& table : manifest.tables) tables.push_back(table.id);
   EXPECT_THAT(tables, ElementsAre(0, 2)) << "the last one is being created";
@@ -238,194 +258,248 @@ TEST(DropTableTest, OnlyTablesThatWereDroppedLeaveTheManifest) {
 }
 
 // A checkpoint is in the middle of the table, and would take minutes for it.
-TEST(DropTableTest, ACheckpointInProgressLeavesItOut) {
+TEST_P(DropTableTest, ACheckpointInProgressLeavesItOut) {
   const Disk disk = NewDisk();
   {
-    auto cluster = DurableCluster::Open(
-        disk, {}, {.database = {.checkpoint_log_multiple = 0, .checkpoint_bytes_per_second = kLeastCheckpointRate}});
-    ASSERT_TRUE(cluster.ok()) << cluster.status();
-    Database& database = (*cluster)->database();
     TableOptions large = HashTable("large");
     large.payload_bytes = 60'000;
-    const Table& table = **database.CreateTable(large);
-    ASSERT_TRUE(database.CreateTable(HashTable("after it")).ok());
+    const auto cluster =
+        OpenNodes(disk, nodes(), {large, HashTable("after it")},
+                  {.database = {.checkpoint_log_multiple = 0, .checkpoint_bytes_per_second = kLeastCheckpointRate}});
     const std::vector<std::byte> payload(large.payload_bytes);
     for (uint64_t key = 0; key < 1000; ++key) {
-      ASSERT_TRUE(database.Run([&](BlockingTransaction& t) { return t.Insert(table, key, payload); }).ok());
+      const Status put = cluster->database().Run(
+          [&](BlockingTransaction& t) { return t.Insert(cluster->table("large"), key, payload); });
+      ASSERT_TRUE(put.ok()) << put;
     }
-    ASSERT_TRUE(Put(**cluster, "after it", 1, 1).ok());
-    std::thread checkpoint([&] {
-      const Status taken = database.Checkpoint();
+    ASSERT_TRUE(Put(*cluster, "after it", 1, 1).ok());
+    std::jthread checkpoint([&] {
+      const Status taken = cluster->database().Checkpoint();
       EXPECT_TRUE(taken.ok()) << taken;
     });
-    std::string begun;
-    while (begun.empty()) {
-      const std::vector<std::string> names = disk->List("/data").value();
-      for (const std::string& name : names) {
-        if (name.starts_with("checkpoint")) begun = name;
-      }
-      SleepForNanos(1'000'000);
+    for (bool begun = false; !begun; SleepForNanos(1'000'000)) {
+      const std::vector<std::string> names = disk->List(DirectoryOf(0, nodes())).value();
+      begun = std::ranges::any_of(names, [](const std::string& name) { return name.starts_with("checkpoint"); });
     }
-    const Status dropped = database.DropTable("large");
+    const Status dropped = Drop(cluster->nodes(), "large");
     EXPECT_TRUE(dropped.ok()) << dropped;
-    checkpoint.join();
   }
   for (const Disk& each : {Disk(disk->CrashedCopy(1)), disk}) {
-    auto cluster = Open(each);
-    ASSERT_TRUE(cluster.ok()) << cluster.status();
-    EXPECT_THAT(Names((*cluster)->database()), ElementsAre("after it"));
-    EXPECT_EQ(Get(**cluster, "after it", 1).value(), 1u);
+    const auto cluster = OpenNodes(each, nodes());
+    EXPECT_THAT(NamesOnAll(*cluster), ElementsAre("after it"));
+    EXPECT_EQ(Get(*cluster, "after it", 1).value(), 1u);
   }
 }
 
-// Threads run transactions on all tables, also on those that go, while tables come and go and checkpoints are taken.
-TEST(DropTableTest, TransactionsRunMeanwhile) {
-  constexpr int kThreads = 3;
-  constexpr int kRounds = 120;
-  const std::vector<TableOptions> kinds = AllKinds(kPayload, /*variable_length=*/true);
+// No manifest can be written: the table is dropped in memory. The directory has all of it until one node's checkpoint,
+// and nothing of it afterwards.
+TEST_P(DropTableTest, WhereNoDiskWorksANodesCheckpointDropsIt) {
   const Disk disk = NewDisk();
-  std::array<std::atomic<uint64_t>, kThreads> acknowledged{};
-  std::atomic<uint64_t> refused{0};
+  const auto cluster = OpenNodes(disk, nodes(), {Spread("a"), Spread("b")});
+  PutRowsWithCheckpoints(*cluster, "a", 100);
+  FailWrites(*disk, "MANIFEST");
+  const Status error = Drop(cluster->nodes(), "a");
+  EXPECT_TRUE(absl::IsDataLoss(error)) << error;
+  EXPECT_THAT(Message(error), HasSubstr("is dropped here, but"));
+  EXPECT_THAT(Message(error), HasSubstr(nodes() == 1 ? "until its next checkpoint" : "until a node's next checkpoint"));
+  EXPECT_THAT(NamesOnAll(*cluster), ElementsAre("b"));
+  PutRows(*cluster, "b", 300);
+  disk->Heal();
   {
-    auto cluster = Open(disk, {OrderedTable("stays")});
-    ASSERT_TRUE(cluster.ok()) << cluster.status();
-    Database& database = (*cluster)->database();
-    const Table& stays = *database.FindTable("stays");
-    std::atomic<bool> stop{false};
-    std::vector<std::thread> threads;
-    for (int i = 0; i < kThreads; ++i) {
-      threads.emplace_back([&, i] {
-        Random random(static_cast<uint64_t>(i) + 1);
-        auto session = database.OpenSession();
-        ASSERT_TRUE(session.ok());
-        const std::array<std::byte, kPayload> payload{};
-        std::array<std::byte, kPayload> read;
-        while (!stop.load()) {
-          const std::vector<const Table*> tables = database.tables();
-          const Table& one = *tables[random.Below(tables.size())];
-          const uint64_t mark = acknowledged[static_cast<size_t>(i)].load();
-          const Status done = (*session)->RunBlocking([&](Transaction& t) -> coro::Task<Status> {
-            GANNET_CO_RETURN_IF_ERROR(t.Insert(stays, mark * kThreads + static_cast<uint64_t>(i), mark));
-            if (&one == &stays) co_return absl::OkStatus();
-            const index::OwnedKey key = KeyOf(one.options(), random.Below(500));
-            Status status = t.Insert(one, key.view(), std::span(payload).first(random.Below(kPayload)));
-            if (status.ok() && random.OneIn(2)) {
-              const index::OwnedKey other = KeyOf(one.options(), random.Below(500));
-              if (random.OneIn(2)) {
-                status = co_await t.Remove(one, other.view());
-              } else {
-                status = co_await t.Get(one, other.view(), std::span(read).first(0), 0);
-              }
-              if (absl::IsNotFound(status)) status = absl::OkStatus();
-            }
-            co_return status;
-          });
-          if (done.ok()) {
-            acknowledged[static_cast<size_t>(i)].store(mark + 1);
-          } else if (absl::IsFailedPrecondition(done)) {
-            refused.fetch_add(1);
-          } else {
-            ASSERT_TRUE(absl::IsAlreadyExists(done)) << done;
-          }
-        }
-      });
-    }
-    for (int round = 0; round < kRounds; ++round) {
-      TableOptions options = kinds[static_cast<size_t>(round) % kinds.size()];
-      const auto created = database.CreateTable(options);
-      ASSERT_TRUE(created.ok()) << created.status();
-      SleepForNanos(2'000'000);
-      if (round % 10 == 3) {
-        ASSERT_TRUE(database.Checkpoint().ok());
-      }
-      const Status dropped = database.DropTable(options.name);
-      ASSERT_TRUE(dropped.ok()) << dropped;
-    }
-    stop.store(true);
-    for (std::thread& thread : threads) thread.join();
+    const auto crashed = OpenAfterCrash(disk, nodes());
+    EXPECT_THAT(NamesOnAll(*crashed), ElementsAre("a", "b"));
+    ExpectRows(*crashed, "a", 100);
   }
-  EXPECT_GT(refused.load(), 0u);
-  auto cluster = Open(disk->CrashedCopy(1));
-  ASSERT_TRUE(cluster.ok()) << cluster.status();
-  EXPECT_THAT(Names((*cluster)->database()), ElementsAre("stays"));
-  uint64_t rows = 0;
-  for (size_t i = 0; i < kThreads; ++i) {
-    for (uint64_t mark = 0; mark < acknowledged[i].load(); ++mark, ++rows) {
-      ASSERT_EQ(Get(**cluster, "stays", mark * kThreads + i).value(), mark);
+  ASSERT_TRUE(cluster->database(last()).Checkpoint().ok());
+  for (const bool all : {false, true}) {
+    if (all) {
+      ASSERT_TRUE(CheckpointOf(cluster->nodes()).ok());
     }
+    const auto crashed = OpenAfterCrash(disk, nodes());
+    EXPECT_THAT(NamesOnAll(*crashed), ElementsAre("b"));
+    ExpectRows(*crashed, "b", 300);
   }
-  EXPECT_EQ((*cluster)->database().table_statistics().front().index.keys, rows);
 }
 
-// The disk breaks at every operation on the manifest, by a power cut or by one error, and once again the table is used
-// as if nothing had happened. Afterwards it is there with all its rows, or not at all.
-TEST(DropTableTest, ACrashLeavesAllOfItOrNothing) {
-  constexpr uint64_t kRows = 20;
-  const Disk first = NewDisk();
-  {
-    auto cluster = Open(first, {HashTable("a"), OrderedTable("b")});
-    for (uint64_t key = 0; key < kRows / 2; ++key) ASSERT_TRUE(Put(**cluster, "b", key, key).ok());
-    ASSERT_TRUE((*cluster)->database().Checkpoint().ok());
-    for (uint64_t key = kRows / 2; key < kRows; ++key) ASSERT_TRUE(Put(**cluster, "b", key, key).ok());
-    ASSERT_TRUE(Put(**cluster, "a", 1, 1).ok());
-    ASSERT_TRUE((*cluster)->Close().ok());
-  }
-  const DiskImage image = ImageOf(*first);
-  std::set<bool> seen;
-  for (const bool power_cut : {true, false}) {
-    for (const bool checkpoint : {false, true}) {
-      for (uint64_t at = 1;; ++at) {
-        SCOPED_TRACE(testing::Message() << (power_cut ? "power cut" : "error") << " at operation " << at
-                                        << (checkpoint ? ", then a checkpoint" : ""));
-        const Disk disk = DiskOf(image, at);
-        bool dropped = false;
-        bool noted = true;
-        std::atomic<uint64_t> operations{0};
-        {
-          auto cluster = DurableCluster::Open(disk, {}, {.database = {.durable_within = absl::Milliseconds(100)}});
-          ASSERT_TRUE(cluster.ok()) << cluster.status();
-          Database& database = (*cluster)->database();
-          BreakAtManifest(disk, at, power_cut, &operations);
-          dropped = database.DropTable("b").ok();
-          noted = dropped;
-          EXPECT_EQ(database.FindTable("b"), nullptr) << "it is not usable after an error either";
-          disk->SetOptions({});
-          if (checkpoint && !power_cut) {
-            ASSERT_TRUE(database.Checkpoint().ok());
-            noted = true;
+// Threads of all nodes run transactions on all tables, also on those that go, while tables come and go, checkpoints are
+// taken, and copies are made.
+TEST_P(DropTableTest, TransactionsRunMeanwhile) {
+  constexpr size_t kThreads = 3;
+  const int rounds = nodes() == 1 ? 120 : 45;
+  const std::vector<TableOptions> kinds = SpreadKinds(kPayload, /*variable_length=*/true);
+  std::vector<Way> ways = {{}};
+  if (nodes() > 1) ways = {{.path = ReadPathPolicy::kOneSided}, {.path = ReadPathPolicy::kCall}, {}};
+  for (const Way& way : ways) {
+    SCOPED_TRACE(testing::Message() << way);
+    const Disk disk = NewDisk();
+    std::array<std::atomic<uint64_t>, kThreads> acknowledged{};
+    std::atomic<uint64_t> refused{0};
+    {
+      const auto cluster = OpenNodes(disk, nodes(), {SpreadOrdered("stays")}, way.Options());
+      std::atomic<bool> stop{false};
+      std::vector<std::jthread> threads;
+      const absl::Cleanup end = [&] { stop.store(true); };
+      for (size_t i = 0; i < kThreads; ++i) {
+        threads.emplace_back([&, i] {
+          Random random(i + 1);
+          Database& database = cluster->database(static_cast<int>(i) % nodes());
+          const Table& stays = *database.FindTable("stays");
+          const auto session = database.OpenSession();
+          ASSERT_TRUE(session.ok()) << session.status();
+          const std::array<std::byte, kPayload> payload{};
+          std::array<std::byte, kPayload> read;
+          while (!stop.load()) {
+            const std::vector<const Table*> tables = database.tables();
+            const Table& one = *tables[random.Below(tables.size())];
+            const uint64_t mark = acknowledged[i].load();
+            const Status done = (*session)->RunBlocking([&](Transaction& t) -> coro::Task<Status> {
+              GANNET_CO_RETURN_IF_ERROR(t.Insert(stays, mark * kThreads + i, mark));
+              if (&one == &stays) co_return absl::OkStatus();
+              const index::OwnedKey key = KeyOf(one.options(), random.Below(500));
+              Status status = t.Insert(one, key.view(), std::span(payload).first(random.Below(kPayload)));
+              if (status.ok() && random.OneIn(2)) {
+                const index::OwnedKey other = KeyOf(one.options(), random.Below(500));
+                if (random.OneIn(2)) {
+                  status = co_await t.Remove(one, other.view());
+                } else {
+                  status = co_await t.Get(one, other.view(), std::span(read).first(0), 0);
+                }
+                if (absl::IsNotFound(status) || absl::IsInvalidArgument(status)) status = absl::OkStatus();
+              }
+              co_return status;
+            });
+            if (done.ok()) {
+              acknowledged[i].store(mark + 1);
+            } else if (absl::IsFailedPrecondition(done)) {
+              refused.fetch_add(1);
+            } else {
+              ASSERT_TRUE(absl::IsAlreadyExists(done)) << done;
+            }
           }
-          if (!power_cut) {
-            ASSERT_TRUE(Put(**cluster, "a", 2, 2).ok());
-          }
+        });
+      }
+      for (int round = 0; round < rounds; ++round) {
+        const TableOptions& options = kinds[static_cast<size_t>(round) % kinds.size()];
+        const Status created = Create(cluster->nodes(), options);
+        ASSERT_TRUE(created.ok()) << created;
+        SleepForNanos(2'000'000);
+        std::jthread other;
+        if (round % 10 == 3) {
+          other = std::jthread([&, round] {
+            const Status taken = cluster->database(round % nodes()).Checkpoint();
+            EXPECT_TRUE(taken.ok()) << taken;
+          });
+        } else if (round % 10 == 7 && nodes() > 1) {
+          other = std::jthread([&, round] {
+            const Status copied = cluster->database(round % nodes()).Backup(absl::StrCat("/copy-", round));
+            EXPECT_TRUE(copied.ok()) << copied;
+          });
         }
-        if (operations.load() < at) {
-          EXPECT_GT(at, 3u) << "the replacement of a file has more operations than that";
-          break;
-        }
-        disk->Heal();
-        for (uint64_t seed = 1; seed <= 3; ++seed) {
-          auto cluster = Open(power_cut ? disk->CrashedCopy(at * 10 + seed) : disk);
-          ASSERT_TRUE(cluster.ok()) << cluster.status();
-          Database& database = (*cluster)->database();
-          EXPECT_EQ(Get(**cluster, "a", 1).value(), 1u);
-          const bool there = database.FindTable("b") != nullptr;
-          if (noted) {
-            EXPECT_FALSE(there);
-          }
-          for (uint64_t key = 0; there && key < kRows; ++key) EXPECT_EQ(Get(**cluster, "b", key).value(), key);
-          seen.insert(there);
-          if (there) {
-            ASSERT_TRUE(database.DropTable("b").ok());
-          }
-          ASSERT_TRUE(database.CreateTable(HashTable("b")).ok());
-          EXPECT_TRUE(absl::IsNotFound(Get(**cluster, "b", 1).status()));
-          ASSERT_TRUE((*cluster)->Close().ok());
-          if (!power_cut) break;
-        }
+        const Status dropped = Drop(cluster->nodes(), options.name);
+        ASSERT_TRUE(dropped.ok()) << dropped;
       }
     }
+    EXPECT_GT(refused.load(), 0u);
+    const auto cluster = OpenAfterCrash(disk, nodes());
+    EXPECT_THAT(NamesOnAll(*cluster), ElementsAre("stays"));
+    uint64_t rows = 0;
+    for (size_t i = 0; i < kThreads; ++i) {
+      for (uint64_t mark = 0; mark < acknowledged[i].load(); ++mark, ++rows) {
+        ASSERT_EQ(Get(*cluster, "stays", mark * kThreads + i).value(), mark);
+      }
+    }
+    EXPECT_EQ(KeysOnAll(*cluster, "stays"), rows);
   }
-  EXPECT_THAT(seen, ElementsAre(false, true));
+}
+
+// A session that has used many tables keeps no caches of those that were dropped.
+TEST(DropTableOnNodesTest, ASessionForgetsDroppedTables) {
+  const auto cluster = OpenNodes(nullptr, kNodes, {}, {.database = {.read_path = ReadPathPolicy::kOneSided}});
+  const auto session = cluster->database().OpenSession().value();
+  for (int round = 0; round < 20; ++round) {
+    ASSERT_TRUE(Create(cluster->nodes(), Spread("a")).ok());
+    const Table& a = cluster->table("a");
+    const Status put = session->RunBlocking([&](Transaction& t) -> coro::Task<Status> {
+      for (uint64_t key = 0; key < kRows; ++key) GANNET_CO_RETURN_IF_ERROR(t.Insert(a, key, key));
+      co_return absl::OkStatus();
+    });
+    ASSERT_TRUE(put.ok()) << put;
+    const Status read = session->RunBlocking([&](Transaction& t) -> coro::Task<Status> {
+      for (uint64_t key = 0; key < kRows; ++key) {
+        uint64_t value = 0;
+        const Status got = co_await t.Get(a, key, &value);
+        if (!got.ok()) co_return got;
+      }
+      co_return absl::OkStatus();
+    });
+    ASSERT_TRUE(read.ok()) << read;
+    // One for each other node.
+    EXPECT_EQ(std::ranges::count_if(session->state().remote_indexes, [](const auto& one) { return one != nullptr; }),
+              kNodes - 1);
+    ASSERT_TRUE(Drop(cluster->nodes(), "a").ok());
+  }
+}
+
+// Calls for a table may be served when it is being dropped, or was: those of a transaction that did not wait for the
+// answer. Each thread calls a node all the time, outside of any transaction.
+TEST(DropTableOnNodesTest, CallsThatComeLate) {
+  constexpr uint64_t kMany = 300;
+  const auto cluster = OpenNodes(nullptr, kNodes);
+  const Databases& nodes = cluster->nodes();
+  std::atomic<bool> stop{false};
+  std::atomic<uint32_t> newest{0};
+  std::array<std::atomic<uint64_t>, 2> answers{};  // refused, served
+  std::vector<std::jthread> threads;
+  const absl::Cleanup end = [&] { stop.store(true); };
+  for (int i = 1; i < kNodes; ++i) {
+    threads.emplace_back([&, i] {
+      auto session = nodes[0]->OpenSession();
+      ASSERT_TRUE(session.ok());
+      std::vector<std::byte> request(256);
+      std::vector<std::byte> answer(rdma::kMaxMessageBytes);
+      const auto call = [&](rdma::MethodId method, size_t bytes) -> coro::Task<Status> {
+        const StatusOr<size_t> got = co_await (*session)->channel().Call(
+            static_cast<rdma::NodeId>(i), method, std::span(request).first(bytes), answer, absl::Seconds(5));
+        co_return got.status();
+      };
+      for (uint64_t n = 0; !stop.load(); ++n) {
+        const auto table = static_cast<TableId>(newest.load());
+        rdma::WireWriter writer(request);
+        rdma::MethodId method = kTxnRead;
+        if (n % 2 == 0) {
+          writer.PutU16(table);
+          index::PutKey(writer, index::Key(n % kMany));
+        } else {
+          method = kTxnScan;
+          ScanRequest scan;
+          scan.table = table;
+          scan.range.from = index::Key(0);
+          scan.range.to = index::Key(kMany);
+          scan.range.limit = 100;
+          Put(writer, scan);
+        }
+        const Status status = (*session)->worker().BlockOn(call(method, *writer.Finish()));
+        const bool refused = absl::IsInvalidArgument(status);
+        EXPECT_TRUE(refused || status.ok() || absl::IsAborted(status)) << status;
+        answers[refused ? 0 : 1].fetch_add(1);
+      }
+    });
+  }
+  for (int round = 0; round < 40; ++round) {
+    ASSERT_TRUE(Create(nodes, SpreadOrdered("a")).ok());
+    newest.store(nodes[0]->FindTable("a")->id());
+    const Status filled = nodes[1]->Run([&](BlockingTransaction& t) {
+      for (uint64_t key = 0; key < kMany; ++key) {
+        GANNET_RETURN_IF_ERROR(t.Insert(*nodes[1]->FindTable("a"), key, key));
+      }
+      return absl::OkStatus();
+    });
+    ASSERT_TRUE(filled.ok()) << filled;
+    SleepForNanos(1'000'000);
+    ASSERT_TRUE(Drop(nodes, "a").ok());
+  }
+  EXPECT_GT(answers[0].load(), 0u);
+  EXPECT_GT(answers[1].load(), 0u);
 }
 
 }  // namespace

@@ -31,6 +31,8 @@ inline TableOptions OrderedTable(const std::string& name, Placement placement = 
 struct DurableOptions {
   int nodes = 1;
   bool create = true;  // if there is no database yet
+  bool start = true;
+  uint64_t bytes_per_node = uint64_t{1} << 30;
   DatabaseOptions database = {};
   std::vector<SecondaryIndexOptions> indexes = {};
   // Makes the fabric in front of the cluster's own one. Null: there is none.
@@ -40,19 +42,20 @@ struct DurableOptions {
 // All nodes of a cluster whose directories are on `disk`. A disk may serve several clusters, one after the other.
 class DurableCluster {
  public:
-  // Returns the error of Start, if any; the databases are usable only if it succeeded.
+  // Returns the error of Start, if any; the databases are usable only if it succeeded. Without a disk the nodes have no
+  // directories.
   static StatusOr<std::unique_ptr<DurableCluster>> Open(const std::shared_ptr<log::FileSystem>& disk,
                                                         const std::vector<TableOptions>& tables,
                                                         const DurableOptions& options = {}) {
     std::unique_ptr<DurableCluster> cluster(new DurableCluster);
-    auto fabric = rdma::ShmFabric::InProcess({.num_nodes = options.nodes, .bytes_per_node = uint64_t{1} << 30});
+    auto fabric = rdma::ShmFabric::InProcess({.num_nodes = options.nodes, .bytes_per_node = options.bytes_per_node});
     if (!fabric.ok()) return fabric.status();
     cluster->inner_ = *std::move(fabric);
     if (options.wrap != nullptr) cluster->outer_ = options.wrap(cluster->inner_.get());
     for (int node = 0; node < options.nodes; ++node) {
       DatabaseOptions database_options = options.database;
-      database_options.directory = "/data";
-      database_options.create_if_missing = options.create;
+      if (disk != nullptr) database_options.directory = "/data";
+      database_options.create_if_missing = disk != nullptr && options.create;
       database_options.files = disk;
       database_options.log_segment_bytes = std::min(options.database.log_segment_bytes, uint64_t{1} << 20);
       database_options.log_buffer_bytes = std::min(options.database.log_buffer_bytes, size_t{256} << 10);
@@ -66,8 +69,10 @@ class DurableCluster {
         auto created = (*database)->CreateIndex(index);
         if (!created.ok()) return created.status();
       }
+      cluster->nodes_.push_back(database->get());
       cluster->databases_.push_back(*std::move(database));
     }
+    if (!options.start) return cluster;
     std::vector<Status> started(cluster->databases_.size());
     std::vector<std::thread> threads;
     for (size_t i = 0; i < started.size(); ++i) {
@@ -81,6 +86,10 @@ class DurableCluster {
 
   Database& database(int node = 0) { return *databases_[static_cast<size_t>(node)]; }
   const Table& table(const std::string& name, int node = 0) { return *database(node).FindTable(name); }
+  // The databases, by node.
+  const std::vector<Database*>& nodes() const { return nodes_; }
+  // The node dies at once.
+  void Kill(rdma::NodeId node) { inner_->Kill(node); }
   // Closes all nodes together.
   Status Close() {
     std::vector<Status> closed(databases_.size());
@@ -100,6 +109,7 @@ class DurableCluster {
   std::unique_ptr<rdma::ShmFabric> inner_;
   std::unique_ptr<rdma::Fabric> outer_;
   std::vector<std::unique_ptr<Database>> databases_;
+  std::vector<Database*> nodes_;
 };
 
 }  // namespace gannet::txn

@@ -1,19 +1,21 @@
-// Secondary indexes are dropped, and their tables change, while transactions run and after crashes.
+// Secondary indexes are dropped, and their tables change, on one node and on several. What all changes of tables have
+// in common is in schema_change_test.cc.
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
+#include "base/thread.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/txn/catalog_helpers.h"
-#include "tests/txn/disk_image.h"
+#include "tests/txn/schema_helpers.h"
+#include "tests/txn/secondary_changes.h"
 #include "tests/txn/secondary_helpers.h"
 #include "txn/run/session.h"
 
@@ -23,71 +25,77 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Status PutPerson(Database& database, uint64_t key, const Person& person) {
-  return database.Run([&](auto& t) { return t.Upsert(*database.FindTable("people"), key, person); });
-}
+class SecondaryDropTest : public NodesTest {
+ protected:
+  static Database& NodeOf(DurableCluster& cluster, uint64_t key) {
+    return *cluster.nodes()[key % cluster.nodes().size()];
+  }
+  static void PutPeople(DurableCluster& cluster) {
+    for (uint64_t key = 0; key < 100; ++key) {
+      const Status put = PutPerson(NodeOf(cluster, key), key, MakePerson(absl::StrCat("p", key), key % 7));
+      ASSERT_TRUE(put.ok()) << put;
+    }
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, SecondaryDropTest, testing::Values(1, kNodes), NameOfNodes);
 
-TEST(SecondaryDropTest, AnIndexIsDroppedBeforeItsTable) {
+TEST_P(SecondaryDropTest, AnIndexIsDroppedBeforeItsTable) {
   const Disk disk = NewDisk();
   {
-    auto cluster = Open(disk, {People()});
-    ASSERT_TRUE(cluster.ok()) << cluster.status();
-    Database& database = (*cluster)->database();
-    for (uint64_t key = 0; key < 100; ++key) {
-      ASSERT_TRUE(PutPerson(database, key, MakePerson(absl::StrCat("p", key), key % 7)).ok());
-    }
-    const SecondaryIndex& by_city = **database.CreateIndex(ByCity());
-    const SecondaryIndex& by_mail = **database.CreateIndex(ByMail());
-    const Status refused = database.DropTable("people");
+    const auto cluster = OpenNodes(disk, nodes(), {SpreadPeople()});
+    PutPeople(*cluster);
+    ASSERT_TRUE(CreateIndex(cluster->nodes(), ByCity()).ok());
+    ASSERT_TRUE(CreateIndex(cluster->nodes(), ByMail()).ok());
+    Database& database = cluster->database(last());
+    const SecondaryIndex& by_city = *database.FindIndex("by_city");
+    const SecondaryIndex& by_mail = *database.FindIndex("by_mail");
+    const Status refused = Drop(cluster->nodes(), "people");
     EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
     EXPECT_THAT(Message(refused), HasSubstr("table 'people' has the secondary index 'by_city': drop that first"));
-    ASSERT_TRUE(database.DropTable("by_mail").ok());
-    EXPECT_EQ(database.FindIndex("by_mail"), nullptr);
+    ASSERT_TRUE(Drop(cluster->nodes(), "by_mail").ok());
+    for (Database* const node : cluster->nodes()) EXPECT_EQ(node->FindIndex("by_mail"), nullptr);
     const Status gone = database.Run([&](auto& t) { return t.GetBy(by_mail, Key::Tuple("p1")).status(); });
     EXPECT_TRUE(absl::IsFailedPrecondition(gone)) << gone;
     // Nobody keeps it: rows may have one mail.
     ASSERT_TRUE(PutPerson(database, 1, MakePerson("p2", 3)).ok());
-    EXPECT_TRUE(ComparePeople(database).ok()) << ComparePeople(database);
-    EXPECT_TRUE(absl::IsAlreadyExists(database.CreateIndex(ByMail()).status()));
+    ExpectSameOnAll(*cluster);
+    EXPECT_TRUE(absl::IsAlreadyExists(CreateIndex(cluster->nodes(), ByMail())));
     ASSERT_TRUE(PutPerson(database, 1, MakePerson("p1", 3)).ok());
-    ASSERT_TRUE(database.CreateIndex(ByMail()).ok());
+    ASSERT_TRUE(CreateIndex(cluster->nodes(), ByMail()).ok());
     EXPECT_TRUE(by_city.is_complete());
-    EXPECT_TRUE(ComparePeople(database).ok()) << ComparePeople(database);
+    ExpectSameOnAll(*cluster);
     ASSERT_TRUE(database.Checkpoint().ok());
-    ASSERT_TRUE(database.DropTable("by_city").ok());
+    ASSERT_TRUE(Drop(cluster->nodes(), "by_city").ok());
     ASSERT_TRUE(PutPerson(database, 2, MakePerson("p2", 1000)).ok());
   }
-  auto cluster = Open(disk->CrashedCopy(1));
-  ASSERT_TRUE(cluster.ok()) << cluster.status();
-  Database& database = (*cluster)->database();
-  EXPECT_THAT(Names(database), ElementsAre("people", "by_mail"));
-  EXPECT_TRUE(ComparePeople(database).ok()) << ComparePeople(database);
-  ASSERT_TRUE(database.DropTable("by_mail").ok());
-  ASSERT_TRUE(database.DropTable("people").ok());
-  EXPECT_TRUE(database.tables().empty());
+  const auto cluster = OpenAfterCrash(disk, nodes());
+  EXPECT_THAT(NamesOnAll(*cluster), ElementsAre("people", "by_mail"));
+  ExpectSameOnAll(*cluster);
+  ASSERT_TRUE(Drop(cluster->nodes(), "by_mail").ok());
+  for (Database* const node : cluster->nodes()) EXPECT_EQ(node->FindTable("people")->secondary_indexes(), nullptr);
+  ASSERT_TRUE(Drop(cluster->nodes(), "people").ok());
+  EXPECT_THAT(NamesOnAll(*cluster), ElementsAre());
 }
 
-TEST(SecondaryDropTest, ATableWithAnIndexIsWidenedIfItsKeysStay) {
-  auto database = Database::OpenInMemory({.memory_bytes = uint64_t{128} << 20});
-  ASSERT_TRUE((*database)->Start().ok());
-  ASSERT_TRUE((*database)->CreateTable(People()).ok());
-  for (uint64_t key = 0; key < 100; ++key) {
-    ASSERT_TRUE(PutPerson(**database, key, MakePerson(absl::StrCat("p", key), key % 7)).ok());
-  }
-  ASSERT_TRUE((*database)->CreateIndex(ByMail()).ok());
-  ASSERT_TRUE((*database)->CreateIndex({.name = "whole", .table = "people", .fields = {IndexField::Bytes(8, 0)}}).ok());
+TEST_P(SecondaryDropTest, ATableWithAnIndexIsWidenedIfItsKeysStay) {
+  const auto cluster = OpenNodes(nullptr, nodes(), {SpreadPeople()});
+  PutPeople(*cluster);
+  ASSERT_TRUE(CreateIndex(cluster->nodes(), ByMail()).ok());
+  ASSERT_TRUE(
+      CreateIndex(cluster->nodes(), {.name = "whole", .table = "people", .fields = {IndexField::Bytes(8, 0)}}).ok());
   const size_t wider = sizeof(Person) + 8;
-  const Status refused = (*database)->WidenTable("people", wider);
+  const Status refused = Widen(cluster->nodes(), "people", wider);
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
   EXPECT_THAT(Message(refused), HasSubstr("index 'whole' of table 'people' has keys from whole payloads"));
-  EXPECT_TRUE(absl::IsFailedPrecondition((*database)->WidenTable("by_mail", 100)));
-  ASSERT_TRUE((*database)->DropTable("whole").ok());
-  const Status widened = (*database)->WidenTable("people", wider);
+  EXPECT_TRUE(absl::IsFailedPrecondition(Widen(cluster->nodes(), "by_mail", 100)));
+  ASSERT_TRUE(Drop(cluster->nodes(), "whole").ok());
+  const Status widened = Widen(cluster->nodes(), "people", wider);
   ASSERT_TRUE(widened.ok()) << widened;
-  EXPECT_TRUE(ComparePeople(**database).ok()) << ComparePeople(**database);
-  const SecondaryIndex& by_mail = *(*database)->FindIndex("by_mail");
+  ExpectSameOnAll(*cluster);
+  Database& database = cluster->database(last());
+  const SecondaryIndex& by_mail = *database.FindIndex("by_mail");
   for (uint64_t key = 0; key < 100; ++key) {
-    const Status found = (*database)->Run([&](auto& t) -> Status {
+    const Status found = database.Run([&](auto& t) -> Status {
       const StatusOr<RowBy> row = t.GetBy(by_mail, Key::Tuple(absl::StrCat("p", key)));
       if (!row.ok()) return row.status();
       return row->key.integer() == key && row->payload.size() == wider ? absl::OkStatus()
@@ -97,20 +105,21 @@ TEST(SecondaryDropTest, ATableWithAnIndexIsWidenedIfItsKeysStay) {
   }
 }
 
-// An index comes and goes while rows change. Each time that it is complete, it is right.
-TEST(SecondaryDropTest, TransactionsRunMeanwhile) {
+// An index comes and goes while nodes change rows. Each time that it is complete, it is right.
+TEST_P(SecondaryDropTest, TransactionsRunMeanwhile) {
   constexpr uint64_t kKeys = 60;
+  const int rounds = nodes() == 1 ? 40 : 10;
   const Disk disk = NewDisk();
   {
-    auto cluster = Open(disk, {People()});
-    ASSERT_TRUE(cluster.ok()) << cluster.status();
-    Database& database = (*cluster)->database();
-    ASSERT_TRUE(database.CreateIndex(ByCity()).ok());
+    const auto cluster = OpenNodes(disk, nodes(), {SpreadPeople()});
+    ASSERT_TRUE(CreateIndex(cluster->nodes(), ByCity()).ok());
     std::atomic<bool> stop{false};
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
+    const absl::Cleanup end = [&] { stop.store(true); };
     for (uint64_t i = 0; i < 3; ++i) {
       threads.emplace_back([&, i] {
         Random random(i + 1);
+        Database& database = NodeOf(*cluster, i);
         const Table& people = *database.FindTable("people");
         while (!stop.load()) {
           const uint64_t key = random.Below(kKeys);
@@ -125,89 +134,24 @@ TEST(SecondaryDropTest, TransactionsRunMeanwhile) {
         }
       });
     }
-    for (int round = 0; round < 40; ++round) {
-      const auto made = database.CreateIndex(ByMail());
-      ASSERT_TRUE(made.ok()) << made.status();
-      const Status right = ComparePeople(database);
+    for (int round = 0; round < rounds; ++round) {
+      const Status made = CreateIndex(cluster->nodes(), ByMail());
+      ASSERT_TRUE(made.ok()) << made;
+      const Status right = ComparePeople(cluster->database(round % nodes()));
       ASSERT_TRUE(right.ok()) << right;
-      const Status dropped = database.DropTable("by_mail");
+      const Status dropped = Drop(cluster->nodes(), "by_mail");
       ASSERT_TRUE(dropped.ok()) << dropped;
       if (round % 10 == 0) {
-        ASSERT_TRUE(database.Checkpoint().ok());
+        ASSERT_TRUE(cluster->database(last()).Checkpoint().ok());
       }
     }
     stop.store(true);
-    for (std::thread& thread : threads) thread.join();
-    EXPECT_TRUE(ComparePeople(database).ok());
+    for (std::jthread& thread : threads) thread.join();
+    ExpectSameOnAll(*cluster);
   }
-  auto cluster = Open(disk->CrashedCopy(1));
-  ASSERT_TRUE(cluster.ok()) << cluster.status();
-  EXPECT_THAT(Names((*cluster)->database()), ElementsAre("people", "by_city"));
-  EXPECT_TRUE(ComparePeople((*cluster)->database()).ok());
-}
-
-// The disk breaks at every operation on the manifest while an index is dropped. It is then complete and right, or
-// incomplete, or not there; and rows that were changed after an error do not make it wrong.
-TEST(SecondaryDropTest, ACrashLeavesNoWrongIndex) {
-  const Disk first = NewDisk();
-  {
-    auto cluster = Open(first, {People()});
-    for (uint64_t key = 0; key < 50; ++key) {
-      ASSERT_TRUE(PutPerson((*cluster)->database(), key, MakePerson(absl::StrCat("p", key), 1)).ok());
-    }
-    ASSERT_TRUE((*cluster)->database().CreateIndex(ByMail()).ok());
-    ASSERT_TRUE((*cluster)->Close().ok());
-  }
-  const DiskImage image = ImageOf(*first);
-  std::set<std::string> seen;
-  for (const bool power_cut : {true, false}) {
-    for (uint64_t at = 1;; ++at) {
-      SCOPED_TRACE(testing::Message() << (power_cut ? "power cut" : "error") << " at operation " << at);
-      const Disk disk = DiskOf(image, at);
-      bool dropped = false;
-      std::atomic<uint64_t> operations{0};
-      {
-        auto cluster = DurableCluster::Open(disk, {}, {.database = {.durable_within = absl::Milliseconds(100)}});
-        ASSERT_TRUE(cluster.ok()) << cluster.status();
-        Database& database = (*cluster)->database();
-        BreakAtManifest(disk, at, power_cut, &operations);
-        dropped = database.DropTable("by_mail").ok();
-        disk->SetOptions({});
-        if (!power_cut) {
-          ASSERT_TRUE(PutPerson(database, 7, MakePerson("seven", 1)).ok());
-          ASSERT_TRUE(PutPerson(database, 60, MakePerson("p7", 1)).ok());
-          EXPECT_TRUE(ComparePeople(database).ok()) << ComparePeople(database);
-        }
-      }
-      if (operations.load() < at) {
-        EXPECT_GT(at, 6u) << "two replacements of a file have more operations than that";
-        break;
-      }
-      disk->Heal();
-      for (uint64_t seed = 1; seed <= 3; ++seed) {
-        auto cluster = Open(power_cut ? disk->CrashedCopy(at * 10 + seed) : disk);
-        ASSERT_TRUE(cluster.ok()) << cluster.status();
-        Database& database = (*cluster)->database();
-        const SecondaryIndex* const index = database.FindIndex("by_mail");
-        const bool complete = index != nullptr && index->is_complete();
-        if (dropped) {
-          EXPECT_EQ(index, nullptr);
-        }
-        seen.insert(complete ? "complete" : index != nullptr ? "incomplete" : "none");
-        EXPECT_TRUE(ComparePeople(database).ok()) << ComparePeople(database);
-        if (!complete) {
-          const auto made = database.CreateIndex(ByMail());
-          ASSERT_TRUE(made.ok()) << made.status();
-        }
-        EXPECT_TRUE(ComparePeople(database).ok()) << ComparePeople(database);
-        ASSERT_TRUE(database.DropTable("by_mail").ok());
-        ASSERT_TRUE(database.DropTable("people").ok());
-        ASSERT_TRUE((*cluster)->Close().ok());
-        if (!power_cut) break;
-      }
-    }
-  }
-  EXPECT_THAT(seen, ElementsAre("complete", "incomplete", "none"));
+  const auto cluster = OpenAfterCrash(disk, nodes());
+  EXPECT_THAT(NamesOnAll(*cluster), ElementsAre("people", "by_city"));
+  ExpectSameOnAll(*cluster);
 }
 
 }  // namespace

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/txn/durable_cluster.h"
 #include "txn/database.h"
 #include "txn/run/index_cursor.h"
 
@@ -40,6 +42,12 @@ inline std::string MailOf(const Person& person) {
 
 inline TableOptions People(IndexKind kind = IndexKind::kXStore) {
   return {.name = "people", .index = kind, .payload_bytes = sizeof(Person), .expected_rows = 1000};
+}
+// A table of people whose rows are spread over the nodes.
+inline TableOptions SpreadPeople(IndexKind kind = IndexKind::kXStore) {
+  TableOptions people = People(kind);
+  people.placement = Placement::ByHash();
+  return people;
 }
 inline SecondaryIndexOptions ByCity() {
   return {.name = "by_city",
@@ -96,6 +104,13 @@ inline Status ComparePeople(Database& database, PeopleRows* rows = nullptr) {
   });
   if (!compared.ok()) return compared;
   return difference.empty() ? absl::OkStatus() : absl::InternalError(difference);
+}
+// Expects that ComparePeople succeeds on every node.
+inline void ExpectSameOnAll(DurableCluster& cluster, PeopleRows* rows = nullptr) {
+  for (Database* const node : cluster.nodes()) {
+    const Status same = ComparePeople(*node, rows);
+    EXPECT_TRUE(same.ok()) << "node " << node->node_id() << ": " << same;
+  }
 }
 
 }  // namespace gannet::txn

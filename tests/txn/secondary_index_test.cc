@@ -670,7 +670,7 @@ TEST(SecondaryCatalogTest, AWriteWhoseEntriesTheLogDoesNotTakeIsRefusedAtOnce) {
   EXPECT_TRUE(ComparePeople(*database).ok());
 }
 
-TEST(SecondaryBuildTest, IndexesTheRowsThatThereAre) {
+TEST(SecondaryEntriesTest, IndexesTheRowsThatThereAre) {
   for (const IndexKind kind : {IndexKind::kHash, IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex}) {
     auto database = Database::OpenInMemory({.memory_bytes = uint64_t{512} << 20}).value();
     const Table* people = database->CreateTable(People(kind)).value();
@@ -712,39 +712,8 @@ TEST(SecondaryBuildTest, IndexesTheRowsThatThereAre) {
   }
 }
 
-TEST(SecondaryBuildTest, RowsWithOneKeyOfAUniqueIndexAreNamed) {
-  const Disk disk = NewDisk();
-  {
-    auto cluster = Open(disk, {People()});
-    Database& database = (*cluster)->database();
-    for (uint64_t key = 0; key < 300; ++key) {
-      const std::string mail = key == 250 ? "p40" : absl::StrCat("p", key);
-      ASSERT_TRUE(
-          database.Run([&](auto& t) { return t.Insert(*database.FindTable("people"), key, MakePerson(mail, 1)); })
-              .ok());
-    }
-    const Status refused = database.CreateIndex(ByMail()).status();
-    EXPECT_TRUE(absl::IsAlreadyExists(refused)) << refused;
-    EXPECT_THAT(Message(refused), HasSubstr("key (\"p40\")"));
-    EXPECT_THAT(Message(refused), HasSubstr("table 'people', key 40 and table 'people', key 250"));
-    // Nothing keeps it.
-    ASSERT_TRUE(
-        database.Run([&](auto& t) { return t.Insert(*database.FindTable("people"), 300, MakePerson("p1", 1)); }).ok());
-    ASSERT_TRUE(database.Run([&](auto& t) { return t.Remove(*database.FindTable("people"), 300); }).ok());
-  }
-  auto cluster = Open(disk);
-  ASSERT_TRUE(cluster.ok()) << cluster.status();
-  Database& database = (*cluster)->database();
-  EXPECT_TRUE(absl::IsAlreadyExists(database.CreateIndex(ByMail()).status()));
-  ASSERT_TRUE(database.Run([&](auto& t) { return t.Remove(*database.FindTable("people"), 40); }).ok());
-  const auto created = database.CreateIndex(ByMail());
-  ASSERT_TRUE(created.ok()) << created.status();
-  const Status same = ComparePeople(database);
-  EXPECT_TRUE(same.ok()) << same;
-}
-
 // While a unique index is built, an entry may be that of another row with the same key.
-TEST(SecondaryBuildTest, ARowThatLeavesADuplicateKeyLeavesTheEntryOfTheOther) {
+TEST(SecondaryEntriesTest, ARowThatLeavesADuplicateKeyLeavesTheEntryOfTheOther) {
   auto database = Database::OpenInMemory({.memory_bytes = uint64_t{256} << 20}).value();
   const Table* people = database->CreateTable(People()).value();
   ASSERT_TRUE(database->Start().ok());
@@ -786,58 +755,8 @@ TEST(SecondaryBuildTest, ARowThatLeavesADuplicateKeyLeavesTheEntryOfTheOther) {
   EXPECT_GT(complete, 0);
 }
 
-// Rows that are in no log yet: of a load, and of a database that logs nothing.
-TEST(SecondaryBuildTest, IndexesRowsThatAreNotLogged) {
-  for (const DurabilityMode mode : {DurabilityMode::kSync, DurabilityMode::kAsync, DurabilityMode::kNone}) {
-    const Disk disk = NewDisk();
-    {
-      auto cluster = DurableCluster::Open(disk, {People()}, {.database = {.durability = mode}});
-      ASSERT_TRUE(cluster.ok()) << cluster.status();
-      Database& database = (*cluster)->database();
-      {
-        auto session = database.OpenSession();
-        BulkLoader loader(session->get(), database.FindTable("people"));
-        for (uint64_t key = 0; key < 500; ++key) {
-          ASSERT_TRUE(loader.Add(key, MakePerson(absl::StrCat("p", key), 1)).ok());
-        }
-        ASSERT_TRUE(loader.Finish().ok());
-      }
-      const auto created = database.CreateIndex(ByMail());
-      ASSERT_TRUE(created.ok()) << created.status();
-      const Status same = ComparePeople(database);
-      EXPECT_TRUE(same.ok()) << same;
-    }
-    auto cluster = Open(disk->CrashedCopy(1));
-    ASSERT_TRUE(cluster.ok()) << cluster.status();
-    Database& database = (*cluster)->database();
-    ASSERT_NE(database.FindIndex("by_mail"), nullptr);
-    EXPECT_TRUE(database.FindIndex("by_mail")->is_complete());
-    PeopleRows rows;
-    const Status same = ComparePeople(database, &rows);
-    EXPECT_TRUE(same.ok()) << same;
-    EXPECT_EQ(rows.size(), 500u);
-  }
-}
-
-TEST(SecondaryBuildTest, StopsEarly) {
-  std::atomic<bool> stop{false};
-  auto database = Database::OpenInMemory({.memory_bytes = uint64_t{256} << 20, .stop = &stop}).value();
-  const Table* people = database->CreateTable(People()).value();
-  ASSERT_TRUE(database->Start().ok());
-  ASSERT_TRUE(database->Run([&](auto& t) { return t.Insert(*people, 1, MakePerson("ann", 1)); }).ok());
-  stop = true;
-  const Status stopped = database->CreateIndex(ByMail()).status();
-  EXPECT_TRUE(absl::IsCancelled(stopped)) << stopped;
-  stop = false;
-  ASSERT_TRUE(database->Run([&](auto& t) { return t.Insert(*people, 2, MakePerson("bob", 1)); }).ok());
-  const auto created = database->CreateIndex(ByMail());
-  ASSERT_TRUE(created.ok()) << created.status();
-  const Status same = ComparePeople(*database);
-  EXPECT_TRUE(same.ok()) << same;
-}
-
 // An entry may be too long for the index, because texts of a table may be longer than keys of ordered tables.
-TEST(SecondaryBuildTest, EntriesThatAreTooLongAreNamed) {
+TEST(SecondaryEntriesTest, EntriesThatAreTooLongAreNamed) {
   auto database = Database::OpenInMemory({.memory_bytes = uint64_t{256} << 20}).value();
   const Table* rows = database
                           ->CreateTable({.name = "rows",
@@ -869,7 +788,7 @@ TEST(SecondaryBuildTest, EntriesThatAreTooLongAreNamed) {
 }
 
 // Indexes of a table with long keys: by a text, whose entries end with those keys, and by a function.
-TEST(SecondaryBuildTest, EntriesMayBeLong) {
+TEST(SecondaryEntriesTest, EntriesMayBeLong) {
   auto database = Database::OpenInMemory({.memory_bytes = uint64_t{256} << 20}).value();
   const Table* rows = database
                           ->CreateTable({.name = "rows",
@@ -929,7 +848,7 @@ TEST(SecondaryBuildTest, EntriesMayBeLong) {
 }
 
 // Earlier versions gave entries at most 64 bytes, in a kind of index that now takes longer keys.
-TEST(SecondaryBuildTest, AnIndexOfADirectoryKeepsTheLengthOfItsEntries) {
+TEST(SecondaryEntriesTest, AnIndexOfADirectoryKeepsTheLengthOfItsEntries) {
   const TableOptions rows{.name = "rows", .index = IndexKind::kXStore, .payload_bytes = 100, .variable_length = true};
   const SecondaryIndexOptions by_text{.name = "by_text", .table = "rows", .fields = {IndexField::Text(0, 50)}};
   const SecondaryIndexOptions by_function{
@@ -974,41 +893,6 @@ TEST(SecondaryBuildTest, AnIndexOfADirectoryKeepsTheLengthOfItsEntries) {
     EXPECT_THAT(Message(put(database, 2, std::string(50, '\1'))), HasSubstr("bytes, at most 64"));
     ASSERT_TRUE((*cluster)->Close().ok());
   }
-}
-
-TEST(SecondaryBuildTest, WaitsForTransactionsThatAreOpen) {
-  auto database = Database::OpenInMemory({.memory_bytes = uint64_t{256} << 20}).value();
-  const Table* people = database->CreateTable(People()).value();
-  ASSERT_TRUE(database->Start().ok());
-  {
-    ManualTransaction open = database->Begin().value();
-    ASSERT_TRUE(open->Insert(*people, 1, MakePerson("ann", 1)).ok());
-    SecondaryIndexOptions options = ByMail();
-    options.wait_for_transactions = absl::Milliseconds(20);
-    const Status late = database->CreateIndex(options).status();
-    EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
-    ASSERT_TRUE(open.Commit().ok());
-  }
-  {
-    // It began before the index, and commits while the index is made: whichever is first, the row is in it.
-    ManualTransaction open = database->Begin().value();
-    ASSERT_TRUE(open->Insert(*people, 2, MakePerson("bob", 1)).ok());
-    std::thread commits([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      EXPECT_TRUE(open.Commit().ok());
-      open.Rollback();
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      EXPECT_TRUE(open->Remove(*people, 1).ok());
-      EXPECT_TRUE(open.Commit().ok());
-    });
-    const auto created = database->CreateIndex(ByMail());
-    commits.join();
-    ASSERT_TRUE(created.ok()) << created.status();
-  }
-  PeopleRows rows;
-  const Status same = ComparePeople(*database, &rows);
-  EXPECT_TRUE(same.ok()) << same;
-  EXPECT_EQ(rows.size(), 1u);
 }
 
 // Tests indexes on several nodes, whose indexes and rows are anywhere.
