@@ -21,8 +21,8 @@ using index::TupleKey;
 using txn::KeyCopy;
 using txn::KeyRange;
 
-constexpr const char* kReading = "rows were read";
-constexpr size_t kChunkRows = 4096;
+constexpr const char* kReadingEntries = "rows were read";
+constexpr size_t kChunkEntries = 4096;
 
 KeyCopy TupleOf(const TupleKey& tuple) {
   return KeyCopy(index::Key(std::string_view(tuple.bytes())));
@@ -60,9 +60,9 @@ StatusOr<KeyRange> RangeOf(const IndexText& text, const RowRange& asked) {
 }
 
 // What one transaction of a scan reads.
-class Chunk {
+class EntryChunk {
  public:
-  Chunk(const txn::SecondaryIndex& index, bool whole, bool reverse, uint64_t limit)
+  EntryChunk(const txn::SecondaryIndex& index, bool whole, bool reverse, uint64_t limit)
       : index_(index), whole_(whole), reverse_(reverse), left_(limit) {}
 
   Status Read(txn::BlockingTransaction& t, const txn::CursorOptions& options, const std::atomic<bool>* stop,
@@ -72,9 +72,9 @@ class Chunk {
     txn::BlockingIndexCursor cursor = t.OpenCursor(index_, options);
     Status moved = reverse_ ? cursor.Last() : cursor.First();
     for (; moved.ok() && cursor.valid() && left_ > 0; moved = reverse_ ? cursor.Previous() : cursor.Next()) {
-      GANNET_RETURN_IF_ERROR(CheckStop(stop, kReading));
+      GANNET_RETURN_IF_ERROR(CheckStop(stop, kReadingEntries));
       // It ends between two keys: the next one begins behind all rows with the last key.
-      if (!whole_ && rows_ >= kChunkRows) {
+      if (!whole_ && rows_ >= kChunkEntries) {
         const StatusOr<index::OwnedKey> key = cursor.index_key();
         if (!key.ok()) return key.status();
         if (!last_.has_value()) {
@@ -196,7 +196,7 @@ Status ScanRowsBy(const RowRunner& run, bool in_transaction, const txn::Secondar
   if (!range.ok()) return range.status();
   uint64_t left = asked.limit;
   while (left > 0) {
-    Chunk chunk(index, in_transaction, asked.reverse, left);
+    EntryChunk chunk(index, in_transaction, asked.reverse, left);
     GANNET_RETURN_IF_ERROR(run([&](txn::BlockingTransaction& t) {
       return chunk.Read(t, {.range = *range, .keys_only = keys_only}, stop, visit);
     }));
