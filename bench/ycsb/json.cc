@@ -9,11 +9,6 @@
 namespace gannet::bench {
 namespace {
 
-template <class Enum, size_t N>
-std::string NameOf(Enum value, const std::string_view (&names)[N]) {
-  return std::string(names[static_cast<size_t>(value)]);
-}
-
 Json Of(const ycsb::KindReport& k, bool histogram) {
   Json json = {
       {"operations", k.operations}, {"records", k.records}, {"latency_us", LatencyJson(k)}, {"verbs", VerbsJson(k)}};
@@ -27,47 +22,6 @@ Json Of(const Usage& u) {
           {"nic_serve", u.nic_serve},
           {"link_out", u.link_out},
           {"link_in", u.link_in}};
-}
-
-Json ConfigurationOf(const YcsbOptions& o) {
-  static constexpr std::string_view kDurabilityNames[] = {"none", "async", "sync"};
-  static constexpr std::string_view kCacheNames[] = {"whole", "models", "top"};
-  return {{"version", GANNET_VERSION},
-          {"workload", o.workload.name},
-          {"mix", o.operations()},
-          {"distribution", NameOf(o.keys_drawn(), ycsb::kDistributionNames)},
-          {"inserts", NameOf(o.inserts, ycsb::kInsertPlaceNames)},
-          {"insert_rate", o.insert_rate},
-          {"path", NameOf(o.paths.reads, ycsb::kPathNames)},
-          {"updates", NameOf(o.paths.updates, ycsb::kPathNames)},
-          {"insert_path", NameOf(o.paths.inserts, ycsb::kPathNames)},
-          {"index", index::EntryOf(o.index).name},
-          {"index_options", o.index_options},
-          {"durability", kDurabilityNames[static_cast<size_t>(o.durability)]},
-          {"disk", o.disk},
-          {"index_rights",
-           index::NameOf(o.clients_change_index() ? index::IndexRights::kClients : index::IndexRights::kOwnerOnly)},
-          {"keys", o.keys},
-          {"keyspace", NameOf(o.key_form, ycsb::kKeyFormNames)},
-          {"value_bytes", o.value_bytes},
-          {"inline_values", o.inline_values},
-          {"fill_percent", o.fill_percent},
-          {"sub_models", o.sub_models},
-          {"trainers", o.trainers},
-          {"fabric", NameOf(o.fabric, kFabricNames)},
-          {"nic", o.nic},
-          {"spread", o.simulated() && o.spread},
-          {"machines", o.clients.machines},
-          {"threads_per_machine", o.clients.threads},
-          {"coroutines", o.coroutines},
-          {"servers", o.servers},
-          {"server_threads", o.server_threads},
-          {"colocated", o.colocated},
-          {"cache", o.locations ? "locations" : NameOf(o.cache, kCacheNames)},
-          {"cache_bytes", o.cache_bytes},
-          {"warmup_seconds", absl::ToDoubleSeconds(*o.warmup)},
-          {"duration_seconds", absl::ToDoubleSeconds(*o.duration)},
-          {"seed", o.seed}};
 }
 
 Json StoreOf(const YcsbResult& result) {
@@ -100,15 +54,6 @@ Json Of(const index::ClientStatistics& l) {
 
 std::vector<std::string> KindNames() {
   return {std::begin(ycsb::kKindNames), std::end(ycsb::kKindNames)};
-}
-
-Json ConfigurationJson(const YcsbResult& result) {
-  Json json = ConfigurationOf(result.options);
-  if (result.options.cluster_config.has_value()) {
-    json["cluster"] = result.options.cluster_config->file;
-    json["slot"] = result.slot;
-  }
-  return json;
 }
 
 std::string ToJson(const YcsbResult& result, bool histogram) {
@@ -145,7 +90,7 @@ std::string ToJson(const YcsbResult& result, bool histogram) {
   }
   json["load_seconds"] = result.load_seconds;
   json["run_seconds"] = result.run_seconds;
-  json["configuration"] = ConfigurationJson(result);
+  json["configuration"] = result.configuration;
   return json.dump(2) + "\n";
 }
 

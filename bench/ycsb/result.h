@@ -29,9 +29,10 @@ struct SimulationReport {
 
 struct YcsbResult {
   YcsbOptions options;
-  int slot = 0;             // of a client of other processes
-  double load_seconds = 0;  // real time; 0 if other processes have loaded
-  double run_seconds = 0;   // real time, of everything after the load
+  nlohmann::ordered_json configuration;  // the options in effect, as the report has them: the caller knows the flags
+  int slot = 0;                          // of a client of other processes
+  double load_seconds = 0;               // real time; 0 if other processes have loaded
+  double run_seconds = 0;                // real time, of everything after the load
   ycsb::RunReport run;
   bool interrupted = false;
 
@@ -53,8 +54,6 @@ Status MeasureStore(ycsb::Cluster* cluster, YcsbResult* result);
 
 // The report as a JSON object. Keys are stable. `histogram`: with the distribution of latencies.
 std::string ToJson(const YcsbResult& result, bool histogram = false);
-// The options in effect, as in that report.
-nlohmann::ordered_json ConfigurationJson(const YcsbResult& result);
 // Names of the kinds of ycsb::IntervalReport.
 std::vector<std::string> KindNames();
 

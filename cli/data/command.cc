@@ -190,6 +190,11 @@ void AddThreads(CLI::App& command, DataOptions* options) {
   AddInteger(command, "--threads", &options->recover.threads, 1, 256, "Threads that read. Default: one per CPU");
 }
 
+void AddMemory(CLI::App& command, DataOptions* options) {
+  Add(command, "--memory-per-node", &options->recover.memory_per_node, ParseSize, "SIZE",
+      "Most memory for the records of a node, such as 8G. Default: three quarters of the machine's");
+}
+
 void AddJson(CLI::App& command, DataOptions* options) {
   command.add_flag("--json", options->json, "Print the report as one JSON object");
 }
@@ -205,8 +210,7 @@ void AddRecover(CLI::App& app, int* exit_code) {
   AddThreads(*command, options.get());
   AddSalvage(*command, &options->recover.salvage);
   AddJson(*command, options.get());
-  Add(*command, "--memory-per-node", &options->recover.memory_per_node, ParseSize, "SIZE",
-      "Most memory for the records of a node, such as 8G. Default: three quarters of the machine's");
+  AddMemory(*command, options.get());
 }
 
 void AddVerify(CLI::App& app, int* exit_code) {
@@ -237,9 +241,10 @@ void AddExport(CLI::App& app, int* exit_code) {
   AddDirectory(*command, "DIR", &options->directory, "The data directory");
   AddPath(*command, "TABLE,--table", &options->rows.table, "NAME", "Name of the table; TABLE and --table are the same")
       ->required();
-  CLI::Option* csv = command->add_flag("--csv", options->csv,
-                                       "RFC 4180, with a header that names the forms. Default: what the name of --out "
-                                       "says, else this");
+  CLI::Option* csv =
+      command->add_flag("--csv", options->csv,
+                        "CSV (RFC 4180), which begins with a line that names the two columns. Default: what "
+                        "the name of --out says, else this");
   command->add_flag("--json", options->json, "One JSON object per line and row")->excludes(csv);
   Add(*command, "--keys", &options->rows.forms.keys, ParseKeyForm, "FORM", kKeyFormHelp);
   Add(*command, "--payloads", &options->rows.forms.payloads, ParsePayloadForm, "FORM",
@@ -248,8 +253,7 @@ void AddExport(CLI::App& app, int* exit_code) {
           "Write to this file, which appears when it is complete. Default: standard output");
   AddSalvage(*command, &options->recover.salvage);
   AddThreads(*command, options.get());
-  Add(*command, "--memory-per-node", &options->recover.memory_per_node, ParseSize, "SIZE",
-      "Most memory for the records of a node, such as 8G. Default: three quarters of the machine's");
+  AddMemory(*command, options.get());
 }
 
 void AddDump(CLI::App& app, int* exit_code) {

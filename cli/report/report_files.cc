@@ -3,31 +3,25 @@
 #include <algorithm>
 #include <optional>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
 #include "cli/common/flags.h"
 #include "cli/common/terminal.h"
 
 namespace gannet::cli {
 
-void AddReportFlags(CLI::App& command, bool run, ReportFlags* flags) {
-  const std::string group = "Report";
-  AddPath(command, "--json", &flags->json, "FILE", "Write the report as JSON to this file; -: to standard output")
-      ->group(group);
+void AddReportFlags(Flags* flags, bool run, ReportFlags* report) {
+  flags->Group("Report");
+  flags->Add("--json", "", &report->json, form::Path("FILE"),
+             "Write the report as JSON to this file; -: to standard output");
   if (!run) return;
-  AddPath(command, "--csv", &flags->csv, "FILE",
-          "Write the time series as CSV to this file: a line for each interval and type, and one for all types\n"
-          "together. -: to standard output")
-      ->group(group);
-  AddPath(
-      command, "--html", &flags->html, "FILE",
-      "Write the report as one HTML page to this file, with plots of throughput and latency. It loads nothing from\n"
-      "elsewhere. -: to standard output")
-      ->group(group);
-  command
-      .add_flag("--histogram", flags->histogram,
-                "Print how the latencies of each type are distributed; --json then has that, too")
-      ->group(group);
+  flags->Add("--csv", "", &report->csv, form::Path("FILE"),
+             "Write the time series as CSV to this file: a line for each interval and type, and one for all types\n"
+             "together. -: to standard output");
+  flags->Add("--html", "", &report->html, form::Path("FILE"),
+             "Write the report as one HTML page to this file, with plots of throughput and latency. It loads nothing "
+             "from\nelsewhere. -: to standard output");
+  flags->AddSwitch("--histogram", "", &report->histogram,
+                   "Print how the latencies of each type are distributed; --json then has that, too");
 }
 
 StatusOr<ReportFiles> ReportFiles::Open(const std::vector<FlagAndPath>& flags) {

@@ -11,11 +11,9 @@
 #include "cli/common/output_file.h"
 #include "cli/report/bench_text.h"
 
-namespace CLI {
-class App;
-}
-
 namespace gannet::cli {
+
+class Flags;
 
 // The flags of a benchmark's report, as values.
 struct ReportFlags {
@@ -26,7 +24,7 @@ struct ReportFlags {
 };
 
 // Adds --json; with `run`, which has a time series and latencies, also --csv, --html and --histogram.
-void AddReportFlags(CLI::App& command, bool run, ReportFlags* flags);
+void AddReportFlags(Flags* flags, bool run, ReportFlags* report);
 
 class ReportFiles {
  public:

@@ -8,6 +8,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "cli/rows/csv.h"
 #include "cli/rows/escaped_text.h"
@@ -16,14 +17,16 @@
 namespace gannet::cli {
 namespace {
 
-constexpr std::array<std::string_view, 4> kTypes = {"text", "integer", "double", "bool"};  // by CsvColumn::Type
+constexpr std::array<const char*, 4> kTypes = {"text", "integer", "double", "bool"};  // by CsvColumn::Type
 
 StatusOr<size_t> PlaceOf(const std::string& name, const std::vector<std::string>& header) {
   const auto at = std::ranges::find(header, name);
   if (at == header.end()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "must name a column '", EscapeText(name), "'",
-        name.find(':') == std::string::npos ? "" : "; the types of columns are text, integer, double and bool"));
+    const std::string types =
+        absl::StrCat(absl::StrJoin(kTypes.begin(), kTypes.end() - 1, ", "), " and ", kTypes.back());
+    return absl::InvalidArgumentError(
+        absl::StrCat("must name a column '", EscapeText(name), "'",
+                     name.find(':') == std::string::npos ? "" : "; the types of columns are " + types));
   }
   if (std::find(at + 1, header.end(), name) != header.end()) {
     return absl::InvalidArgumentError(absl::StrCat("names '", EscapeText(name), "' twice"));

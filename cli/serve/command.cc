@@ -98,8 +98,8 @@ void AddServeCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<ServeOptions>();
   AddPath(*command, "--cluster", &options->cluster, "FILE", "The cluster; see docs/cluster.md")->required();
   AddPath(*command, "--node", &options->node, "ID", "The server's id or name in the cluster file")->required();
-  AddDuration(*command, "--wait", &options->wait, absl::ZeroDuration(),
-              "How long to wait for the other servers to come. Default: 5m");
+  Add(*command, "--wait", &options->wait, form::Time(absl::ZeroDuration()).parse, "TIME",
+      "How long to wait for the other servers to come. Default: 5m");
   Add(*command, "--metrics", &options->metrics, cluster::ParseMetricsAddress, "ADDRESS",
       "Answer Prometheus at http://ADDRESS/metrics: host:port, or a port of the loopback interface.\n"
       "Default: not at all");

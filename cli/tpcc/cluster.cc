@@ -25,30 +25,20 @@ StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Open(const TpccOptions& opti
   const rdma::ShmOptions shm = {.num_nodes = options.nodes,
                                 .bytes_per_node = options.memory_per_node,
                                 .adversarial = options.adversarial,
-                                .seed = options.seed};
+                                .seed = options.run.seed};
   auto fabric = options.store.empty() ? rdma::ShmFabric::InProcess(shm) : rdma::ShmFabric::Create(options.store, shm);
   if (!fabric.ok()) return fabric.status();
   std::unique_ptr<TpccCluster> cluster(new TpccCluster);
   cluster->fabric_ = *std::move(fabric);
-  txn::DatabaseOptions database_options;
-  database_options.read_path = options.read_path;
+  const std::string& directory = options.database.directory;
+  const bool only_reads = options.verb == TpccVerb::kCheck && !directory.empty();
+  txn::DatabaseOptions database_options = options.database;
+  if (only_reads) database_options.directory.clear();
   database_options.stop = stop;
   database_options.recovery_threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const bool only_reads = options.verb == TpccVerb::kCheck && !options.directory.empty();
-  if (!options.directory.empty() && !only_reads) {
-    database_options.directory = options.directory;
-    database_options.create_if_missing = options.create;
-    database_options.durability = *options.durability;
-    database_options.durable_within = kDurableWithin;
-    database_options.medium = *options.medium;
-    database_options.group_commit = *options.group_commit;
-    database_options.checkpoint_every = *options.checkpoint_every;
-    database_options.checkpoint_log_multiple = static_cast<double>(*options.checkpoint_at);
-    database_options.log_preallocate_bytes = *options.log_preallocate;
-    database_options.log_keep_preallocated = options.keep_preallocated;
-    database_options.application =
-        TpccApplication(options.warehouses, options.load_seed, *options.ordered_index, *options.index_rights);
-  }
+  database_options.durable_within = kDurableWithin;
+  database_options.application =
+      TpccApplication(options.warehouses, options.run.load_seed, *options.ordered_index, *options.index_rights);
   tpcc::SchemaOptions schema;
   schema.warehouses = static_cast<uint32_t>(options.warehouses);
   schema.ordered_index = *options.ordered_index;
@@ -56,14 +46,14 @@ StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Open(const TpccOptions& opti
   for (int node = 0; node < options.nodes; ++node) {
     auto database = txn::Database::Open(cluster->fabric_.get(), static_cast<rdma::NodeId>(node), database_options);
     if (!database.ok()) return database.status();
-    if (only_reads) GANNET_RETURN_IF_ERROR(txn::AdoptTables(**database, *DiskFiles(), options.directory));
+    if (only_reads) GANNET_RETURN_IF_ERROR(txn::AdoptTables(**database, *DiskFiles(), directory));
     auto tables = tpcc::Tables::Create(**database, schema);
     if (!tables.ok()) return tables.status();
     cluster->databases_.push_back(database->get());
     cluster->owned_.push_back(*std::move(database));
     cluster->tables_.push_back(*tables);
   }
-  Status started = only_reads ? cluster->RecoverWithoutLog(options.directory) : absl::OkStatus();
+  Status started = only_reads ? cluster->RecoverWithoutLog(directory) : absl::OkStatus();
   if (started.ok()) {
     started = txn::OnAllNodes(cluster->databases_, [](txn::Database& database) { return database.Start(); });
   }
@@ -79,10 +69,8 @@ StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Open(const TpccOptions& opti
 
 StatusOr<std::unique_ptr<TpccCluster>> TpccCluster::Attach(const TpccOptions& options,
                                                            const cluster::Patience& patience) {
-  txn::DatabaseOptions database_options;
-  database_options.read_path = options.read_path;
   const ClusterFile& file = *options.cluster_file;
-  StatusOr<std::unique_ptr<cluster::Client>> client = cluster::Client::Attach(file.config, patience, database_options);
+  StatusOr<std::unique_ptr<cluster::Client>> client = cluster::Client::Attach(file.config, patience, options.database);
   if (!client.ok()) return client.status();
   StatusOr<tpcc::Tables> tables = tpcc::Tables::Create((*client)->database(), SchemaOf(*file.tpcc));
   if (!tables.ok()) return tables.status();

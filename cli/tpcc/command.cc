@@ -18,6 +18,7 @@
 #include "cli/common/interrupt.h"
 #include "cli/common/machine_memory.h"
 #include "cli/common/progress.h"
+#include "cli/report/bench_flags.h"
 #include "cli/report/report_files.h"
 #include "cli/report/time_series.h"
 #include "cli/serve/cluster_file.h"
@@ -41,7 +42,7 @@ Status Load(TpccCluster& cluster, Progress& progress, TpccResult* result) {
   const uint64_t start = NowNanos();
   progress.Begin("loading");
   const tpcc::LoadOptions options = {.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency())),
-                                     .seed = result->options.load_seed};
+                                     .seed = result->options.run.load_seed};
   Status loaded = tpcc::Load(cluster.databases(), cluster.tables(), options,
                              [&progress](const tpcc::LoadProgress& p) { progress.Loaded(p); });
   result->load_seconds = SecondsSince(start);
@@ -55,7 +56,7 @@ Status Load(TpccCluster& cluster, Progress& progress, TpccResult* result) {
 
 // Loads, and makes the load durable; or records what was recovered from the directory.
 Status Fill(TpccCluster& cluster, Progress& progress, TpccResult* result) {
-  const bool durable = !result->options.directory.empty();
+  const bool durable = !result->options.database.directory.empty();
   if (durable) result->durability.emplace().log_description = cluster.databases()[0]->log_description();
   if (!result->options.loaded) {
     GANNET_RETURN_IF_ERROR(Load(cluster, progress, result));
@@ -91,8 +92,8 @@ class LogWatch {
 
 // Number of checkpoints ever taken in the directory, on all nodes: they are numbered.
 StatusOr<uint64_t> CheckpointsOf(const TpccOptions& options) {
-  if (options.directory.empty()) return 0;
-  const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(*DiskFiles(), options.directory);
+  if (options.database.directory.empty()) return 0;
+  const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(*DiskFiles(), options.database.directory);
   if (!nodes.ok()) return nodes.status();
   uint64_t sum = 0;
   for (const NodeData& node : *nodes) {
@@ -116,17 +117,7 @@ bool Prefault(TpccCluster& cluster, uint64_t bytes) {
 
 Status Run(TpccCluster& cluster, Progress& progress, TpccResult* result) {
   const TpccOptions& o = result->options;
-  tpcc::RunOptions options;
-  options.threads = o.threads;
-  options.coroutines = o.coroutines;
-  options.in_flight = o.in_flight.value_or(0);
-  options.warmup = o.warmup;
-  options.duration = o.duration;
-  options.mix = o.mix;
-  options.think_time = o.think_time;
-  options.seed = o.seed;
-  options.load_seed = o.load_seed;
-  options.interval = o.interval;
+  tpcc::RunOptions options = o.run;
   options.stop = &InterruptGuard::requested();
   if (const cluster::Client* client = cluster.client(); client != nullptr) {
     options.first_worker = FirstWorkerOfSlot(o.cluster_file->config, client->slot());
@@ -154,6 +145,8 @@ Status Run(TpccCluster& cluster, Progress& progress, TpccResult* result) {
   if (!checkpoints_now.ok()) return checkpoints_now.status();
   if (result->durability.has_value()) result->durability->checkpoints = *checkpoints_now - *checkpoints;
   result->run = *std::move(report);
+  result->options.run.coroutines = result->run->coroutines;
+  result->options.in_flight = result->run->in_flight;
   result->interrupted = InterruptGuard::requested();
   calibration = bench::Calibrate();
   if (!calibration.ok()) return calibration.status();
@@ -196,7 +189,7 @@ Status Check(TpccCluster& cluster, Progress& progress, TpccResult* result) {
 
 StatusOr<std::unique_ptr<TpccCluster>> OpenCluster(const TpccOptions& options, Progress& progress) {
   if (!options.cluster_file.has_value()) {
-    if (options.loaded) progress.Step("recovering " + options.directory);
+    if (options.loaded) progress.Step("recovering " + options.database.directory);
     return TpccCluster::Open(options, &InterruptGuard::requested());
   }
   return TpccCluster::Attach(options, {.at_most = options.wait.value_or(absl::Minutes(1)),
@@ -224,7 +217,7 @@ Status LoadRunCheck(TpccResult* result) {
   if (!done.ok()) return client == nullptr ? done : client->Explain(done);
   if (!result->durability.has_value()) return absl::OkStatus();
   const uint64_t start = NowNanos();
-  progress.Begin("closing " + result->options.directory);
+  progress.Begin("closing " + result->options.database.directory);
   Status closed = (*cluster)->Close();
   result->durability->close_seconds = SecondsSince(start);
   return closed;
@@ -232,7 +225,7 @@ Status LoadRunCheck(TpccResult* result) {
 
 // The state in which a stopped command leaves the data, in one clause.
 std::string WhatIsLeft(const TpccOptions& options) {
-  const std::string& directory = options.directory;
+  const std::string& directory = options.database.directory;
   if (options.cluster_file.has_value()) return "the servers still have their data";
   if (directory.empty()) return "no data is kept";
   if (options.loaded) return directory + " still has its data";
@@ -287,8 +280,13 @@ void AddVerb(CLI::App& tpcc, TpccVerb verb, const char* name, const char* descri
   command->footer(footer);
   auto options = std::make_shared<TpccOptions>();
   options->verb = verb;
-  AddTpccFlags(*command, options.get());
-  command->callback([command, options, exit_code] { *exit_code = Execute(*options, command->get_name()); });
+  TpccFlags(options.get()).AddTo(command);
+  command->callback([command, options, exit_code] {
+    const Flags flags = TpccFlags(options.get());
+    options->flag_of_servers = flags.FirstGiven(*command, kOfServers);
+    options->flag_of_directory = flags.FirstGiven(*command, kOfDirectory);
+    *exit_code = Execute(*options, command->get_name());
+  });
 }
 
 }  // namespace

@@ -53,9 +53,9 @@ void AddConditions(const TpccResult& result, HtmlPage* page) {
 void AddTiles(const TpccResult& result, HtmlPage* page) {
   const tpcc::RunReport& run = *result.run;
   page->AddTile(WithCommas(static_cast<uint64_t>(run.transactions_per_second)), "transactions per second");
-  page->AddTile(
-      WithCommas(static_cast<uint64_t>(run.new_orders_per_minute)),
-      result.options.think_time ? "NewOrders per minute, with think time" : "NewOrders per minute, without think time");
+  page->AddTile(WithCommas(static_cast<uint64_t>(run.new_orders_per_minute)),
+                result.options.run.think_time ? "NewOrders per minute, with think time"
+                                              : "NewOrders per minute, without think time");
   page->AddTile(TimeText(run.all.p50_us), "half of all took less (p50)");
   page->AddTile(TimeText(run.all.p99_us), "99% of all took less (p99)");
   const uint64_t attempts = run.all.committed + run.all.rolled_back + run.all.aborted;
@@ -88,7 +88,9 @@ std::string ToHtml(const TpccResult& result) {
       absl::StrFormat("%s on %s, %s, measured for %.1f s%s", Count(static_cast<uint64_t>(o.warehouses), "warehouse"),
                       Count(static_cast<uint64_t>(o.nodes), o.cluster_file.has_value() ? "server" : "node"),
                       Count(static_cast<uint64_t>(run.threads), "thread"), run.seconds,
-                      o.directory.empty() ? "" : absl::StrFormat(", durability %s", FormatDurability(*o.durability))));
+                      o.database.directory.empty()
+                          ? ""
+                          : absl::StrFormat(", durability %s", FormatDurability(o.database.durability))));
   if (result.interrupted) page.AddWarning("The run was stopped early; the figures cover what was measured by then.");
   if (!result.not_checked.empty()) page.AddWarning("The data was not checked: " + result.not_checked);
   AddTiles(result, &page);

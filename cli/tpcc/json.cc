@@ -4,6 +4,8 @@
 
 #include "bench/json/parts.h"
 #include "cli/common/parse.h"
+#include "cli/report/bench_flags.h"
+#include "cli/tpcc/flags.h"
 #include "cli/tpcc/result.h"
 
 namespace gannet::cli {
@@ -56,25 +58,10 @@ Json OfCaches(const TpccResult& result) {
   return json;
 }
 
-Json Of(const TpccOptions& o) {
-  return {{"version", GANNET_VERSION},
-          {"fabric", FabricOf(o)},
-          {"nodes", o.nodes},
-          {"warehouses", o.warehouses},
-          {"ordered_index", index::EntryOf(*o.ordered_index).name},
-          {"index_rights", index::NameOf(*o.index_rights)},
-          {"threads", o.threads},
-          {"warmup_seconds", absl::ToDoubleSeconds(o.warmup)},
-          {"duration_seconds", absl::ToDoubleSeconds(o.duration)},
-          {"mix", o.mix},
-          {"think_time", o.think_time},
-          {"seed", o.seed},
-          {"read_path", FormatReadPath(o.read_path)},
-          {"memory_per_node_bytes", o.memory_per_node},
-          {"adversarial", o.adversarial},
-          {"store", o.store},
-          {"directory", o.directory},
-          {"durability", o.directory.empty() ? "none" : FormatDurability(*o.durability)}};
+// The flags of every verb, because keys are stable.
+Json ValuesOf(TpccOptions options, Marks with, Marks without) {
+  options.verb = TpccVerb::kRun;
+  return TpccFlags(&options).Values(with, without);
 }
 
 Json Of(const txn::RecoveryReport& r) {
@@ -99,14 +86,9 @@ Json Of(const txn::RecoveryReport& r) {
 }
 
 Json Of(const DurabilityReport& d, const TpccOptions& o) {
-  Json json = {{"mode", FormatDurability(*o.durability)},
-               {"medium", FormatMedium(*o.medium)},
-               {"log", d.log_description},
-               {"group_commit_us", absl::ToDoubleMicroseconds(*o.group_commit)},
-               {"checkpoint_every_seconds", absl::ToDoubleSeconds(*o.checkpoint_every)},
-               {"checkpoint_at", *o.checkpoint_at},
-               {"log_preallocate_bytes", *o.log_preallocate},
-               {"checkpoints", d.checkpoints},
+  Json json = {{"mode", FormatDurability(o.database.durability)}, {"log", d.log_description}};
+  json.update(ValuesOf(o, kWithDurability, 0));
+  json.update({{"checkpoints", d.checkpoints},
                {"batches", d.log.batches},
                {"transactions_logged", d.log.transactions},
                {"transactions", d.transactions},
@@ -121,7 +103,7 @@ Json Of(const DurabilityReport& d, const TpccOptions& o) {
                {"overhead", d.overhead()},
                {"write_amplification", d.write_amplification()},
                {"close_seconds", d.close_seconds},
-               {"recovery", Json::array()}};
+               {"recovery", Json::array()}});
   for (const txn::RecoveryReport& recovery : d.recovery) json["recovery"].push_back(Of(recovery));
   return json;
 }
@@ -155,15 +137,9 @@ std::vector<std::string> ProcedureNames() {
 }
 
 nlohmann::ordered_json ConfigurationJson(const TpccResult& result) {
-  Json json = Of(result.options);
-  if (result.options.cluster_file.has_value()) {
-    json["cluster"] = result.options.cluster;
-    json["slot"] = result.slot;
-  }
-  if (result.run.has_value()) {
-    json["coroutines"] = result.run->coroutines;
-    json["in_flight"] = result.run->in_flight;
-  }
+  Json json = {{"version", GANNET_VERSION}, {"fabric", FabricOf(result.options)}};
+  json.update(ValuesOf(result.options, 0, kWithDurability));
+  if (result.options.cluster_file.has_value()) json["slot"] = result.slot;
   return json;
 }
 

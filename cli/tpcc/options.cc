@@ -56,8 +56,8 @@ constexpr int kInFlightOfSync = 384;
 uint64_t PrefaultOfRun(const TpccOptions& o) {
   constexpr uint64_t kBytesPerThreadSecond = uint64_t{128} << 20;
   constexpr uint64_t kMost = uint64_t{4} << 30;
-  const auto seconds = static_cast<uint64_t>(absl::ToInt64Seconds(o.duration));
-  const auto threads = static_cast<uint64_t>(std::max(o.threads / o.nodes, 1));
+  const auto seconds = static_cast<uint64_t>(absl::ToInt64Seconds(o.run.duration));
+  const auto threads = static_cast<uint64_t>(std::max(o.run.threads / o.nodes, 1));
   return std::min({seconds * threads * kBytesPerThreadSecond, kMost, o.memory_per_node / 2});
 }
 
@@ -67,111 +67,75 @@ uint64_t LogOfRun(const TpccOptions& o) {
   constexpr double kBytesPerSecond = 320e6;
   constexpr uint64_t kMost = uint64_t{4} << 30;
   std::error_code error;
-  const std::filesystem::path existing = std::filesystem::path(o.directory).parent_path();
+  const std::filesystem::path existing = std::filesystem::path(o.database.directory).parent_path();
   const std::filesystem::space_info space = std::filesystem::space(existing.empty() ? "." : existing, error);
   if (error) return 0;
-  const double seconds = absl::ToDoubleSeconds(o.warmup + o.duration);
+  const double seconds = absl::ToDoubleSeconds(o.run.warmup + o.run.duration);
   const auto nodes = static_cast<uint64_t>(std::max(o.nodes, 1));
   return std::min({static_cast<uint64_t>(kBytesPerSecond * seconds), kMost, space.available / 4}) / nodes;
 }
 
-Status NeedDirectory(const TpccOptions& o) {
-  const char* flag = o.create                         ? "--create"
-                     : o.durability.has_value()       ? "--durability"
-                     : o.medium.has_value()           ? "--medium"
-                     : o.group_commit.has_value()     ? "--group-commit"
-                     : o.checkpoint_every.has_value() ? "--checkpoint-every"
-                     : o.checkpoint_at.has_value()    ? "--checkpoint-at"
-                     : o.log_preallocate.has_value()  ? "--log-preallocate"
-                     : o.in_flight.has_value()        ? "--in-flight"
-                                                      : nullptr;
-  if (flag == nullptr) return absl::OkStatus();
-  return Wrong("%s: says how data is kept, but not where; give --dir, too", flag);
-}
-
 // Values of the directory are the defaults, and flags must not contradict them.
 Status CompleteFromDirectory(TpccOptions* o) {
-  o->durability = o->durability.value_or(txn::DurabilityMode::kSync);
-  o->medium = o->medium.value_or(txn::LogMedium::kFile);
-  o->group_commit = o->group_commit.value_or(txn::DatabaseOptions{}.group_commit);
-  o->checkpoint_every = o->checkpoint_every.value_or(absl::ZeroDuration());
-  o->checkpoint_at = o->checkpoint_at.value_or(static_cast<int64_t>(txn::DatabaseOptions{}.checkpoint_log_multiple));
-  o->keep_preallocated = o->log_preallocate.has_value();
-  const bool logs = o->verb == TpccVerb::kRun && *o->durability != txn::DurabilityMode::kNone;
+  txn::DatabaseOptions& database = o->database;
+  database.checkpoint_log_multiple = static_cast<double>(o->checkpoint_at);
+  database.log_keep_preallocated = o->log_preallocate.has_value();
+  const bool logs = o->verb == TpccVerb::kRun && database.durability != txn::DurabilityMode::kNone;
   o->log_preallocate = o->log_preallocate.value_or(logs ? LogOfRun(*o) : 0);
+  database.log_preallocate_bytes = *o->log_preallocate;
+  const std::string& directory = database.directory;
   std::error_code error;
-  const std::filesystem::path nearest = std::filesystem::exists(o->directory, error) ? o->directory : ".";
+  const std::filesystem::path nearest = std::filesystem::exists(directory, error) ? directory : ".";
   const std::filesystem::space_info space = std::filesystem::space(nearest, error);
   if (!error && *o->log_preallocate > space.capacity) {
     return Wrong("--log-preallocate %s: the disk of --dir %s has %s in all; give less",
-                 FormatBytes(*o->log_preallocate), o->directory, FormatBytes(space.capacity));
+                 FormatBytes(*o->log_preallocate), directory, FormatBytes(space.capacity));
   }
-  const bool waits = o->verb == TpccVerb::kRun && *o->durability == txn::DurabilityMode::kSync;
-  o->in_flight = o->in_flight.value_or(waits ? std::max(kInFlightOfSync, o->coroutines) : 0);
-  const StatusOr<TpccDirectory> found = LookIntoTpccDirectory(o->directory);
-  if (!found.ok()) return Wrong("--dir %s: %s", o->directory, found.status().message());
+  const bool waits = o->verb == TpccVerb::kRun && database.durability == txn::DurabilityMode::kSync;
+  o->run.in_flight = o->in_flight.value_or(waits ? std::max(kInFlightOfSync, o->run.coroutines) : 0);
+  const StatusOr<TpccDirectory> found = LookIntoTpccDirectory(directory);
+  if (!found.ok()) return Wrong("--dir %s: %s", directory, found.status().message());
   if (found->nodes == 0) {
-    if (o->create) return absl::OkStatus();
+    if (database.create_if_missing) return absl::OkStatus();
     return o->verb == TpccVerb::kCheck
                ? Wrong("--dir %s: holds no database; check the path (gannet tpcc prepare --create makes one)",
-                       o->directory)
-               : Wrong("--dir %s: holds no database; check the path, or give --create to make one there", o->directory);
+                       directory)
+               : Wrong("--dir %s: holds no database; check the path, or give --create to make one there", directory);
   }
   if (o->verb == TpccVerb::kCheck && !found->loaded) {
-    return Wrong("--dir %s: has a load that did not finish; gannet tpcc prepare --dir %s loads it again", o->directory,
-                 o->directory);
+    return Wrong("--dir %s: has a load that did not finish; gannet tpcc prepare --dir %s loads it again", directory,
+                 directory);
   }
   if (o->nodes != 0 && o->nodes != found->nodes) {
-    return Wrong("--nodes %d: %s has the data of %s; leave --nodes out, or name another --dir", o->nodes, o->directory,
+    return Wrong("--nodes %d: %s has the data of %s; leave --nodes out, or name another --dir", o->nodes, directory,
                  Nodes(found->nodes));
   }
   if (o->warehouses != 0 && o->warehouses != found->warehouses) {
-    return Wrong("--warehouses %d: %s has %d; leave --warehouses out, or name another --dir", o->warehouses,
-                 o->directory, found->warehouses);
+    return Wrong("--warehouses %d: %s has %d; leave --warehouses out, or name another --dir", o->warehouses, directory,
+                 found->warehouses);
   }
   if (o->ordered_index.has_value() && *o->ordered_index != found->ordered_index) {
     return Wrong("--ordered-index %s: %s has %s; leave --ordered-index out, or name another --dir",
-                 index::EntryOf(*o->ordered_index).name, o->directory, index::EntryOf(found->ordered_index).name);
+                 index::EntryOf(*o->ordered_index).name, directory, index::EntryOf(found->ordered_index).name);
   }
   if (o->index_rights.has_value() && *o->index_rights != found->index_rights) {
     return Wrong("--index-rights %s: %s has %s; leave --index-rights out, or name another --dir",
-                 index::NameOf(*o->index_rights), o->directory, index::NameOf(found->index_rights));
+                 index::NameOf(*o->index_rights), directory, index::NameOf(found->index_rights));
   }
   o->nodes = found->nodes;
   o->warehouses = found->warehouses;
   o->ordered_index = found->ordered_index;
   o->index_rights = found->index_rights;
   o->loaded = found->loaded;
-  if (found->loaded) o->load_seed = found->seed;
+  if (found->loaded) o->run.load_seed = found->seed;
   return absl::OkStatus();
 }
 
-// InvalidArgument if a flag sets something that the cluster file sets.
-Status NeedNoCluster(const TpccOptions& o) {
-  const char* flag = o.nodes != 0                     ? "--nodes"
-                     : o.warehouses != 0              ? "--warehouses"
-                     : o.ordered_index.has_value()    ? "--ordered-index"
-                     : o.index_rights.has_value()     ? "--index-rights"
-                     : o.memory_per_node != 0         ? "--memory-per-node"
-                     : !o.store.empty()               ? "--store"
-                     : o.adversarial                  ? "--adversarial"
-                     : !o.directory.empty()           ? "--dir"
-                     : o.create                       ? "--create"
-                     : o.durability.has_value()       ? "--durability"
-                     : o.medium.has_value()           ? "--medium"
-                     : o.group_commit.has_value()     ? "--group-commit"
-                     : o.checkpoint_every.has_value() ? "--checkpoint-every"
-                     : o.checkpoint_at.has_value()    ? "--checkpoint-at"
-                     : o.log_preallocate.has_value()  ? "--log-preallocate"
-                     : o.prefault.has_value()         ? "--prefault"
-                                                      : nullptr;
-  if (flag == nullptr) return absl::OkStatus();
-  return Wrong("%s: is for data that this process has; with --cluster the servers have it, so leave %s out", flag,
-               flag);
-}
-
 Status CompleteFromCluster(TpccOptions* o) {
-  GANNET_RETURN_IF_ERROR(NeedNoCluster(*o));
+  if (const std::string& flag = o->flag_of_servers; !flag.empty()) {
+    return Wrong("%s: is for data that this process has; with --cluster the servers have it, so leave %s out", flag,
+                 flag);
+  }
   StatusOr<ClusterFile> file = ReadClusterFile(o->cluster);
   if (!file.ok()) return file.status();
   if (!file->tpcc.has_value()) {
@@ -184,12 +148,13 @@ Status CompleteFromCluster(TpccOptions* o) {
   o->warehouses = o->cluster_file->tpcc->warehouses;
   o->ordered_index = o->cluster_file->tpcc->ordered_index;
   o->index_rights = *index::RightsFor(index::EntryOf(*o->ordered_index), o->cluster_file->tpcc->index_rights);
-  o->load_seed = o->cluster_file->tpcc->seed;
+  o->run.load_seed = o->cluster_file->tpcc->seed;
   o->prefault = 0;
-  if (o->threads == 0) o->threads = 1;
-  if (const int most = MostThreadsOfClient(config); o->threads > most) {
-    return Wrong("--threads %d: with %d client_slots in %s a client has at most %d", o->threads, config.client_slots,
-                 o->cluster, most);
+  o->run.in_flight = o->in_flight.value_or(0);
+  if (o->run.threads == 0) o->run.threads = 1;
+  if (const int most = MostThreadsOfClient(config); o->run.threads > most) {
+    return Wrong("--threads %d: with %d client_slots in %s a client has at most %d", o->run.threads,
+                 config.client_slots, o->cluster, most);
   }
   return absl::OkStatus();
 }
@@ -217,30 +182,34 @@ std::string_view FabricOf(const TpccOptions& options) {
 Status Complete(TpccOptions* o) {
   if (!o->cluster.empty()) return CompleteFromCluster(o);
   if (o->wait.has_value()) return Wrong("--wait: is for servers that load; give --cluster, too, or leave it out");
-  o->load_seed = o->seed;
-  GANNET_RETURN_IF_ERROR(o->directory.empty() ? NeedDirectory(*o) : CompleteFromDirectory(o));
+  o->run.load_seed = o->run.seed;
+  if (!o->database.directory.empty()) {
+    GANNET_RETURN_IF_ERROR(CompleteFromDirectory(o));
+  } else if (!o->flag_of_directory.empty()) {
+    return Wrong("%s: says how data is kept, but not where; give --dir, too", o->flag_of_directory);
+  }
   if (o->nodes == 0) o->nodes = 1;
   if (o->warehouses == 0) o->warehouses = o->nodes;
   o->ordered_index = o->ordered_index.value_or(index::IndexKind::kXStore);
   const StatusOr<index::IndexRights> rights = index::RightsFor(index::EntryOf(*o->ordered_index), o->index_rights);
   if (!rights.ok()) return Wrong("--index-rights %s: %s", index::NameOf(*o->index_rights), rights.status().message());
   o->index_rights = *rights;
-  if (o->threads == 0) o->threads = o->nodes;
+  if (o->run.threads == 0) o->run.threads = o->nodes;
   if (o->warehouses < o->nodes) {
     return Wrong("--warehouses %d: each of the %d nodes needs at least one; give %d or more, or fewer --nodes",
                  o->warehouses, o->nodes, o->nodes);
   }
-  if (o->threads < o->nodes) {
-    return Wrong("--threads %d: each of the %d nodes needs at least one; give %d or more, or fewer --nodes", o->threads,
-                 o->nodes, o->nodes);
+  if (o->run.threads < o->nodes) {
+    return Wrong("--threads %d: each of the %d nodes needs at least one; give %d or more, or fewer --nodes",
+                 o->run.threads, o->nodes, o->nodes);
   }
-  if (o->threads > o->nodes * kMaxThreadsPerNode) {
-    return Wrong("--threads %d: a node has at most %d; give %d or fewer, or more --nodes", o->threads,
+  if (o->run.threads > o->nodes * kMaxThreadsPerNode) {
+    return Wrong("--threads %d: a node has at most %d; give %d or fewer, or more --nodes", o->run.threads,
                  kMaxThreadsPerNode, o->nodes * kMaxThreadsPerNode);
   }
   GANNET_RETURN_IF_ERROR(CheckStore(o->store));
   GANNET_RETURN_IF_ERROR(CompleteMemory(o));
-  o->prefault = o->prefault.value_or(o->verb == TpccVerb::kRun && !o->think_time ? PrefaultOfRun(*o) : 0);
+  o->prefault = o->prefault.value_or(o->verb == TpccVerb::kRun && !o->run.think_time ? PrefaultOfRun(*o) : 0);
   if (*o->prefault > o->memory_per_node) {
     return Wrong("--prefault %s: a node has %s; give less, or more --memory-per-node", FormatBytes(*o->prefault),
                  FormatBytes(o->memory_per_node));

@@ -1,7 +1,6 @@
 // The flags of `gannet tpcc prepare|run|check`, as values.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,14 +11,16 @@
 #include "cli/report/report_files.h"
 #include "cli/serve/cluster_file.h"
 #include "index/registry.h"
+#include "tpcc/driver.h"
 #include "txn/database.h"
-#include "txn/store/read_path.h"
 
 namespace gannet::cli {
 
 enum class TpccVerb { kPrepare, kRun, kCheck };
 
 struct TpccOptions {
+  TpccOptions() { run.threads = 0; }
+
   TpccVerb verb = TpccVerb::kRun;
 
   // The data and its place.
@@ -32,7 +33,6 @@ struct TpccOptions {
   std::string store;                 // a memory file for the nodes' memory; empty: anonymous memory
   std::optional<uint64_t> prefault;  // bytes per node that are made resident before the run
   bool adversarial = false;
-  uint64_t seed = 1;
 
   // The cluster file of the processes that have the data. This process then only runs transactions, and does not choose
   // the data.
@@ -40,30 +40,19 @@ struct TpccOptions {
   std::optional<ClusterFile> cluster_file;  // Complete() reads it
   std::optional<absl::Duration> wait;       // how long to wait until the servers have loaded; none: a minute
 
-  // The directory of the data. Without one the data is not kept, and the options below must not be set.
-  std::string directory;
-  bool create = false;  // create a database in the directory if there is none
-  std::optional<txn::DurabilityMode> durability;
-  std::optional<txn::LogMedium> medium;
-  std::optional<absl::Duration> group_commit;
-  std::optional<absl::Duration> checkpoint_every;  // 0: never
-  std::optional<int64_t> checkpoint_at;            // times the bytes of the rows; 0: never because of the log's size
-  std::optional<uint64_t> log_preallocate;         // bytes per node
-  bool keep_preallocated = false;                  // set by Complete(): log_preallocate was given
-  // Set by Complete(): the directory has been loaded before, with this seed.
-  bool loaded = false;
-  uint64_t load_seed = 1;
+  // How the databases read, and how they keep the data, if there is a directory.
+  txn::DatabaseOptions database;
+  int64_t checkpoint_at = 2;                // database.checkpoint_log_multiple
+  std::optional<uint64_t> log_preallocate;  // database.log_preallocate_bytes; none: Complete() chooses
+  bool loaded = false;                      // set by Complete(): the directory has been loaded before
 
-  // The run.
-  int threads = 0;               // over all nodes; 0: one per node
-  int coroutines = 0;            // per thread; 0: the driver chooses
-  std::optional<int> in_flight;  // per thread; 0: a coroutine waits for its own commits
-  absl::Duration warmup = absl::Seconds(2);
-  absl::Duration duration = absl::Seconds(30);
-  absl::Duration interval = absl::Seconds(1);
-  std::array<int, 5> mix = {45, 43, 4, 4, 4};
-  bool think_time = false;
-  txn::ReadPathPolicy read_path = txn::ReadPathPolicy::kAdaptive;
+  // The run. Complete() sets `threads`, if it is 0, to one per node, and `load_seed`.
+  tpcc::RunOptions run;
+  std::optional<int> in_flight;  // run.in_flight; none: Complete() chooses
+
+  // The first flags on the command line with these marks (cli/report/bench_flags.h).
+  std::string flag_of_servers;
+  std::string flag_of_directory;
 
   ReportFlags report;
 };

@@ -24,11 +24,11 @@ std::string WhereTheDataIs(const TpccResult& result) {
   if (o.cluster_file.has_value()) {
     return absl::StrFormat(
         "%s on %s of %s (%s), as its client in slot %d, %sseed %d\nown copy of ITEM loaded in %.1f s\n", warehouses,
-        Count(o.nodes, "server"), o.cluster, FabricOf(o), result.slot, index, o.seed, result.load_seconds);
+        Count(o.nodes, "server"), o.cluster, FabricOf(o), result.slot, index, o.run.seed, result.load_seconds);
   }
   return absl::StrFormat("%s on %s (shm%s), %sseed %d\n%s in %.1f s\n", warehouses, Count(o.nodes, "node"),
-                         o.adversarial ? ", adversarial" : "", index, o.seed,
-                         o.loaded ? "recovered from " + o.directory : "loaded", result.load_seconds);
+                         o.adversarial ? ", adversarial" : "", index, o.run.seed,
+                         o.loaded ? "recovered from " + o.database.directory : "loaded", result.load_seconds);
 }
 
 std::string InFlight(const tpcc::RunReport& run) {
@@ -40,10 +40,10 @@ std::string Heading(const TpccResult& result) {
   const TpccOptions& o = result.options;
   std::string text = WhereTheDataIs(result);
   if (!result.run.has_value()) return text;
-  text +=
-      absl::StrFormat("ran %.1f s after %s of warm-up: %s with %s each, mix %d,%d,%d,%d,%d, %s\n", result.run->seconds,
-                      absl::FormatDuration(o.warmup), Count(result.run->threads, "thread"), InFlight(*result.run),
-                      o.mix[0], o.mix[1], o.mix[2], o.mix[3], o.mix[4], o.think_time ? "think time" : "no think time");
+  text += absl::StrFormat("ran %.1f s after %s of warm-up: %s with %s each, mix %d,%d,%d,%d,%d, %s\n",
+                          result.run->seconds, absl::FormatDuration(o.run.warmup), Count(result.run->threads, "thread"),
+                          InFlight(*result.run), o.run.mix[0], o.run.mix[1], o.run.mix[2], o.run.mix[3], o.run.mix[4],
+                          o.run.think_time ? "think time" : "no think time");
   if (result.interrupted) text += InterruptedText();
   return text;
 }
@@ -70,7 +70,7 @@ std::string Throughput(const TpccResult& result, int width) {
          absl::StrFormat("\n%s per second\n%s per minute (tpmC, unaudited, %s)\n",
                          Count(static_cast<uint64_t>(run.transactions_per_second), "transaction"),
                          Count(static_cast<uint64_t>(run.new_orders_per_minute), "NewOrder"),
-                         result.options.think_time ? "with think time" : "no think time");
+                         result.options.run.think_time ? "with think time" : "no think time");
 }
 
 std::string Recovery(const DurabilityReport& durability) {
@@ -94,15 +94,16 @@ std::string Recovery(const DurabilityReport& durability) {
 std::string Durability(const TpccResult& result) {
   const TpccOptions& o = result.options;
   const DurabilityReport& d = *result.durability;
-  if (o.verb == TpccVerb::kCheck) return absl::StrFormat("%s was read, not changed\n%s", o.directory, Recovery(d));
-  std::string text = absl::StrFormat("durability %s in %s: %s\n%s", FormatDurability(*o.durability), o.directory,
-                                     d.log_description, Recovery(d));
+  if (o.verb == TpccVerb::kCheck)
+    return absl::StrFormat("%s was read, not changed\n%s", o.database.directory, Recovery(d));
+  std::string text = absl::StrFormat("durability %s in %s: %s\n%s", FormatDurability(o.database.durability),
+                                     o.database.directory, d.log_description, Recovery(d));
   if (!result.run.has_value()) return text;
   const double per_transaction =
       d.log.transactions == 0 ? 0.0 : static_cast<double>(d.log.record_bytes) / static_cast<double>(d.log.transactions);
   text += absl::StrFormat("log: %s in %s, every %s; %s on disk, %s; %s taken during the run\n",
                           Count(d.log.transactions, "transaction"), CountOf(d.log.batches, "batch", "batches"),
-                          absl::FormatDuration(*o.group_commit), FormatBytes(d.log.disk_bytes),
+                          absl::FormatDuration(o.database.group_commit), FormatBytes(d.log.disk_bytes),
                           Count(d.log.failures, "failure"), Count(static_cast<int>(d.checkpoints), "checkpoint"));
   text += absl::StrFormat(
       "log bytes: %.0f per transaction that writes; all together %.0f per NewOrder, of which %.0f are payload; "

@@ -13,6 +13,7 @@
 #include "cli/common/exit_codes.h"
 #include "cli/common/interrupt.h"
 #include "cli/common/progress.h"
+#include "cli/report/bench_flags.h"
 #include "cli/report/report_files.h"
 #include "cli/report/time_series.h"
 #include "cli/ycsb/flags.h"
@@ -53,6 +54,8 @@ int Execute(const YcsbFlags& flags, const std::string& flag_of_servers, bench::Y
     return fail(absl::CancelledError(absl::StrFormat("%s; %s", done.message(), left)), InterruptGuard::exit_code());
   }
   if (!done.ok()) return fail(done, kExitFailed);
+  result.configuration = YcsbConfiguration(result.options, flags);
+  if (result.options.cluster_config.has_value()) result.configuration["slot"] = result.slot;
   absl::FPrintF(files->text_stream(), "%s", ToText(result, files->text_style(flags.report.histogram)));
   const Status written = WriteFiles(result, flags.report.histogram, &*files);
   if (!written.ok()) return fail(written, kExitFailed);
@@ -79,8 +82,11 @@ void AddYcsbCommand(CLI::App& app, int* exit_code) {
       "          gannet ycsb --workload c --distribution uniform --fabric sim --keys 1M --clients 15x24 --json c.json");
   auto flags = std::make_shared<YcsbFlags>();
   auto options = std::make_shared<bench::YcsbOptions>();
-  AddYcsbFlags(*command, options.get(), flags.get());
-  command->callback([=] { *exit_code = Execute(*flags, FlagOfServers(*command), *options); });
+  FlagsOfYcsb(options.get(), flags.get()).AddTo(command);
+  command->callback([=] {
+    const std::string flag_of_servers = FlagsOfYcsb(options.get(), flags.get()).FirstGiven(*command, kOfServers);
+    *exit_code = Execute(*flags, flag_of_servers, *options);
+  });
 }
 
 }  // namespace gannet::cli

@@ -7,11 +7,8 @@
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "bench/ycsb/options.h"
+#include "cli/common/flags.h"
 #include "cli/report/report_files.h"
-
-namespace CLI {
-class App;
-}
 
 namespace gannet::cli {
 
@@ -22,12 +19,11 @@ struct YcsbFlags {
   std::optional<absl::Duration> wait;  // for these servers
 };
 
-// Adds the flags of `gannet ycsb`. Parsing them fills *options and *flags, which must live until then. A wrong value is
-// a CLI::ValidationError "--flag value: what to do"; Complete() reports values that do not fit together.
-void AddYcsbFlags(CLI::App& command, bench::YcsbOptions* options, YcsbFlags* flags);
+// All flags of `gannet ycsb`. Complete() reports values that do not fit together.
+Flags FlagsOfYcsb(bench::YcsbOptions* options, YcsbFlags* others);
 
-// The first flag on the command line that sets something that a cluster file sets; empty if there is none.
-std::string FlagOfServers(const CLI::App& command);
+// The options in effect, for the report (bench::YcsbResult).
+nlohmann::ordered_json YcsbConfiguration(bench::YcsbOptions options, YcsbFlags others = {});
 
 // "15x24".
 StatusOr<bench::ClientThreads> ParseClients(const std::string& text);

@@ -70,7 +70,7 @@ std::string ToHtml(const bench::YcsbResult& result) {
   for (size_t k = 0; k < ycsb::kKinds; ++k) kinds.push_back({std::string(ycsb::kKindNames[k]), &run.kinds[k]});
   AddBenchmarkPlots("operations", kinds, run.all, {run.timeline.begin(), run.timeline.end()}, &page);
   AddOperations(run, &page);
-  page.AddFacts({{"Options", FactsOf(bench::ConfigurationJson(result))}, {"Machine", MachineDuring(result)}});
+  page.AddFacts({{"Options", FactsOf(result.configuration)}, {"Machine", MachineDuring(result)}});
   return page.ToString();
 }
 

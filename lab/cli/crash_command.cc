@@ -122,7 +122,7 @@ int Execute(CrashOptions options, const ReportFlags& report) {
 void AddChildCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("crashtest-child", "The process that crashtest starts and kills.")->group("");
   auto options = std::make_shared<crash::ChildOptions>();
-  AddCrashChildFlags(*command, options.get());
+  CrashChildFlags(options.get()).AddTo(command);
   command->callback([options, exit_code] {
     crash::RunChild(*options);
     *exit_code = kExitOk;
@@ -144,7 +144,7 @@ void AddCrashCommand(CLI::App& app, int* exit_code) {
       "that repeats the test. If Ctrl-C stops it, the exit code is 130 (after the current cycle, with a report of\n"
       "the cycles so far; at once, if pressed twice).");
   auto options = std::make_shared<CrashOptions>();
-  AddCrashFlags(*command, options.get());
+  CrashFlags(options.get()).AddTo(command);
   auto report = std::make_shared<ReportFlags>();
   AddPath(*command, "--json", &report->json, "FILE", "Write the report as JSON to this file; -: to standard output");
   AddPath(*command, "--html", &report->html, "FILE",

@@ -6,22 +6,21 @@
 #include <string>
 #include <vector>
 
+#include "cli/common/flags.h"
 #include "lab/scenario/crash/child.h"
 #include "lab/scenario/crash/options.h"
 
-namespace CLI {
-class App;
-}
-
 namespace gannet::cli {
 
-// Parsing the flags fills *options, which must live until then.
-void AddCrashFlags(CLI::App& command, scenario::crash::CrashOptions* options);
-void AddCrashChildFlags(CLI::App& command, scenario::crash::ChildOptions* options);
+Flags CrashFlags(scenario::crash::CrashOptions* options);
+Flags CrashChildFlags(scenario::crash::ChildOptions* options);
 
-// The command line that AddCrashChildFlags reads as `child`, except for options that only the test itself needs.
-std::vector<std::string> CrashChildArguments(const scenario::crash::ChildOptions& child);
+// The values of CrashFlags, for reports.
+nlohmann::ordered_json CrashValues(scenario::crash::CrashOptions options);
+
+// The command line that CrashChildFlags reads as `child`, except for options that only the test itself needs.
+std::vector<std::string> CrashChildArguments(scenario::crash::ChildOptions child);
 // The command that repeats a test up to and with `cycle`, in a new directory.
-std::string CrashReplayCommand(const scenario::crash::CrashOptions& options, uint64_t cycle);
+std::string CrashReplayCommand(scenario::crash::CrashOptions options, uint64_t cycle);
 
 }  // namespace gannet::cli

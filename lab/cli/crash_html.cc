@@ -7,7 +7,7 @@
 #include "base/quantity.h"
 #include "cli/common/parse.h"
 #include "cli/report/html_page.h"
-#include "index/registry.h"
+#include "lab/cli/crash_flags.h"
 
 namespace gannet::cli {
 
@@ -99,18 +99,7 @@ std::string ToHtml(const crash::CrashOptions& options, const crash::CrashReport&
          {"survived without an acknowledgement", WithCommas(o.recovered_unacknowledged)},
          {"longest cycle", absl::StrFormat("%.2f s, killed %s", report.longest_cycle_seconds, report.longest_cycle)},
          {"all cycles together", report.verdict.empty() ? "-" : report.verdict}}},
-       {"Options",
-        {{"workload", std::string(NameOf(options.workload))},
-         {"cycles", WithCommas(options.cycles)},
-         {"seed", absl::StrCat(options.seed)},
-         {"durability", std::string(FormatDurability(options.mode))},
-         {"medium", std::string(FormatMedium(options.medium))},
-         {"ordered index", index::EntryOf(options.ordered_index).name},
-         {"nodes", absl::StrCat(options.nodes)},
-         {"threads", absl::StrCat(options.threads)},
-         {"coroutines of a thread", absl::StrCat(options.coroutines)},
-         {"kill point", options.kill_point},
-         {"cycle time", absl::FormatDuration(options.cycle_time)}}},
+       {"Options", FactsOf(CrashValues(options))},
        {"Machine", MachineFacts()}});
   return page.ToString();
 }

@@ -7,6 +7,7 @@
 #include "base/quantity.h"
 #include "cli/common/parse.h"
 #include "cli/common/table.h"
+#include "lab/cli/crash_flags.h"
 #include "nlohmann/json.hpp"
 
 namespace gannet::cli {
@@ -54,31 +55,28 @@ nlohmann::ordered_json ToJson(const crash::CrashOptions& options, const crash::C
   const crash::JudgeStatistics& o = report.operations;
   Json kills = Json::object();
   for (const auto& [name, kill] : report.kills) kills[name] = {{"planned", kill.planned}, {"happened", kill.happened}};
-  return {{"workload", NameOf(options.workload)},
-          {"seed", options.seed},
-          {"durability", FormatDurability(options.mode)},
-          {"medium", FormatMedium(options.medium)},
-          {"nodes", options.nodes},
-          {"passed", done.ok()},
-          {"error", done.ok() ? Json() : Json(std::string(done.message()))},
-          {"cycles", report.cycles},
-          {"kills", std::move(kills)},
-          {"operations",
-           {{"begun", o.begun},
-            {"acknowledged", o.acknowledged},
-            {"seen_by_readers", o.observed},
-            {"recovered_unacknowledged", o.recovered_unacknowledged},
-            {"lost", o.lost},
-            {"most_lost_in_one_crash", o.most_lost},
-            {"longest_loss_seconds", static_cast<double>(o.longest_loss_nanos) * 1e-9},
-            {"durable_reports", o.durable_reports}}},
-          {"states_compared", o.recoveries},
-          {"recoveries", report.recoveries},
-          {"recovery_seconds", report.recovery_seconds},
-          {"longest_recovery_seconds", report.longest_recovery_seconds},
-          {"longest_cycle_seconds", report.longest_cycle_seconds},
-          {"verdict", report.verdict},
-          {"seconds", report.seconds}};
+  Json json = CrashValues(options);
+  json.update({{"passed", done.ok()},
+               {"error", done.ok() ? Json() : Json(std::string(done.message()))},
+               {"cycles", report.cycles},
+               {"kills", std::move(kills)},
+               {"operations",
+                {{"begun", o.begun},
+                 {"acknowledged", o.acknowledged},
+                 {"seen_by_readers", o.observed},
+                 {"recovered_unacknowledged", o.recovered_unacknowledged},
+                 {"lost", o.lost},
+                 {"most_lost_in_one_crash", o.most_lost},
+                 {"longest_loss_seconds", static_cast<double>(o.longest_loss_nanos) * 1e-9},
+                 {"durable_reports", o.durable_reports}}},
+               {"states_compared", o.recoveries},
+               {"recoveries", report.recoveries},
+               {"recovery_seconds", report.recovery_seconds},
+               {"longest_recovery_seconds", report.longest_recovery_seconds},
+               {"longest_cycle_seconds", report.longest_cycle_seconds},
+               {"verdict", report.verdict},
+               {"seconds", report.seconds}});
+  return json;
 }
 
 }  // namespace gannet::cli

@@ -168,6 +168,7 @@ Status CompleteAll(std::vector<Experiment>* all) {
       if (point.tpcc.has_value() || point.spatial.has_value()) continue;
       GANNET_RETURN_IF_ERROR(CheckMachines(experiment, point.options));
       GANNET_RETURN_IF_ERROR(Complete(&point.options));
+      point.configuration = YcsbConfiguration(point.options);
     }
   }
   return absl::OkStatus();

@@ -68,14 +68,47 @@ StatusOr<std::string> ParseWorkload(const std::string& text) {
   return absl::InvalidArgumentError("must be one of " + absl::StrJoin(names, ", "));
 }
 
+// The flag is part of the command line that repeats the run of a seed.
+constexpr Marks kRepeated = 1;
+
+Flags SimFlags(SimOptions* o) {
+  Flags flags;
+  flags.Add("--seed", "", &o->seed, form::Integer(0, kMaxSeed), "Seed of everything random. Default: 1", kRepeated);
+  flags.Add("--seeds", "", &o->seeds, form::Integer(1, INT64_MAX),
+            "Number of seeds, from --seed on, each in its own process");
+  flags.Add("--jobs", "", &o->jobs, form::Integer(1, 1024), "Processes at once, with --seeds. Default: one per core");
+  flags.Add("--scenario", "", &o->scenario_file, form::Path("FILE"),
+            "A JSON object that sets what the seed would draw: workload, nodes, workers_per_node, coroutines, keys, "
+            "nic,\ncoherent, durability, power_cuts, deaths, checks, client, faulty_nanos, settle_nanos, faults {...}, "
+            "and options of\nthe databases. --json shows one in full",
+            kRepeated);
+  flags.Add(
+      "--workload", "", &o->workload, Form{"NAME", ParseWorkload, form::kItself},
+      "registers (reads, updates, inserts, removals, scans of few keys), rectangles (the same of a spatial table, "
+      "and searches\nof windows), append (lists that only grow, for Elle), or tpcc (its twelve conditions). "
+      "Default: drawn",
+      kRepeated);
+  flags.Add("--until", "", &o->until, form::Time(absl::Milliseconds(1), absl::Hours(1)),
+            "Approximate virtual time with faults; at most 1h. Default: 20ms", kRepeated);
+  flags.AddSwitch("--no-faults", "", &o->no_faults, "Inject no faults", kRepeated);
+  flags.AddSwitch("--require-marks", "", &o->require_marks,
+                  "With --seeds: fail if a place in the code that only bad luck leads to (docs/simulation.md) was "
+                  "reached by no seed");
+  flags.AddSwitch("--keep-going", "", &o->keep_going, "With --seeds: do not stop at the first seed that fails");
+  flags.Add("--trace", "", &o->trace_file, form::Path("FILE"), "Write a trace, one line per event");
+  flags.Add("--elle", "", &o->elle_file, form::Path("FILE"),
+            "With --workload append: write the history as EDN, for Elle");
+  flags.Add("--json", "", &o->json_file, form::Path("FILE"),
+            "Write the report as JSON to this file; -: to standard output");
+  flags.Add("--html", "", &o->html_file, form::Path("FILE"),
+            "Write the report as one HTML page with plots to this file; -: to standard output");
+  return flags;
+}
+
 // The words after `gannet sim` that repeat the run of `seed`.
-std::string ReplayArguments(const SimOptions& o, uint64_t seed) {
-  std::string line = absl::StrCat("--seed ", seed);
-  if (!o.scenario_file.empty()) absl::StrAppend(&line, " --scenario ", o.scenario_file);
-  if (!o.workload.empty()) absl::StrAppend(&line, " --workload ", o.workload);
-  if (o.until.has_value()) absl::StrAppend(&line, " --until ", absl::FormatDuration(*o.until));
-  if (o.no_faults) absl::StrAppend(&line, " --no-faults");
-  return line;
+std::string ReplayArguments(SimOptions o, uint64_t seed) {
+  o.seed = seed;
+  return absl::StrJoin(SimFlags(&o).Arguments(kRepeated), " ");
 }
 
 StatusOr<ScenarioOptions> MakeScenario(const SimOptions& o) {
@@ -323,34 +356,7 @@ void AddSimCommand(CLI::App& app, int* exit_code) {
       "Example: gannet sim --seeds 1000\n"
       "         gannet sim --seed 17 --trace trace.txt");
   auto options = std::make_shared<SimOptions>();
-  SimOptions* o = options.get();
-  AddInteger(*command, "--seed", &o->seed, 0, kMaxSeed, "Seed of everything random. Default: 1");
-  AddInteger(*command, "--seeds", &o->seeds, 1, INT64_MAX, "Number of seeds, from --seed on, each in its own process");
-  AddInteger(*command, "--jobs", &o->jobs, 1, 1024, "Processes at once, with --seeds. Default: one per core");
-  AddPath(*command, "--scenario", &o->scenario_file, "FILE",
-          "A JSON object that sets what the seed would draw: workload, nodes, workers_per_node, coroutines, keys, "
-          "nic,\n"
-          "coherent, durability, power_cuts, deaths, checks, client, faulty_nanos, settle_nanos, faults {...}, and "
-          "options of\n"
-          "the databases. --json shows one in full");
-  Add(*command, "--workload", &o->workload, ParseWorkload, "NAME",
-      "registers (reads, updates, inserts, removals, scans of few keys), rectangles (the same of a spatial table, and "
-      "searches\n"
-      "of windows), append (lists that only grow, for Elle), or tpcc (its twelve conditions). Default: drawn");
-  Add(
-      *command, "--until", &o->until,
-      [](const std::string& text) { return ParseDuration(text, absl::Milliseconds(1), absl::Hours(1)); }, "TIME",
-      "Approximate virtual time with faults; at most 1h. Default: 20ms");
-  command->add_flag("--no-faults", o->no_faults, "Inject no faults");
-  command->add_flag("--require-marks", o->require_marks,
-                    "With --seeds: fail if a place in the code that only bad luck leads to (docs/simulation.md) was "
-                    "reached by no seed");
-  command->add_flag("--keep-going", o->keep_going, "With --seeds: do not stop at the first seed that fails");
-  AddPath(*command, "--trace", &o->trace_file, "FILE", "Write a trace, one line per event");
-  AddPath(*command, "--elle", &o->elle_file, "FILE", "With --workload append: write the history as EDN, for Elle");
-  AddPath(*command, "--json", &o->json_file, "FILE", "Write the report as JSON to this file; -: to standard output");
-  AddPath(*command, "--html", &o->html_file, "FILE",
-          "Write the report as one HTML page with plots to this file; -: to standard output");
+  SimFlags(options.get()).AddTo(command);
   command->callback([options, exit_code] { *exit_code = Execute(*options); });
 }
 

@@ -12,6 +12,7 @@
 #include "bench/ycsb/options.h"
 #include "lab/experiments/spatial/rack.h"
 #include "lab/experiments/tpcc_rack.h"
+#include "nlohmann/json.hpp"
 
 namespace gannet::experiments {
 
@@ -82,6 +83,7 @@ struct Point {
   std::string label;  // name of the place on the x axis; the same for all series
   double x = 0;       // for lines
   bench::YcsbOptions options;
+  nlohmann::ordered_json configuration;       // `options` as the report has them
   std::optional<TpccRackOptions> tpcc;        // in place of `options`
   std::optional<SpatialRackOptions> spatial;  // in place of `options`
   std::optional<PaperValue> paper;            // million operations per second

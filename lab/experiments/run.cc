@@ -71,6 +71,7 @@ class Runs {
     bench::YcsbResult result;
     result.load_seconds = prepared_.load_seconds;
     result.options = point.options;
+    result.configuration = point.configuration;
     GANNET_RETURN_IF_ERROR(cluster_ == nullptr
                                ? bench::RunYcsb(silent, options_.stop, &result)
                                : bench::RunPreparedYcsb(cluster_.get(), silent, options_.stop, &result));
@@ -135,7 +136,7 @@ void MeasuredOfSpatial(const nlohmann::json& json, Measured* m) {
   m->server_link = std::max(Number(json, "/server/link_out"), Number(json, "/server/link_in"));
 }
 
-Measured MeasuredOf(const std::string& report) {
+Measured MeasuredOf(const Point& point, const std::string& report) {
   const nlohmann::json json = nlohmann::json::parse(report);
   Measured m;
   m.report = report;
@@ -143,6 +144,8 @@ Measured MeasuredOf(const std::string& report) {
     json.at("benchmark") == "spatial" ? MeasuredOfSpatial(json, &m) : MeasuredOfTpcc(json, &m);
     return m;
   }
+  const bench::YcsbOptions& options = point.options;
+  const double begin = absl::ToDoubleSeconds(*options.warmup);
   m.mops = Number(json, "/operations_per_second") * 1e-6;
   m.mean_us = Number(json, "/all/latency_us/mean");
   m.p50_us = Number(json, "/all/latency_us/p50");
@@ -153,13 +156,11 @@ Measured MeasuredOf(const std::string& report) {
   m.bytes_per_operation = Number(verbs, "/bytes");
   const double lookups = Number(json, "/clients/lookups");
   m.fallbacks = lookups == 0 ? 0 : Number(json, "/clients/fallbacks") / lookups;
-  m.cache_bytes = Number(json, "/clients/cache_bytes") / Number(json, "/configuration/machines");
+  m.cache_bytes = Number(json, "/clients/cache_bytes") / options.clients.machines;
   if (json.contains("model")) {
     m.mean_error_keys = Number(json, "/model/mean_error_range");
-    const double seconds = Number(json, "/configuration/warmup_seconds") + Number(json, "/seconds");
-    m.retrainings_per_second = Number(json, "/model/retrainings") / seconds;
+    m.retrainings_per_second = Number(json, "/model/retrainings") / (begin + Number(json, "/seconds"));
   }
-  const double begin = Number(json, "/configuration/warmup_seconds");
   for (const nlohmann::json& moment : json.at("timeline")) {
     m.timeline.push_back(
         {(Number(moment, "/at_seconds") - begin) * 1e3, Number(moment, "/operations_per_second") * 1e-6, std::nullopt});
@@ -187,7 +188,7 @@ Status RunAll(const RunExperimentsOptions& options, std::vector<Experiment>* exp
     };
     const auto done = [&](size_t i, const StatusOr<std::string>& report) -> Status {
       if (!report.ok()) return report.status();
-      group.points[i]->measured = MeasuredOf(*report);
+      group.points[i]->measured = MeasuredOf(*group.points[i], *report);
       options.progress(++finished, of, group.names[i]);
       return absl::OkStatus();
     };

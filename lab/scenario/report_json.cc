@@ -5,44 +5,12 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "lab/scenario/options/fields.h"
 
 namespace gannet::scenario {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Calls visit(name, field) for each field of a scenario, except for the seed and the trace.
-template <class Options, class Visit>
-void ForEachField(Options* options, Visit visit) {
-  visit("workload", &options->workload);
-  visit("nodes", &options->nodes);
-  visit("workers_per_node", &options->workers_per_node);
-  visit("coroutines", &options->coroutines);
-  visit("keys", &options->keys);
-  visit("faulty_nanos", &options->faulty_nanos);
-  visit("settle_nanos", &options->settle_nanos);
-  visit("nic", &options->nic);
-  visit("coherent", &options->coherent);
-  visit("durability", &options->durability);
-  visit("power_cuts", &options->power_cuts);
-  visit("deaths", &options->deaths);
-  visit("checks", &options->checks);
-  visit("client", &options->client);
-  visit("server_threads", &options->server_threads);
-  visit("read_path", &options->read_path);
-  visit("call_timeout_nanos", &options->call_timeout_nanos);
-  visit("durable_within_nanos", &options->durable_within_nanos);
-  visit("log_segment_bytes", &options->log_segment_bytes);
-  visit("log_buffer_bytes", &options->log_buffer_bytes);
-  visit("precedence_after_nanos", &options->precedence_after_nanos);
-  visit("precedence_limit_nanos", &options->precedence_limit_nanos);
-  visit("session_nanos", &options->session_nanos);
-  visit("rest_nanos", &options->rest_nanos);
-  visit("row_words", &options->row_words);
-  visit("index_options", &options->index_options);
-  visit("ordered_index", &options->ordered_index);
-  visit("index_rights", &options->index_rights);
-}
 
 template <class Report, class Visit>
 void ForEachResult(Report* report, Visit visit) {
@@ -145,7 +113,7 @@ StatusOr<ScenarioReport> ReportFromJson(const std::string& text) {
 
 nlohmann::ordered_json ToJson(const ScenarioOptions& drawn) {
   Json json;
-  ForEachField(&drawn, [&json](const char* name, const auto* field) {
+  ForEachField(&drawn, [&json](const char* name, const auto* field, const auto&...) {
     if constexpr (std::is_same_v<std::decay_t<decltype(*field)>, std::optional<bool>>) {
       if (field->has_value()) json[name] = **field;
     } else {
@@ -174,7 +142,7 @@ Status ReadScenario(std::string_view text, ScenarioOptions* options) {
     }
     bool known = false;
     bool taken = false;
-    ForEachField(options, [&](std::string_view each, auto* field) {
+    ForEachField(options, [&](std::string_view each, auto* field, const auto&...) {
       if (each != name) return;
       known = true;
       taken = Take(value, field);

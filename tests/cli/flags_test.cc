@@ -199,46 +199,6 @@ INSTANTIATE_TEST_SUITE_P(
                  {"--mix: there is no such flag", "gannet tpcc prepare --help"}}),
     [](const auto& test) { return test.param.name; });
 
-TEST(Help, OfEveryVerbNamesItsFlags) {
-  const std::vector<std::string> load = {
-      "--warehouses", "--nodes", "--memory-per-node", "--seed", "--store", "--adversarial", "--json", "--dir"};
-  for (const char* verb : {"prepare", "run", "check"}) {
-    const Outcome outcome = RunProgram({"tpcc", verb, "--help"});
-    EXPECT_EQ(outcome.exit_code, 0);
-    EXPECT_EQ(outcome.err, "");
-    for (const std::string& flag : load) EXPECT_THAT(outcome.out, HasSubstr(flag)) << verb;
-  }
-  const Outcome run = RunProgram({"tpcc", "run", "--help"});
-  for (const char* flag :
-       {"--threads", "--duration", "--warmup", "--mix", "--think-time", "--interval", "--coroutines", "--in-flight",
-        "--read-path", "--durability", "--group-commit", "--checkpoint-every", "--csv", "--html", "--histogram"}) {
-    EXPECT_THAT(run.out, HasSubstr(flag));
-  }
-}
-
-TEST(Help, OfYcsbNamesItsFlags) {
-  const Outcome outcome = RunProgram({"ycsb", "--help"});
-  EXPECT_EQ(outcome.exit_code, 0);
-  for (const char* flag : {"--workload",     "--mix",
-                           "--distribution", "--insert-rate",
-                           "--path",         "--updates",
-                           "--duration",     "--writes",
-                           "--inserts",      "--warmup",
-                           "--seed",         "--index",
-                           "--keys",         "--keyspace",
-                           "--value-bytes",  "--fill",
-                           "--sub-models",   "--fabric",
-                           "--clients",      "--coroutines",
-                           "--servers",      "--server-threads",
-                           "--nic",          "--no-spread",
-                           "--cache",        "--cache-bytes",
-                           "--json",         "--csv",
-                           "--html",         "--histogram",
-                           "Examples"}) {
-    EXPECT_THAT(outcome.out, HasSubstr(flag));
-  }
-}
-
 TEST(Help, OfTheProgramNamesItsCommands) {
   const Outcome outcome = RunProgram({"--help"});
   EXPECT_EQ(outcome.exit_code, 0);

@@ -10,10 +10,8 @@
 #include "absl/strings/str_join.h"
 #include "base/random.h"
 #include "index/catfish/catfish.h"
+#include "lab/scenario/options/fields.h"
 #include "lab/scenario/options/options.h"
-#include "rdma/sim/nic_profile.h"
-#include "rdma/sim/simulation.h"
-#include "txn/store/table.h"
 
 namespace gannet::scenario {
 namespace {
@@ -35,7 +33,6 @@ constexpr uint64_t kLongPrecedenceAfterNanos = 100 * kMillisecond;
 constexpr uint64_t kLongPrecedenceLimitNanos = 10'000 * kMillisecond;
 constexpr uint64_t kShortRowWords = 40;
 constexpr uint64_t kNoRestNanos = 1;
-constexpr uint64_t kMostRowWords = txn::kMaxPayloadBytes / sizeof(uint64_t);
 
 template <size_t kSize>
 const char* OneOf(const std::array<const char*, kSize>& names, Random* random) {
@@ -98,6 +95,19 @@ std::string DrawIndexOptions(Random* random) {
   return index::ToText(options);
 }
 
+template <class T>
+Status CheckField(const char* name, const T& value, const Range& valid) {
+  if (std::cmp_greater_equal(value, valid.low) && std::cmp_less_equal(value, valid.high)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("field '", name, "' of the scenario is ", value, "; it must be from ",
+                                                 valid.low, " to ", valid.high));
+}
+
+Status CheckField(const char* name, const std::string& value, const Names& valid) {
+  if (value.empty() || std::ranges::find(valid, value) != valid.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("field '", name, "' of the scenario is '", value,
+                                                 "'; it must be one of ", absl::StrJoin(valid, ", ")));
+}
+
 }  // namespace
 
 const std::vector<std::string>& WorkloadNames() {
@@ -106,52 +116,11 @@ const std::vector<std::string>& WorkloadNames() {
 }
 
 Status CheckScenario(const ScenarioOptions& options) {
-  const auto in_range = [](const char* field, int64_t value, int64_t low, int64_t high) -> Status {
-    if (value >= low && value <= high) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat("field '", field, "' of the scenario is ", value, "; it must be from ", low, " to ", high));
-  };
-  const auto one_of = [](const char* field, const std::string& value, const std::vector<std::string>& names) -> Status {
-    if (value.empty() || std::ranges::find(names, value) != names.end()) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("field '", field, "' of the scenario is '", value,
-                                                   "'; it must be one of ", absl::StrJoin(names, ", ")));
-  };
-  std::vector<std::string> nics;
-  for (const rdma::sim::NicProfile& nic : rdma::sim::NicProfiles()) nics.emplace_back(nic.name);
-  GANNET_RETURN_IF_ERROR(one_of("workload", options.workload, WorkloadNames()));
-  GANNET_RETURN_IF_ERROR(one_of("nic", options.nic, nics));
-  GANNET_RETURN_IF_ERROR(one_of("durability", options.durability, {"none", "sync"}));
-  GANNET_RETURN_IF_ERROR(one_of("read_path", options.read_path, {"adaptive", "one_sided", "calls"}));
-  // 0, or -1 where 0 is a valid value, means that the value is drawn.
-  GANNET_RETURN_IF_ERROR(in_range("nodes", options.nodes, 0, rdma::sim::kMaxSimNodes));
-  GANNET_RETURN_IF_ERROR(in_range("workers_per_node", options.workers_per_node, 0, 16));
-  GANNET_RETURN_IF_ERROR(in_range("coroutines", options.coroutines, 0, 6));
-  GANNET_RETURN_IF_ERROR(in_range("power_cuts", options.power_cuts, -1, 1000));
-  GANNET_RETURN_IF_ERROR(in_range("deaths", options.deaths, -1, 1000));
-  GANNET_RETURN_IF_ERROR(in_range("checks", options.checks, -1, 1000));
-  GANNET_RETURN_IF_ERROR(in_range("server_threads", options.server_threads, 0, 16));
-  const auto small = [&](const char* field, uint64_t value, uint64_t most) {
-    return in_range(field, static_cast<int64_t>(std::min<uint64_t>(value, INT64_MAX)), 0, static_cast<int64_t>(most));
-  };
-  GANNET_RETURN_IF_ERROR(small("call_timeout_nanos", options.call_timeout_nanos, kWholeRun));
-  GANNET_RETURN_IF_ERROR(small("durable_within_nanos", options.durable_within_nanos, kWholeRun));
-  GANNET_RETURN_IF_ERROR(small("log_segment_bytes", options.log_segment_bytes, uint64_t{64} << 20));
-  GANNET_RETURN_IF_ERROR(small("log_buffer_bytes", options.log_buffer_bytes, uint64_t{1} << 20));
-  GANNET_RETURN_IF_ERROR(small("precedence_after_nanos", options.precedence_after_nanos, 60'000 * kMillisecond));
-  GANNET_RETURN_IF_ERROR(small("precedence_limit_nanos", options.precedence_limit_nanos, 60'000 * kMillisecond));
-  GANNET_RETURN_IF_ERROR(small("session_nanos", options.session_nanos, kWholeRun));
-  GANNET_RETURN_IF_ERROR(small("rest_nanos", options.rest_nanos, 1000 * kMillisecond));
-  GANNET_RETURN_IF_ERROR(small("row_words", options.row_words, kMostRowWords));
-  GANNET_RETURN_IF_ERROR(one_of("ordered_index", options.ordered_index, {"xstore", "blink", "rolex"}));
-  GANNET_RETURN_IF_ERROR(one_of("index_rights", options.index_rights, {"owner", "clients"}));
-  GANNET_RETURN_IF_ERROR(index::CatfishOptionsOf(options.index_options).status());
-  constexpr uint64_t kMostKeys = 10'000;  // the judge reads all of them in one transaction
-  GANNET_RETURN_IF_ERROR(in_range("keys", static_cast<int64_t>(std::min<uint64_t>(options.keys, INT64_MAX)), 0,
-                                  static_cast<int64_t>(kMostKeys)));
-  constexpr int64_t kHour = 3'600'000'000'000;
-  GANNET_RETURN_IF_ERROR(
-      in_range("faulty_nanos", static_cast<int64_t>(std::min<uint64_t>(options.faulty_nanos, INT64_MAX)), 1, kHour));
-  return in_range("settle_nanos", static_cast<int64_t>(std::min<uint64_t>(options.settle_nanos, INT64_MAX)), 0, kHour);
+  Status status = index::CatfishOptionsOf(options.index_options).status();
+  ForEachField(&options, [&status](const char* name, const auto* field, const auto&... valid) {
+    if constexpr (sizeof...(valid) > 0) status.Update(CheckField(name, *field, valid...));
+  });
+  return status;
 }
 
 // Every draw is made whether its result is used or not, so that setting one field changes no other.
