@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/check.h"
 #include "index/record_key.h"
 
 namespace gannet::index {
@@ -53,6 +54,10 @@ OwnedKey LoadKey(const std::byte* record, KeyKind kind) {
 }
 
 void StoreHeader(std::byte* record, const RecordMeta& meta, const Key& key) {
+  // Numbers that do not fit the meta word would be cut off: readers would find another record.
+  GANNET_CHECK(key.size() <= kMaxKeyBytes && RecordMeta::Unpack(meta.Pack()).payload_bytes == meta.payload_bytes,
+               "a record of table %d with a key of %d and a payload of %d bytes", meta.table, key.size(),
+               meta.payload_bytes);
   const uint64_t word = meta.Pack();
   rdma::CopyIn(record, kMetaDataOffset, std::as_bytes(std::span(&word, 1)));
   if (key.kind() == KeyKind::kInteger) {

@@ -34,6 +34,8 @@ constexpr uint64_t kLookWhenFullNanos = 50'000;
 
 // This value is less than every epoch in use.
 constexpr uint64_t kUnknown = 0;
+// Greater than every epoch in use. The head of another node that says so is no epoch.
+constexpr uint64_t kBeyondAll = uint64_t{1} << 63;
 
 // The smallest epoch in the slots of an area (live, or an image of one). kUnknown: a slot was changed while it was READ
 // (fabric.h, 2). It may have been idle or not.
@@ -125,7 +127,7 @@ Status EpochManager::State::AdvanceLocked(Channel* with) {
   for (size_t i = 0; i < *others; ++i) {
     const std::byte* image = images.data() + i * kEpochAreaBytes;
     const uint64_t head = LoadWord(image);
-    if (IsLineBusy(head)) {  // it was changed while it was READ
+    if (head >= kBeyondAll) {  // it was changed while it was READ: the line is busy
       Sometimes<"epoch: the head of another node changes during the READ">();
       knows_heads = false;
     } else {
@@ -214,7 +216,11 @@ void EpochManager::State::Publish(uint64_t new_epoch) {
 
 void EpochManager::State::FreeUpTo(uint64_t oldest) {
   while (!epochs_of_rounds.empty() && epochs_of_rounds.front().second < oldest) {
-    freed_round.store(epochs_of_rounds.pop_front().first - 1);
+    const uint64_t freed = epochs_of_rounds.pop_front().first - 1;
+    // Readers may still hold blocks of a round that has not begun, or of one that was free before and is not now.
+    GANNET_CHECK(freed >= freed_round.load() && freed < round.load(), "round %d is free after round %d, in round %d",
+                 freed, freed_round.load(), round.load());
+    freed_round.store(freed);
   }
 }
 

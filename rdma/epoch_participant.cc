@@ -31,6 +31,10 @@ void Backlog::NoteOldest() {
 
 void Backlog::Add(Retired block) {
   std::lock_guard lock(lock_);
+  // Taking stops at the first block that is not free, so an earlier round behind a later one would stay.
+  GANNET_CHECK(blocks_.empty() || blocks_.at(blocks_.size() - 1).round <= block.round,
+               "a block is retired in round %d, after one in round %d", block.round,
+               blocks_.at(blocks_.size() - 1).round);
   blocks_.push_back(block);
   NoteOldest();
 }
@@ -114,6 +118,9 @@ uint64_t EpochManager::Participant::Enter() {
     ++inside.back().count;
     return epoch;
   }
+  // The slot shows the epoch of the first, which must be the oldest.
+  GANNET_CHECK(inside.empty() || inside.back().epoch < epoch, "epoch %d is entered after epoch %d", epoch,
+               inside.back().epoch);
   inside.push_back({epoch, 1});
   PreemptionPoint();
   // A full barrier: the transaction's reads come after the slot shows the epoch.

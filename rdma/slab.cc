@@ -91,6 +91,7 @@ struct Part {
   size_t carved = 0;
   std::optional<Prefaulter> prefaulter;
   bool may_join = false;
+  bool alone = false;  // no other node writes here
   // Free blocks by class. `listed`: their bytes. `returned`: the bytes that were added since the last Join.
   FreeBlocks free;
   size_t listed = 0;
@@ -175,7 +176,12 @@ size_t Part::TakeFromRun(size_t size_class, size_t count, Blocks* out) {
   run_bytes -= count * block_bytes;
   for (size_t i = count; i > 0; --i) {
     std::byte* const block = run + (i - 1) * block_bytes;
-    ContinueVersions(block, block_bytes / kLineBytes);
+    // A line that looks busy here was left so by a client that does not keep the rules. Without clients none may be.
+    if (alone) {
+      ContinueVersions(block, block_bytes / kLineBytes);
+    } else {
+      AbandonObject(block, block_bytes / kLineBytes);
+    }
     out->push_back(block);
   }
   const size_t rest = its_bytes - count * block_bytes;
@@ -189,6 +195,7 @@ size_t Part::TakeFresh(size_t size_class, size_t count, size_t room, Blocks* out
   // Caches allocate from the end of a list: neighbours are handed out in the order of their addresses.
   for (size_t i = count; i > 0; --i) out->push_back(begin + carved + (i - 1) * block_bytes);
   carved += count * block_bytes;
+  GANNET_CHECK(carved <= bytes, "%d bytes of the %s part are carved, of %d", carved, name, bytes);
   if (count > 0) prefaulter->Advance(carved);
   return count;
 }
@@ -209,6 +216,13 @@ std::byte* Part::TakeExtent(size_t rounded) {
 void Part::AddExtent(std::byte* extent, size_t rounded) {
   extent_bytes += rounded;
   auto next = extents.lower_bound(extent);
+  // Overlapping extents would be handed out twice.
+  GANNET_CHECK(next == extents.end() || extent + rounded <= next->first,
+               "%d bytes at %d are freed; those at %d are free", rounded, extent - begin, next->first - begin);
+  const auto last = next == extents.begin() ? extents.end() : std::prev(next);
+  GANNET_CHECK(last == extents.end() || last->first + last->second <= extent,
+               "%d bytes at %d are freed; %d at %d are free", rounded, extent - begin, last->second,
+               last->first - begin);
   if (next != extents.end() && next->first == extent + rounded) {
     rounded += next->second;
     next = extents.erase(next);
@@ -366,7 +380,10 @@ struct SlabAllocator::Shared {
   // Bytes of both parts that count for the limit: trimmed memory does not.
   size_t Taken() const { return parts[kReadOnly].carved + parts[kWritable].carved - parts[kWritable].extent_bytes; }
   // Bytes of fresh memory that the part may still take.
-  size_t Room(const Part& part) const { return std::min(part.fresh(), most_bytes - Taken()); }
+  size_t Room(const Part& part) const {
+    GANNET_CHECK(Taken() <= most_bytes, "%d bytes of at most %d are taken", Taken(), most_bytes);
+    return std::min(part.fresh(), most_bytes - Taken());
+  }
   Status Full(const Part& part, size_t wanted) const {
     if (Room(part) == part.fresh()) return part.Full(wanted);
     return absl::ResourceExhaustedError(absl::StrCat("no room for ", wanted, " bytes: ", Taken(), " of ", most_bytes,
@@ -407,6 +424,8 @@ Status SlabAllocator::Shared::Refill(int part, size_t size_class, bool full, Blo
     if (count > 0) return absl::OkStatus();
     if (part == kReadOnly) count = from.TakeFromExtent(size_class, batch, out);
   }
+  GANNET_CHECK(count * block_bytes <= free_bytes, "%d blocks of %d bytes were free, of %d free bytes", count,
+               block_bytes, free_bytes);
   free_bytes -= count * block_bytes;
   return count > 0 ? absl::OkStatus() : Full(from, block_bytes);
 }
@@ -421,7 +440,6 @@ void SlabAllocator::Shared::CollectAll() {
   EmptyCaches();
 }
 
-// With a limit, no other node reads this one's memory (Database::Open(directory, ...), OpenInMemory).
 void SlabAllocator::Shared::TrimForReadOnly(Node& node) {
   std::lock_guard lock(mutex);
   if (most_bytes == UINT64_MAX) return;
@@ -455,7 +473,9 @@ void SlabAllocator::Shared::Empty(SlabCache::Classes& cache) {
 }
 
 SlabAllocator::SlabAllocator(Node* node, uint64_t most_bytes) : node_(node), shared_(std::make_unique<Shared>()) {
+  // With a limit, no other node reads this one's memory (Database::Open(directory, ...), OpenInMemory).
   if (most_bytes != 0) shared_->most_bytes = most_bytes;
+  shared_->parts[kWritable].alone = most_bytes != 0;
   const uint64_t begin = RoundUp(node->heap_offset(), kLineBytes);
   const uint64_t middle = RoundUp(node->writable_offset(), kLineBytes);
   std::byte* const memory = node->memory().data();
@@ -529,6 +549,7 @@ void SlabAllocator::FreeExtent(std::byte* extent, size_t bytes) {
     std::fill_n(extent, rounded, std::byte{0});
   }
   std::lock_guard lock(shared_->mutex);
+  GANNET_CHECK(offset < part.carved, "the extent at offset %d is freed; %d bytes are carved", offset, part.carved);
   part.AddExtent(extent, rounded);
   shared_->free_bytes += rounded;
 }

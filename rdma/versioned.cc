@@ -89,6 +89,7 @@ void StoreVersions(std::byte* object, size_t lines, uint64_t state) {
 }
 
 void EndWrite(std::byte* object, size_t lines, uint64_t state) {
+  GANNET_CHECK((state & kLockBit) == 0, "a write of %d lines would end with the locked state %x", lines, state);
   StoreVersions(object, lines, state);
   PreemptionPoint();
   StoreWord(object, state);

@@ -147,6 +147,10 @@ template <class Keys>
 coro::Task<StatusOr<bool>> Editor<Keys>::SplitRoot(const Place& place, Keyed entry, Change* change) {
   const uint8_t level = place.image.level();
   if (level + 1 >= kMaxLevels) co_return absl::DataLossError("a B-link tree of too many levels");
+  // A client that does not keep the rules may have filled the slots that the root keeps free for this.
+  if (place.image.template count<Entry>() > kRootSlots<Keys>) {
+    co_return absl::DataLossError("the root of a B-link tree has more entries than a root may have");
+  }
   const StatusOr<FreeBlock> left_block = co_await blocks_->Take();
   if (!left_block.ok()) co_return left_block.status();
   const StatusOr<FreeBlock> right_block = co_await blocks_->Take();
@@ -171,7 +175,7 @@ coro::Task<StatusOr<bool>> Editor<Keys>::SplitRoot(const Place& place, Keyed ent
   }
   const Sorted<Keys> all(place, entry);
   const size_t middle = all.size / 2;
-  for (size_t i = 0; i < all.size; ++i) (i < middle ? left : right).Add(all.entry(all.slots[i]));
+  for (size_t i = 0; i < all.size; ++i) (i < middle ? left : right).AddToRoom(all.entry(all.slots[i]));
   const Key low = Keys::LowOf(place.image);
   const Key border = Keys::Border(all.key(all.slots[middle - 1]), all.key(all.slots[middle]), level, false);
   Keys::SetLow(&left, low);
@@ -182,8 +186,8 @@ coro::Task<StatusOr<bool>> Editor<Keys>::SplitRoot(const Place& place, Keyed ent
   // The entries come into slots that are free now: the others belong to the root until its line 0 says that they do
   // not.
   const uint64_t old = place.image.template used<Entry>();
-  root.Add(Keys::EntryOf(Keys::ChildEntry(low, left.address())));
-  root.Add(Keys::EntryOf(Keys::ChildEntry(border, right.address())));
+  root.AddToRoom(Keys::EntryOf(Keys::ChildEntry(low, left.address())));
+  root.AddToRoom(Keys::EntryOf(Keys::ChildEntry(border, right.address())));
   for (uint64_t used = old; used != 0; used &= used - 1) root.Remove(std::countr_zero(used));
   root.set_level(static_cast<uint8_t>(level + 1));
   Posting posting;
@@ -301,7 +305,7 @@ coro::Task<Status> Editor<Keys>::FillRoot(uint8_t level, std::span<const Keyed> 
   }
   typename Keys::Draft draft(root_, root.image, leaves_->owner_bits());
   draft.set_level(level);
-  for (const Keyed& entry : entries) draft.Add(Keys::EntryOf(entry));
+  for (const Keyed& entry : entries) draft.AddToRoom(Keys::EntryOf(entry));
   const StatusOr<bool> done = co_await changer_.Publish(&draft);
   if (!done.ok()) co_return done.status();
   if (!*done) co_return absl::FailedPreconditionError("a bulk load needs an index that nobody else changes");

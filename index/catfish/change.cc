@@ -126,6 +126,7 @@ void CatfishTree::Grow(const Place& place, const Entry& added, uint64_t position
   entry.box = entry.box.Union(added.box);
   entry.id = std::max(entry.id, position);
   node.Begin();
+  GANNET_CHECK(place.entry < node.head().count, "entry %d of a node with %d", place.entry, node.head().count);
   node.Set(place.entry, entry);
   if (GANNET_MUTANT(kSilentInnerNode)) return node.Publish(state);
   node.Publish(state + 1);

@@ -17,6 +17,8 @@ StatusOr<std::byte*> Arena::NewBlock(Context& context) const {
 }
 
 uint64_t Arena::WriteNew(std::byte* block, int level, std::span<const Entry> entries) const {
+  GANNET_CHECK(entries.size() <= layout.capacity && level >= 0 && level < kMaxLevels,
+               "%d entries of level %d in a node of %d", entries.size(), level, layout.capacity);
   const Node node(block, &layout);
   const uint64_t state = (node.state() & ~rdma::kLockBit) + 1;
   node.Begin();
@@ -110,6 +112,8 @@ void Draft::Retarget(DraftNode* node, const std::unordered_map<const DraftNode*,
   }
 }
 
+// One word makes all of it visible: the new nodes are written before anything leads to them, then `top` leads to them,
+// and only then the nodes that they replace die. A reader in between finds the old nodes whole, or the new ones.
 Status Draft::Publish(Context& context, Change* change) {
   if (!MarkTouched(root_)) return absl::OkStatus();
   // The lowest common ancestor.

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/cache_line.h"
+#include "base/check.h"
 #include "base/runtime.h"
 #include "index/catfish/catfish.h"
 #include "index/rectangle.h"
@@ -135,7 +136,10 @@ class Node {
   void Unlock(uint64_t state) const { StoreWord(at_, state); }
 
   // A write, of a node whose state word is locked: any number of Sets between Begin and Publish.
-  void Begin() const { rdma::BeginWrite(at_, layout_->lines); }
+  void Begin() const {
+    GANNET_CHECK((state() & rdma::kLockBit) != 0, "a node in state %x is written without its lock", state());
+    rdma::BeginWrite(at_, layout_->lines);
+  }
   void Set(size_t i, const Entry& entry) const {
     rdma::CopyIn(at_, NodeLayout::EntryAt(i), std::as_bytes(std::span(&entry, 1)));
   }

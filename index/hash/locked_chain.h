@@ -37,7 +37,7 @@ class LockedChain {
   // Fills the gap with the last slot.
   void Erase(int i);
   // Replaces one word: readers see the old slot or the new one, and the version stays, so Publish is not needed.
-  void Replace(int i, uint64_t slot) { StoreWord(SlotWord(buckets_[i / kSlots], i % kSlots), slot); }
+  void Replace(int i, uint64_t slot);
   void SetDepth(int depth);
   // Keeps only these slots, in this order, and sets the head's depth. `slots` must fit into the chain.
   void Rewrite(std::span<const uint64_t> slots, int depth);
@@ -52,6 +52,7 @@ class LockedChain {
   uint64_t after() const { return version_ + 1; }
 
  private:
+  void CheckHeld() const;
   void MarkBusy(int bucket);
   void StoreSlot(int i, uint64_t slot);
   void StoreLink(int bucket, uint64_t link);

@@ -109,8 +109,13 @@ size_t EncodeRecord(const CheckpointRecord& record, std::byte* to) {
 
 uint32_t BlockHeader::Seal(std::span<std::byte> block, uint32_t records) {
   namespace at = block_at;
+  // A block without records is the last one: it has a size of its own.
+  const size_t body_bytes = block.size() - kBlockHeaderBytes;
+  GANNET_CHECK(
+      body_bytes <= UINT32_MAX && (records == 0 ? body_bytes == kLastBlockBytes : body_bytes >= kRecordHeaderBytes),
+      "a block of %d bytes with %d records", body_bytes, records);
   StoreLittle(&block[at::kMagic], kCheckpointBlockMagic);
-  StoreLittle(&block[at::kBodyBytes], static_cast<uint32_t>(block.size() - kBlockHeaderBytes));
+  StoreLittle(&block[at::kBodyBytes], static_cast<uint32_t>(body_bytes));
   StoreLittle(&block[at::kRecords], records);
   const uint32_t crc = Crc32c(block.subspan(at::kMagic));
   StoreLittle(&block[at::kCrc], crc);

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "log/checkpoint/checkpoint.h"
@@ -25,6 +26,8 @@ class CheckpointWriter::Output {
 
   void Add(const CheckpointRecord& record) {
     const size_t bytes = RecordBytes(record);
+    GANNET_CHECK(Fits(bytes) || empty(), "a record of %d bytes behind %d others in a block of %d", bytes, records_,
+                 buffer_.size());
     if (!Fits(bytes)) buffer_ = AlignedBuffer(kBlockHeaderBytes + bytes);
     used_ += EncodeRecord(record, buffer_.data() + used_);
     ++records_;
@@ -48,6 +51,7 @@ class CheckpointWriter::Output {
 
   // Writes the last block and makes everything durable.
   Status Finish() {
+    GANNET_CHECK(empty(), "%d records of %s are not written", records_, description_.name);
     StoreLittle(buffer_.data() + used_, blocks_);
     StoreLittle(buffer_.data() + used_ + 8, description_.records);
     used_ += kLastBlockBytes;

@@ -53,6 +53,9 @@ class EpochSlot {
       ++newest.count;
       return epoch;
     }
+    // The slot shows the epoch of the first, which must be the oldest.
+    GANNET_CHECK(in_flight_.empty() || in_flight_.at(in_flight_.size() - 1).epoch < epoch,
+                 "a commit enters epoch %d after epoch %d", epoch, in_flight_.at(in_flight_.size() - 1).epoch);
     in_flight_.push_back({epoch, 1});
     return epoch;
   }
@@ -60,7 +63,11 @@ class EpochSlot {
   void Leave(uint64_t entered) {
     size_t at = 0;
     while (at < in_flight_.size() && in_flight_.at(at).epoch != entered) ++at;
-    GANNET_CHECK(at < in_flight_.size(), "no commit of epoch %d is in flight", entered);
+    GANNET_CHECK(at < in_flight_.size() && in_flight_.at(at).count > 0, "no commit of epoch %d is in flight", entered);
+    // Otherwise the log thread may have closed an epoch in which commits of this worker were in flight.
+    const uint64_t shown = word_->epoch.load(std::memory_order_relaxed);
+    GANNET_CHECK(shown == in_flight_.front().epoch, "the slot shows epoch %d; the oldest commit is of %d", shown,
+                 in_flight_.front().epoch);
     --in_flight_.at(at).count;
     if (at != 0 || in_flight_.front().count != 0) return;
     while (!in_flight_.empty() && in_flight_.front().count == 0) in_flight_.pop_front();

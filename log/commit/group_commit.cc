@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/cache_line.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/sometimes.h"
 #include "base/thread.h"
@@ -239,8 +240,11 @@ void GroupCommit::Flush(bool urgent) {
 void GroupCommit::Collect() {
   shared_->signal.TakeUrgent();
   batch_closes_ = std::max(flushed_, closable_);
+  // An epoch in which a worker of this node may still append must stay open.
+  GANNET_CHECK(batch_closes_ <= drained_, "epoch %d would be closed; this node has drained %d", batch_closes_,
+               drained_);
   served_ += shared_->blocked.Take(batch_closes_);
-  batch_large_ += writers_->MoveAllInto(&batch_);
+  batch_large_ += writers_->MoveAllInto(&batch_, flushed_);
   pending_ = !batch_.empty() || (batch_closes_ > flushed_ && Wanted() > flushed_);
   if (pending_) MayDieHere(KillPoint::kBatchCollected);
 }
@@ -248,6 +252,9 @@ void GroupCommit::Collect() {
 Status GroupCommit::WriteBatch() {
   const BatchBuffer::Content& content = batch_.content();
   greatest_epoch_ = std::max(greatest_epoch_, content.greatest_epoch);
+  // Otherwise commits that begin later could get an earlier epoch.
+  const uint64_t current = shared_->current.load(std::memory_order_seq_cst);
+  GANNET_CHECK(greatest_epoch_ <= current, "a commit of epoch %d is written in epoch %d", greatest_epoch_, current);
   const BatchHeader header{
       .closed_epoch = batch_closes_, .wall_nanos = WallNanos(), .transactions = content.transactions};
   const uint64_t begun = NowNanos();

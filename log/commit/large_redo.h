@@ -46,6 +46,7 @@ class LargeRedo {
     if (*granted) {
       taken_ += bytes;
       asked_ = 0;  // other callers ask again
+      CheckGrant();
       return absl::OkStatus();
     }
     if (!refusal_.ok()) {
@@ -64,6 +65,7 @@ class LargeRedo {
     std::lock_guard lock(mutex_);
     Subtract(bytes);
     granted_ -= bytes;
+    CheckGrant();
   }
 
   uint64_t taken() const {
@@ -81,6 +83,7 @@ class LargeRedo {
   void Grant(uint64_t bytes) {
     std::lock_guard lock(mutex_);
     granted_ = bytes;
+    CheckGrant();
     if (bytes >= asked_) refusal_ = absl::OkStatus();
   }
   // Tells that it has no room. Returns the bytes that are taken, beyond which nothing is granted now.
@@ -92,6 +95,11 @@ class LargeRedo {
   }
 
  private:
+  // Otherwise a transaction could pass its commit point without room on the disk.
+  void CheckGrant() const {
+    GANNET_CHECK(taken_ <= granted_ && granted_ <= limit_,
+                 "large transactions have taken %d bytes of %d granted, limit %d", taken_, granted_, limit_);
+  }
   void Subtract(uint64_t bytes) {
     GANNET_CHECK(bytes <= taken_, "%d bytes of large transactions are given back, %d were taken", bytes, taken_);
     taken_ -= bytes;

@@ -82,6 +82,7 @@ class LogWriter {
     if (IsLarge(bytes)) [[unlikely]] {
       ReleaseLarge(bytes);
     } else {
+      GANNET_CHECK(bytes <= promised_, "%d bytes are released, %d reserved", bytes, promised_);
       promised_ -= bytes;
     }
   }

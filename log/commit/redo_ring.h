@@ -64,6 +64,9 @@ class RedoRing {
       pad_begin_.store(head_, std::memory_order_relaxed);  // published with the next head
       head_ += to_end;
     }
+    // Otherwise transactions that are not in the log yet would be overwritten.
+    GANNET_CHECK(head_ + bytes - seen_tail_ <= capacity_, "%d bytes at %d of a ring of %d, whose tail is %d", bytes,
+                 head_, capacity_, seen_tail_);
     return memory_.get() + (head_ & (capacity_ - 1));
   }
   // Publishes `bytes` written at the last Room. A consumer that sees the new head sees all bytes written before.
@@ -89,7 +92,11 @@ class RedoRing {
     }
     VisitPieces(at, head, visit);
   }
-  void ReleaseUpTo(uint64_t head) { tail_.store(head, std::memory_order_release); }
+  void ReleaseUpTo(uint64_t head) {
+    GANNET_CHECK(tail() <= head && head <= published(), "the tail goes from %d to %d; %d is published", tail(), head,
+                 published());
+    tail_.store(head, std::memory_order_release);
+  }
 
  private:
   static constexpr size_t kDiskPage = 4096;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 
 namespace gannet::log {
 namespace {
@@ -75,7 +76,8 @@ uint64_t WriterSet::OldestSlot() const {
   return oldest;
 }
 
-uint64_t WriterSet::MoveAllInto(BatchBuffer* batch) {
+uint64_t WriterSet::MoveAllInto(BatchBuffer* batch, uint64_t closed_epoch) {
+  GANNET_CHECK(batch->empty(), "a batch of %d bytes is collected again", batch->body_bytes());
   uint64_t large = 0;
   std::lock_guard lock(mutex_);
   for (size_t i = 0; i < channels_.size();) {
@@ -90,6 +92,9 @@ uint64_t WriterSet::MoveAllInto(BatchBuffer* batch) {
       ++i;
     }
   }
+  // Recovery takes a closed epoch for complete. (What other nodes sent is their promise, so it is not checked here.)
+  GANNET_CHECK(batch->content().least_epoch > closed_epoch, "a commit of epoch %d comes after epoch %d was closed",
+               batch->content().least_epoch, closed_epoch);
   std::lock_guard inbox_lock(inbox_mutex_);
   batch->Grow(batch->body_bytes() + inbox_.size());
   batch->Append(inbox_);

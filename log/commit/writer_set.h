@@ -32,7 +32,9 @@ class WriterSet {
   uint64_t OldestSlot() const;
   // Moves everything into `batch`, which is empty. Forgets writers that are closed and empty. Returns the number of
   // bytes that the large transactions have taken from LargeRedo; the caller gives them back when the batch is durable.
-  uint64_t MoveAllInto(BatchBuffer* batch);
+  // `closed_epoch`: the one that earlier batches have closed. No writer may have left anything of it or of an earlier
+  // one.
+  uint64_t MoveAllInto(BatchBuffer* batch, uint64_t closed_epoch);
   // Largest number of bytes in all buffers at once, without large transactions.
   uint64_t Capacity() const;
   // Fills in transactions, changes, payload_bytes and record_bytes.

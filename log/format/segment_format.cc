@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/check.h"
 #include "log/format/crc32c.h"
 #include "log/format/little_endian.h"
 #include "log/format/transaction_format.h"
@@ -145,6 +146,9 @@ bool SegmentHeader::Torn(std::span<const std::byte, kSegmentHeaderBytes> from) {
 
 void BatchHeader::Encode(std::span<std::byte, kBatchHeaderBytes> to) const {
   namespace at = batch_at;
+  // Decode refuses other numbers, so the batch and all after it would be lost.
+  GANNET_CHECK(body_bytes % 8 == 0 && transactions <= body_bytes / kTransactionHeaderBytes,
+               "batch %d of segment %d has %d transactions in %d bytes", batch, segment, transactions, body_bytes);
   std::fill(to.begin(), to.end(), std::byte{0});
   StoreLittle(&to[at::kMagic], kBatchMagic);
   StoreLittle(&to[at::kBatch], batch);

@@ -170,6 +170,7 @@ bool TakeCompactAtEnd(Bytes* from, ChangeView* change) {
 std::byte* TransactionEncoder::Add(ChangeKind kind, uint16_t table, uint64_t version, Bytes key, size_t payload_bytes) {
   if (key.size() == kIntegerKeyBytes) return Add(kind, table, version, BigEndian(key.data()), payload_bytes);
   GANNET_CHECK(key.size() <= kMaxKeyBytes, "a key of %d bytes", key.size());
+  CheckPayload(kind, table, payload_bytes);
   const bool is_long = key.size() > kShortKeyBytes;
   const size_t code = is_long ? internal::kLongByteKey : internal::kByteKey;
   std::byte* at = PutNumbers(at_, kind, table, version, code, payload_bytes);
@@ -183,6 +184,8 @@ size_t TransactionEncoder::Finish(uint64_t epoch, TransactionPart part, uint64_t
   namespace at = transaction_at;
   StoreLittle(at_, uint64_t{0});  // up to a multiple of 8
   const size_t bytes = Padded8(static_cast<size_t>(at_ - begin_));
+  GANNET_CHECK(bytes <= UINT32_MAX && (part != TransactionPart::kWhole || id == 0),
+               "a transaction of %d bytes, of part %d with id %x", bytes, static_cast<int>(part), id);
   StoreLittle(begin_ + at::kBytes, static_cast<uint32_t>(bytes));
   StoreLittle(begin_ + at::kEpoch, epoch);
   StoreLittle(begin_ + at::kId, id);

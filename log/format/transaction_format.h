@@ -116,6 +116,7 @@ class TransactionEncoder {
                  size_t payload_bytes);
   // Adds a change with an integer key.
   std::byte* Add(ChangeKind kind, uint16_t table, uint64_t version, uint64_t key, size_t payload_bytes) {
+    CheckPayload(kind, table, payload_bytes);
     const size_t key_bytes = internal::SignificantBytes(key);
     std::byte* at = at_;
     if (table < 0x100 && payload_bytes - 1 < 0xff) [[likely]] {
@@ -131,6 +132,12 @@ class TransactionEncoder {
   size_t Finish(uint64_t epoch, TransactionPart part = TransactionPart::kWhole, uint64_t id = 0);
 
  private:
+  // The decoder refuses a removal with a payload, so the whole transaction would be lost. (Where the kind is a
+  // constant, this costs nothing.)
+  static void CheckPayload(ChangeKind kind, uint16_t table, size_t payload_bytes) {
+    GANNET_CHECK(kind == ChangeKind::kPut || payload_bytes == 0, "a removal from table %d with %d bytes of payload",
+                 table, payload_bytes);
+  }
   // Stores each number with all its bytes; the next one overwrites the unneeded bytes. Returns the end. (Uses `at` and
   // not at_, which the compiler would reload after each store.)
   static std::byte* PutNumbers(std::byte* at, ChangeKind kind, uint16_t table, uint64_t version, size_t key_code,

@@ -58,7 +58,9 @@ void BatchBuffer::Append(std::span<const std::byte> transactions) {
       const size_t bytes = LoadLittle<uint32_t>(transaction + kBytesAt);
       GANNET_CHECK(bytes >= kTransactionHeaderBytes && bytes <= transactions.size() - at,
                    "a transaction of %d bytes at %d of %d was appended", bytes, at, transactions.size());
-      content_.greatest_epoch = std::max(content_.greatest_epoch, LoadLittle<uint64_t>(transaction + kEpochAt));
+      const auto epoch = LoadLittle<uint64_t>(transaction + kEpochAt);
+      content_.least_epoch = std::min(content_.least_epoch, epoch);
+      content_.greatest_epoch = std::max(content_.greatest_epoch, epoch);
       at += bytes;
     }
     std::memcpy(to + begin, transactions.data() + begin, end - begin);
@@ -68,6 +70,9 @@ void BatchBuffer::Append(std::span<const std::byte> transactions) {
 
 std::span<const std::byte> BatchBuffer::Seal(BatchHeader header) {
   Grow(body_bytes_);
+  GANNET_CHECK(body_bytes_ <= UINT32_MAX && header.transactions == content_.transactions,
+               "a batch of %d bytes and %d transactions is sealed as one of %d", body_bytes_, content_.transactions,
+               header.transactions);
   header.body_bytes = static_cast<uint32_t>(body_bytes_);
   header.Encode(std::span<std::byte, kBatchHeaderBytes>(memory_.data(), kBatchHeaderBytes));
   const size_t end = kBatchHeaderBytes + body_bytes_;

@@ -27,6 +27,7 @@ class BatchBuffer {
 
   struct Content {
     uint32_t transactions = 0;
+    uint64_t least_epoch = UINT64_MAX;  // of the transactions
     uint64_t greatest_epoch = 0;
   };
   const Content& content() const { return content_; }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "log/file/aligned_buffer.h"
 #include "log/file/damage.h"
 #include "log/file/kill_point.h"
@@ -125,6 +126,13 @@ StatusOr<Newest> ReadNewest(FileSystem& files, const std::string& directory) {
   return newest;
 }
 
+// True if the log reaches at least as far as `before` says. A note that said less would hide that its end was lost.
+bool ReachesAsFar(const EndNote& note, const EndNote& before) {
+  const bool later = note.segment > before.segment || (note.segment == before.segment && note.offset >= before.offset);
+  return later && note.run >= before.run && note.next_batch >= before.next_batch &&
+         note.closed_epoch >= before.closed_epoch;
+}
+
 }  // namespace
 
 void EndNote::Encode(uint64_t sequence, std::span<std::byte, kEndNoteBytes> to) const {
@@ -185,6 +193,12 @@ StatusOr<EndNote> ReadEndNote(FileSystem& files, const std::string& directory, s
 Status EndNoteFile::Write(const EndNote& note) {
   if (file_ == nullptr) GANNET_RETURN_IF_ERROR(Open());
   if (written_ == note) return absl::OkStatus();
+  GANNET_CHECK(
+      !written_.has_value() || ReachesAsFar(note, *written_),
+      "LOG-END: run %d, segment %d, offset %d, batch %d, epoch %d after run %d, segment %d, offset %d, batch %d, "
+      "epoch %d",
+      note.run, note.segment, note.offset, note.next_batch, note.closed_epoch, written_->run, written_->segment,
+      written_->offset, written_->next_batch, written_->closed_epoch);
   if (file_ == nullptr) return Make(note);
   AlignedBuffer block(kEndNoteBytes);
   note.Encode(sequence_ + 1, block.span().first<kEndNoteBytes>());

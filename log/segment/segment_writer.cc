@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/cache_line.h"
+#include "base/check.h"
 #include "base/sometimes.h"
 #include "log/file/kill_point.h"
 
@@ -189,6 +190,9 @@ Status SegmentWriter::Begin(uint64_t room, SegmentSize size) {
   }
   current_ = std::move(spares_.back().file);
   current_bytes_ = spares_.back().bytes;
+  GANNET_CHECK(
+      current_bytes_ > kSegmentHeaderBytes && current_bytes_ - kSegmentHeaderBytes >= (spare == nullptr ? 0 : room),
+      "segment %d has %d bytes, %d were asked for", segment_ + 1, current_bytes_, room);
   files_since_cut_ += current_bytes_;
   spares_.pop_back();
   NoteSpares();
@@ -242,6 +246,8 @@ Status SegmentWriter::WriteHeaderToSpare() {
   header.first_batch = next_batch_;
   header.previous_end = end_;
   header.closed_epoch = closed_epoch_;
+  GANNET_CHECK(closed_epoch_ >= header_.recovered_epoch, "segment %d of a run that recovered epoch %d closes only %d",
+               header.segment, header_.recovered_epoch, closed_epoch_);
   const auto block = std::make_unique<HeaderBlock>();
   header.Encode(block->bytes);
   return spares_.back().file->WriteDurably(0, block->bytes);
@@ -267,7 +273,15 @@ Status SegmentWriter::Write(BatchBuffer* batch, const BatchHeader& header, uint6
   BatchHeader complete = header;
   complete.batch = next_batch_;
   complete.segment = segment_;
-  if (Status status = current_->WriteDurably(end_, batch->Seal(complete)); !status.ok()) {
+  const std::span<const std::byte> sealed = batch->Seal(complete);
+  // A batch beyond the segment's end would be cut off. One that closes less than the one before would open an epoch
+  // again that others have acknowledged.
+  GANNET_CHECK(sealed.size() == bytes && end_ % kDiskBlockBytes == 0 && end_ + bytes <= current_bytes_,
+               "%d of %d bytes at offset %d of segment %d, which has %d", sealed.size(), bytes, end_, segment_,
+               current_bytes_);
+  GANNET_CHECK(complete.closed_epoch >= closed_epoch_, "batch %d closes epoch %d; epoch %d was closed before",
+               complete.batch, complete.closed_epoch, closed_epoch_);
+  if (Status status = current_->WriteDurably(end_, sealed); !status.ok()) {
     Sometimes<"log: a segment is given up">();
     current_.reset();
     ++statistics_.failures;
@@ -275,7 +289,7 @@ Status SegmentWriter::Write(BatchBuffer* batch, const BatchHeader& header, uint6
   }
   end_ += bytes;
   ++next_batch_;
-  closed_epoch_ = std::max(closed_epoch_, complete.closed_epoch);
+  closed_epoch_ = complete.closed_epoch;
   ++statistics_.batches;
   statistics_.disk_bytes += bytes;
   return absl::OkStatus();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "rdma/shm/futex.h"
 
@@ -104,6 +105,9 @@ int CallClient::FindSlot(NodeId server) const {
 
 void CallClient::Start(int slot, const Pending& pending) {
   const CallRequest& call = pending.call;
+  // A slot of a call in flight, or of one that was given up, may still be written by its server.
+  GANNET_CHECK((used_slots_ >> slot & 1) == 0 && slots_at_[call.node] < kCallsPerNode,
+               "call slot %d is used again; %d calls to node %d", slot, slots_at_[call.node], call.node);
   CallSlot& shared = area_->slots[slot];
   NodeControl& control = region_->control(call.node);
   if (!call.request.empty()) std::memcpy(area_->requests[slot], call.request.data(), call.request.size());
@@ -211,6 +215,7 @@ void CallClient::GiveUp(int slot, Status status) {
 }
 
 void CallClient::Release(int slot) {
+  GANNET_CHECK((used_slots_ >> slot & 1) != 0, "call slot %d is released twice", slot);
   slots_[slot].use = Use::kFree;
   used_slots_ &= ~(1u << slot);
   abandoned_slots_ &= ~(1u << slot);

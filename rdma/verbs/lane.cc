@@ -220,7 +220,10 @@ void Lane::Finish(Work* work, bool ok) {
     }
   }
   if (work->buffer) staging_->Give(work->buffer);
-  if (work->batch != nullptr && --work->batch->unfinished == 0) listener_->FinishBatch(work->batch);
+  if (work->batch == nullptr) return;
+  // A batch that finishes early is resumed while a card may still write into its buffers.
+  GANNET_CHECK(work->batch->unfinished > 0, "node %d: a batch has more completions than parts", node_);
+  if (--work->batch->unfinished == 0) listener_->FinishBatch(work->batch);
 }
 
 }  // namespace gannet::rdma::verbs

@@ -5,12 +5,40 @@
 #include <vector>
 
 #include "base/random.h"
+#include "index/hash/locked_chain.h"
 #include "tests/index/hash_fixture.h"
 
 namespace gannet::index {
 namespace {
 
 using HashChainTest = HashTest;
+
+// Buckets of their own, not of an index.
+class LockedChainDeathTest : public testing::Test {
+ protected:
+  std::byte* Bucket(int i) { return reinterpret_cast<std::byte*>(&buckets_[static_cast<size_t>(i)]); }
+
+  struct alignas(kLineBytes) Line {
+    uint64_t words[kLineBytes / kWordBytes];
+  };
+  std::vector<Line> buckets_{3};
+};
+
+TEST_F(LockedChainDeathTest, AFullChainAndALostLockStopTheProgram) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  hash::LockedChain chain(Bucket(0), Bucket(1));
+  for (uint64_t tag = 1; tag <= hash::kSlots; ++tag) chain.Append(tag << 48 | kLineBytes);
+  EXPECT_DEATH(chain.Append(uint64_t{9} << 48), "is added to 6 slots in 1 buckets");
+  EXPECT_DEATH(chain.Erase(6), "slot 6 of 6 is erased");
+  EXPECT_DEATH(chain.Replace(0, uint64_t{9} << 48), "with another tag");
+  EXPECT_DEATH(
+      {
+        StoreWord(Bucket(1), 5);
+        chain.Publish();
+      },
+      "the head of a chain has 5, not 0 with the lock");
+  chain.Publish();
+}
 
 TEST_F(HashChainTest, KeysOfOneTagAreToldApart) {
   Start(1);  // one bucket at first

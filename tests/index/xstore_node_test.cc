@@ -48,6 +48,19 @@ KeyWords<W> RandomKey(Random& random, uint64_t heads) {
   return key;
 }
 
+TEST(InnerNodeDeathTest, AFullNodeAndAKeyOutOfRangeStopTheProgram) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  InnerNode<1> node;
+  Keys<1> separators;
+  for (uint64_t i = 1; i < InnerNode<1>::kFanout; ++i) separators.push_back({{10 * i}});
+  Fill<1>(separators, &node);
+  EXPECT_DEATH(node.InsertAfter(0, {{5}}, 99), "child 0 of .* splits out of its range");
+  node.Remove(1);
+  EXPECT_DEATH(node.InsertAfter(0, {{25}}, 99), "child 0 of .* splits out of its range");
+  node.InsertAfter(0, {{5}}, 99);
+  EXPECT_EQ(node.child(1), 99u);
+}
+
 template <int W>
 void CheckNodes() {
   SCOPED_TRACE(W);

@@ -305,6 +305,17 @@ TEST_F(EndNoteTest, TheNoteOfAnotherDatabaseIsRefused) {
   EXPECT_TRUE(ReadAs(disk_).ok()) << "without a manifest it is unknown which is meant";
 }
 
+TEST_F(EndNoteTest, ANoteThatSaysLessThanTheOneBeforeStopsTheProgram) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  Close();
+  EndNote note = ReadEndNote(disk_, kLogDirectory).value();
+  EndNoteFile file(&disk_, kLogDirectory);
+  note.offset += kDiskBlockBytes;
+  ASSERT_TRUE(file.Write(note).ok());
+  note.offset -= kDiskBlockBytes;
+  EXPECT_DEATH(file.Write(note).IgnoreError(), "LOG-END: run .* after run");
+}
+
 // Salvage continues from what is left, and so do all later runs.
 TEST_F(EndNoteTest, AfterSalvageTheLogReachesWhatWasSalvaged) {
   Close();

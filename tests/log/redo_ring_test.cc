@@ -9,6 +9,10 @@
 #include "gtest/gtest.h"
 #include "log/commit/durable_waiters.h"
 #include "log/commit/epoch_slot.h"
+#include "log/commit/large_redo.h"
+#include "log/commit/writer_set.h"
+#include "log/format/transaction_format.h"
+#include "log/segment/batch_buffer.h"
 
 namespace gannet::log {
 namespace {
@@ -129,6 +133,60 @@ TEST(EpochSlotTest, ShowsTheOldestCommitInFlight) {
   EXPECT_EQ(word.epoch, 8u);
   slot.Leave(8);
   EXPECT_EQ(word.epoch, SlotWord::kIdle);
+}
+
+TEST(EpochSlotDeathTest, ALeaveWithoutEnterAndAForeignEpochStopTheProgram) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  SlotWord word;
+  std::atomic<uint64_t> current{5};
+  EpochSlot slot(&word, &current);
+  slot.Enter();
+  current = 6;
+  slot.Enter();
+  slot.Leave(6);
+  EXPECT_DEATH(slot.Leave(6), "no commit of epoch 6 is in flight");
+  EXPECT_DEATH(slot.Leave(4), "no commit of epoch 4 is in flight");
+  word.epoch = 7;
+  EXPECT_DEATH(slot.Leave(5), "the slot shows epoch 7; the oldest commit is of 5");
+}
+
+TEST(RedoRingDeathTest, WhatIsNotReadYetIsNotOverwritten) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  RedoRing ring(4096);
+  ring.Room(4000);
+  ring.Publish(4000);
+  EXPECT_DEATH(ring.Room(200), "200 bytes at 4096 of a ring of 4096, whose tail is 0");
+  EXPECT_DEATH(ring.ReleaseUpTo(4096), "the tail goes from 0 to 4096; 4000 is published");
+}
+
+TEST(LargeRedoDeathTest, NoMoreIsTakenThanTheDiskHasRoomFor) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  LargeRedo large;
+  large.SetLimit(100);
+  large.Grant(80);
+  bool granted = false;
+  ASSERT_TRUE(large.Take(60, &granted).ok());
+  ASSERT_TRUE(granted);
+  EXPECT_DEATH(large.Grant(50), "have taken 60 bytes of 50 granted, limit 100");
+  EXPECT_DEATH(large.Grant(101), "have taken 60 bytes of 101 granted, limit 100");
+  EXPECT_DEATH(large.GiveBack(61), "61 bytes of large transactions are given back, 60 were taken");
+}
+
+// Recovery takes a closed epoch for complete.
+TEST(WriterSetDeathTest, ACommitOfAClosedEpochStopsTheProgram) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  WriterSet writers(4096, 0, 0);
+  const std::shared_ptr<WriterChannel> channel = writers.Open().value();
+  TransactionEncoder encoder(channel->ring.Room(200));
+  encoder.Add(ChangeKind::kRemove, 1, 2, uint64_t{3}, 0);
+  channel->ring.Publish(encoder.Finish(7));
+  BatchBuffer batch;
+  EXPECT_DEATH(writers.MoveAllInto(&batch, 7), "a commit of epoch 7 comes after epoch 7 was closed");
+  EXPECT_EQ(writers.MoveAllInto(&batch, 6), 0u);
+  EXPECT_EQ(batch.content().transactions, 1u);
+  EXPECT_DEATH(writers.MoveAllInto(&batch, 6), "is collected again");
+  EXPECT_DEATH(batch.Seal({.transactions = 2}), "1 transactions is sealed as one of 2");
+  EXPECT_DEATH(encoder.Add(ChangeKind::kRemove, 1, 2, uint64_t{3}, 8), "a removal from table 1 with 8 bytes");
 }
 
 class WaitersTest : public testing::Test {

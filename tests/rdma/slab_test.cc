@@ -591,5 +591,31 @@ TEST_F(SlabDeathTest, ImpossibleSizesAndForeignBlocksStopTheProgram) {
   EXPECT_DEATH(cache.Free(elsewhere, 64), "freed block");
 }
 
+TEST_F(SlabDeathTest, AnExtentThatIsFreedTwiceStopsTheProgram) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  std::byte* const extent = allocator_->AllocateExtent(4096).value();
+  EXPECT_DEATH(allocator_->FreeExtent(extent + 4096, 64), "the extent at offset 4096 is freed; 4096 bytes are carved");
+  allocator_->FreeExtent(extent, 4096);
+  EXPECT_DEATH(allocator_->FreeExtent(extent + 64, 64), "64 bytes at 64 are freed; 4096 at 0 are free");
+  EXPECT_DEATH(allocator_->FreeExtent(extent, 4096), "4096 bytes at 0 are freed; those at 0 are free");
+}
+
+// Another node may write anything into free records.
+TEST_F(SlabTest, ALineOfAFreeBlockThatLooksBusyStopsNothing) {
+  SlabCache cache(allocator_.get());
+  std::vector<std::byte*> blocks;
+  for (int i = 0; i < 64; ++i) blocks.push_back(cache.Allocate(64 * kLineBytes).value());
+  for (std::byte* const block : blocks) {
+    StoreWord(block, kNotAState | 5);
+    StoreWord(block + kLineBytes, kLineBusy);
+    cache.Free(block, 64 * kLineBytes);
+  }
+  cache.GiveBack();
+  allocator_->Trim(/*alone=*/true);  // joins them
+  const StatusOr<std::byte*> block = cache.Allocate(3 * kLineBytes);
+  ASSERT_TRUE(block.ok()) << block.status();
+  EXPECT_FALSE(IsLineBusy(LoadWord(*block)));
+}
+
 }  // namespace
 }  // namespace gannet::rdma

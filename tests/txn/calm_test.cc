@@ -188,9 +188,35 @@ class CalmTableTest : public testing::TestWithParam<TableShape> {
     return database_->state().node->memory().data() + table_->local_index().Find(KeyOf(2 * row).view()).record.offset();
   }
 
+  // A record that is locked now, and null if there is none.
+  std::byte* LockedRecord() {
+    const DatabaseState& state = database_->state();
+    const rdma::SlabStatistics memory = state.slab->statistics();
+    std::byte* const records = state.node->memory().data() + RoundUp(state.node->writable_offset(), kLineBytes);
+    for (size_t at = 0; at < memory.carved_bytes - memory.read_only_carved_bytes; at += kLineBytes) {
+      if (index::IsLocked(LoadWord(records + at))) return records + at;
+    }
+    return nullptr;
+  }
+
   std::unique_ptr<Database> database_;
   const Table* table_ = nullptr;
 };
+
+TEST_P(CalmTableTest, ALockThatIsLostBeforeTheInstallStopsTheProgram) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  ManualTransaction t = Begin();
+  ASSERT_TRUE(t->Insert(*table_, KeyOf(1).view(), kBalance).ok());
+  std::byte* const record = LockedRecord();
+  ASSERT_NE(record, nullptr);
+  EXPECT_DEATH(
+      {
+        StoreWord(record, LoadWord(record) & ~rdma::kLockBit);
+        static_cast<void>(t.Commit());
+      },
+      "is changed without its lock \\(1\\); it has ");
+  EXPECT_TRUE(t.Commit().ok());
+}
 
 // What no session does: a word changes without a counter. Only so can a test see which records are looked at twice.
 TEST_P(CalmTableTest, RecordsAreNotLookedAtTwice) {

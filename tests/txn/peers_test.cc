@@ -68,6 +68,15 @@ TEST(PeersTest, AJoinThatComesAfterTheSuccessorsAnnouncementIsRefused) {
   EXPECT_TRUE(Admits(&peers, 1, 201));
 }
 
+TEST(PeersDeathTest, WhatALivingNodeHoldsIsNotReleased) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  Peers peers(3, 0);
+  ASSERT_TRUE(Join(&peers, 1, 50).ok());
+  EXPECT_DEATH(peers.SetForwarded(1), "node 1 is forwarded in phase 1");
+  peers.NoteDeath(1);
+  EXPECT_DEATH(peers.SetReleased(1), "node 1 is released in phase 3");
+}
+
 TEST(PeersTest, WhatOthersSayOfADeathIsTakenUp) {
   Peers peers(3, 0);
   EXPECT_TRUE(peers.IsForwarded(1, 50));  // a stranger decided nothing here

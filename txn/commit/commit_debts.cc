@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/sometimes.h"
 #include "txn/peer/wire.h"
@@ -55,6 +56,8 @@ void CommitDebts::OweUnlock(const WriteEntry& entry) {
 }
 
 void CommitDebts::OweInstall(const WriteEntry& entry) {
+  // Without a ticket, nothing would wait for the install.
+  GANNET_CHECK(ticket_ != nullptr, "the install of %s is owed without a ticket", entry.record.ToString());
   std::shared_ptr<Debt> debt = DebtOfRecord(Debt::Kind::kInstall, entry, NextState(entry.seen, false));
   debt->ticket = ticket_;
   if (entry.kind == WriteKind::kUpdate) {

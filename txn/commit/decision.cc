@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
+#include "base/check.h"
 #include "base/mutant.h"
 #include "base/sometimes.h"
 #include "txn/commit/commit_internal.h"
@@ -106,7 +108,8 @@ coro::Task<bool> Decision::Tell(rdma::NodeId keeper, bool only_note) {
   const uint64_t connection = links_.ConnectionOf(keeper);
   finished_.clear();
   for (size_t next = 0; next < entries_.size();) {
-    next = Encode(next, keeper, only_note);
+    const size_t begin = std::exchange(next, Encode(next, keeper, only_note));
+    GANNET_CHECK(next > begin, "change %d of %d of a decision does not fit a message", begin, entries_.size());
     StatusOr<size_t> answer = co_await session_->channel->Call(keeper, kTxnDecide, request_, {}, timeout, connection);
     if (answer.ok()) continue;
     // The owner has refused. An owner only refuses a request that breaks the protocol, so no simulation reaches this.

@@ -1,5 +1,6 @@
 #include "txn/commit/local_writes.h"
 
+#include "base/check.h"
 #include "base/mutant.h"
 #include "base/sometimes.h"
 #include "index/record_header.h"
@@ -14,7 +15,26 @@ namespace gannet::txn {
 
 using index::RecordBytes;
 
+namespace {
+
+// A commit holds the lock of each record that it changes or unlocks. A node that is not alone has clients that can
+// write into its records, so there the record's word says nothing about this process, and only the note in the entry
+// counts.
+void CheckHeld(const SessionState& session, const WriteEntry& entry) {
+  const bool alone = session.change_counter != nullptr;
+  const uint64_t word = alone ? LoadWord(entry.direct) : 0;
+  GANNET_CHECK(entry.locked && (!alone || word == Locked(entry.seen, session.owner_bits)),
+               "record %s of table %d, seen in state %x, is changed without its lock (%d); it has %x, and the lock's "
+               "owner is %x",
+               entry.record.ToString(), entry.table->id(), entry.seen, entry.locked, word, session.owner_bits);
+}
+
+}  // namespace
+
 Status LocalWrites::Lock(WriteEntry& entry) {
+  // A lock bit in what was seen would make this one look taken while another transaction holds it.
+  GANNET_CHECK(!entry.locked && !IsLocked(entry.seen), "record %s, seen in state %x, is locked again (%d)",
+               entry.record.ToString(), entry.seen, entry.locked);
   const uint64_t found = CompareAndSwapWord(entry.direct, entry.seen, Locked(entry.seen, session_->owner_bits));
   if (found != entry.seen) [[unlikely]] {
     Sometimes<"commit: a record to write is locked or was changed">();
@@ -63,6 +83,8 @@ Status LocalWrites::PrepareMove(WriteEntry& entry) {
   return absl::OkStatus();
 }
 
+// The index leads to the new place before that is unlocked, and the old place becomes absent last. A reader that holds
+// the old address waits for its lock, and then finds that the record has left; so it never finds both, or neither.
 void LocalWrites::FinishMove(WriteEntry& entry) {
   Sometimes<"commit: a record moves to a block of another size">();
   // This comes before the index no longer leads there (lent_records.h).
@@ -90,6 +112,7 @@ void LocalWrites::FinishMove(WriteEntry& entry) {
 }
 
 void LocalWrites::Install(WriteEntry& entry) {
+  CheckHeld(*session_, entry);
   if (!entry.moved_to.is_null()) return FinishMove(entry);
   const size_t lines = RecordLines(entry.key, entry.payload_bytes);
   const int64_t block_bytes = BlockBytesOf(entry.key, entry.image_payload_bytes);
@@ -139,6 +162,7 @@ void ReleaseDirect(SessionState& session, WriteEntry& entry) {
     entry.moved_to = {};
   }
   if (!entry.locked) return;
+  CheckHeld(session, entry);
   entry.locked = false;
   if (entry.kind != WriteKind::kInsert) {
     StoreWord(entry.direct, entry.seen);

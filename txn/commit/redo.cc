@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/sometimes.h"
 #include "rdma/versioned.h"
@@ -79,7 +80,11 @@ void Redo::Append(log::TransactionPart part, uint64_t id) {
     if (entry.kind != WriteKind::kRemove) payload_bytes += entry.payload_bytes;
   }
   Charge(Cost::kLogByte, bytes_);
-  log_->writer().Append(epoch_, encoder.Finish(epoch_, part, id), changes, payload_bytes);
+  const size_t written = encoder.Finish(epoch_, part, id);
+  // Any more bytes would be in the room of another commit.
+  GANNET_CHECK(written <= bytes_ && epoch_ != 0, "%d bytes of redo of epoch %d were written; %d are reserved", written,
+               epoch_, bytes_);
+  log_->writer().Append(epoch_, written, changes, payload_bytes);
   log::MayDieHere(log::KillPoint::kCommitAppended);
 }
 
@@ -158,6 +163,8 @@ bool Redo::EncodePart(OwnerCall* call, uint64_t id) {
     if (!IsLogged(entry) || entry.record.node() != call->node) continue;
     if (any && bytes + RedoBytesOf(entry) > kMaxPartBytes) break;
     bytes += RedoBytesOf(entry);
+    GANNET_CHECK(bytes <= kMaxPartBytes, "a change of %d bytes does not fit a message of %d", RedoBytesOf(entry),
+                 kMaxPartBytes);
     AddRedo(&encoder, entry);
     any = true;
   }

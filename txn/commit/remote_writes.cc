@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/check.h"
 #include "base/mutant.h"
 #include "base/sometimes.h"
 #include "rdma/versioned.h"
@@ -31,6 +32,8 @@ Status RemoteWrites::AppendLocks(std::vector<rdma::Operation>* operations) {
       Sometimes<"commit: a record to write is owed by the same session">();
       return Conflict(AbortCause::kLock);
     }
+    GANNET_CHECK(!entry.locked && !IsLocked(entry.seen), "record %s, seen in state %x, is locked again (%d)",
+                 entry.record.ToString(), entry.seen, entry.locked);
     operations->push_back(
         rdma::Operation::CompareAndSwap(entry.record, entry.seen, Locked(entry.seen, session_->owner_bits)));
     operations->back().connection = entry.connection;
@@ -53,6 +56,9 @@ Status RemoteWrites::TakeLocks(const Status& posted, std::span<const rdma::Opera
   size_t i = 0;
   for (WriteEntry& entry : writes_.entries()) {
     if (entry.is_direct() || !ChangesRecord(entry)) continue;
+    // The write set must be the one of AppendLocks: the answers come in its order.
+    GANNET_CHECK(i < operations.size() && operations[i].remote == entry.record,
+                 "lock %d of %d is not that of record %s", i, operations.size(), entry.record.ToString());
     const rdma::Operation& operation = operations[i++];
     entry.locked = operation.result == entry.seen;
     if (entry.locked || !conflict.ok()) continue;
@@ -94,6 +100,8 @@ coro::Task<void> RemoteWrites::Install(Where where) {
   };
   for (WriteEntry& entry : writes_.entries()) {
     if (entry.is_direct() || entry.installed || !Is(where, entry.record.node())) continue;
+    GANNET_CHECK(entry.locked || !IsInstalledByVerbs(entry),
+                 "record %s, seen in state %x, is installed without its lock", entry.record.ToString(), entry.seen);
     if (entry.kind == WriteKind::kInsert && !entry.removed) {
       unlock(entry);
     } else if (entry.kind == WriteKind::kUpdate && entry.moved_to.is_null()) {

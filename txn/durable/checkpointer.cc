@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/sometimes.h"
 #include "base/stop.h"
@@ -358,7 +359,12 @@ Status Checkpointer::WriteFiles(log::CheckpointDescription* description) {
   return (*writer)->Finish(description);
 }
 
+// The manifest may lead to the checkpoint only when all that its walk may have seen is durable: recovery takes its rows
+// together with the log up to end_epoch.
 Status Checkpointer::Publish(const log::CheckpointDescription& description) {
+  GANNET_CHECK(description.begin_epoch <= description.end_epoch && description.end_epoch <= log_->durable_epoch(),
+               "checkpoint %d begins in epoch %d and ends in %d; epoch %d is durable", description.id,
+               description.begin_epoch, description.end_epoch, log_->durable_epoch());
   log::Manifest published;
   GANNET_RETURN_IF_ERROR(manifest_->Change([&](log::Manifest* manifest) {
     RemoveCheckpoint(damaged_, manifest);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/cache_line.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "txn/durable/read_words.h"
 
@@ -107,6 +108,9 @@ Status EpochWords::Start(uint64_t current) {
   if (!channel.ok()) return channel.status();
   channel_ = std::move(*channel);
   worker_.AddPoller([c = channel_.get()] { return c->Poll(); });
+  GANNET_CHECK(current > 0 && LoadWord(words_ + kCurrent) <= current, "the log starts in epoch %d, after %d", current,
+               LoadWord(words_ + kCurrent));
+  // The current epoch comes last: before that, the others know of none in which this node could commit.
   StoreWord(words_ + kFlushed, current - 1);
   StoreWord(words_ + kDrained, current - 1);
   StoreWord(words_ + kCurrent, current);
@@ -206,6 +210,11 @@ bool EpochWords::AllLive() const {
 
 // One READ per node. A node whose log has not started has drained nothing.
 StatusOr<log::NodeEpochs> EpochWords::Exchange(const log::NodeEpochs& own) {
+  // Only this node's CPU writes these words, and the others take them for promises.
+  const uint64_t drained = LoadWord(words_ + kDrained);
+  GANNET_CHECK(drained <= own.drained && own.flushed <= own.drained && own.drained < own.current,
+               "epoch %d is drained after %d, %d is flushed, %d is current", own.drained, drained, own.flushed,
+               own.current);
   StoreWord(words_ + kDrained, own.drained);
   StoreWord(words_ + kFlushed, own.flushed);
   log::NodeEpochs all = own;

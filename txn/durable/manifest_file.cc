@@ -3,6 +3,8 @@
 #include <mutex>
 #include <utility>
 
+#include "base/check.h"
+
 namespace gannet::txn {
 
 StatusOr<log::Manifest> ManifestFile::Now() {
@@ -27,6 +29,11 @@ Status ManifestFile::ChangeNow(absl::FunctionRef<Status(log::Manifest*)> edit) {
   if (owed_.has_value()) Apply(*owed_, &*manifest);
   GANNET_RETURN_IF_ERROR(edit(&*manifest));
   if (*manifest != *known_) {
+    // The log and other nodes name tables by their numbers, so none is given twice.
+    GANNET_CHECK(
+        manifest->next_table >= known_->next_table && manifest->catalog_generation >= known_->catalog_generation,
+        "%s: the next table is %d after %d, the generation of tables %d after %d", directory_, manifest->next_table,
+        known_->next_table, manifest->catalog_generation, known_->catalog_generation);
     known_.reset();
     GANNET_RETURN_IF_ERROR(log::WriteManifest(*files_, directory_, *manifest));
     known_ = *std::move(manifest);

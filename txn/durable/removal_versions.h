@@ -18,9 +18,11 @@
 #include <cstdint>
 
 #include "base/cache_line.h"
+#include "base/check.h"
 #include "base/random.h"
 #include "index/key.h"
 #include "rdma/global_address.h"
+#include "rdma/versioned.h"
 
 namespace gannet::txn {
 
@@ -36,6 +38,7 @@ class RemovalVersions {
 
   void Note(uint16_t table, const index::Key& key, uint64_t version) {
     if (!kept_) return;
+    GANNET_CHECK(version <= rdma::kVersionMask, "a removal from table %d has version %x", table, version);
     std::byte* const place = places_ + PlaceOf(table, key);
     for (uint64_t seen = LoadWord(place); seen < version;) {
       const uint64_t found = CompareAndSwapWord(place, seen, version);

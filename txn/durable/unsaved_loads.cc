@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "txn/durable/epoch_words.h"
 
 namespace gannet::txn {
@@ -20,9 +21,17 @@ void UnsavedLoads::AnnounceIn(EpochWords* words) {
 }
 
 void UnsavedLoads::Count(int64_t loads) {
-  const uint64_t unsaved = unsaved_.load(std::memory_order_relaxed) + static_cast<uint64_t>(loads);
+  const uint64_t before = unsaved_.load(std::memory_order_relaxed);
+  const uint64_t unsaved = before + static_cast<uint64_t>(loads);
+  GANNET_CHECK(loads >= 0 || before >= static_cast<uint64_t>(-loads), "%d loads are saved of %d", -loads, before);
   unsaved_.store(unsaved, std::memory_order_seq_cst);
   if (words_ != nullptr) words_->AnnounceLoads(unsaved);
+}
+
+// Otherwise another thread may be in the table, which has taken it for itself.
+void UnsavedLoads::Leave(TableId table) {
+  const size_t held = loading_.erase(table);
+  GANNET_CHECK(held == 1, "table %d is released, but it is not loaded and not held", table);
 }
 
 void UnsavedLoads::Begin(TableId table) {
@@ -35,7 +44,7 @@ void UnsavedLoads::Begin(TableId table) {
 void UnsavedLoads::End(TableId table, bool seen) {
   {
     const std::lock_guard lock(mutex_);
-    loading_.erase(table);
+    Leave(table);
     if (seen) {
       ++ended_[table];
     } else {
@@ -87,7 +96,7 @@ void UnsavedLoads::Hold(TableId table) {
 void UnsavedLoads::Release(TableId table) {
   {
     const std::lock_guard lock(mutex_);
-    loading_.erase(table);
+    Leave(table);
   }
   changed_.notify_all();
 }

@@ -66,7 +66,9 @@ class UnsavedLoads {
   void Forget(TableId table);
 
  private:
-  void Count(int64_t loads);  // the caller holds the lock
+  // The caller of these two holds the lock.
+  void Count(int64_t loads);
+  void Leave(TableId table);
 
   std::atomic<uint64_t> unsaved_{0};
   mutable Mutex mutex_;  // guards the members below

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/check.h"
 #include "base/random.h"
 #include "base/thread.h"
 #include "index/index.h"
@@ -77,6 +78,9 @@ class LentRecords {
   // The mutex is held.
   void Count(rdma::GlobalAddress block, int by) {
     std::atomic<uint32_t>& place = filter_[PlaceOf(block)];
+    // A count that is too low hides a block that is lent, which would then be freed twice.
+    GANNET_CHECK(by > 0 || place.load(std::memory_order_relaxed) > 0, "block %s is taken out and not lent",
+                 block.ToString());
     place.store(place.load(std::memory_order_relaxed) + static_cast<uint32_t>(by), std::memory_order_release);
   }
 

@@ -2,6 +2,8 @@
 
 #include <mutex>
 
+#include "base/check.h"
+
 namespace gannet::txn {
 
 void LiveBytes::GrowFor(TableId table) {
@@ -19,6 +21,7 @@ void RecordBytes::AddTable(TableId table) {
 
 void RecordBytes::Settle(TableId table, int64_t bytes) {
   const std::lock_guard lock(mutex_);
+  GANNET_CHECK(table < settled_.size(), "%d bytes of table %d, of %d", bytes, table, settled_.size());
   settled_[table] += bytes;
 }
 

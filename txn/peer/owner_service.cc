@@ -66,8 +66,8 @@ Status OwnerService::CheckItem(const PrepareItem& item) const {
   if (table == nullptr) return NoTable(item.table);
   const TableOptions& options = table->options();
   if (item.key.kind() != options.key_kind || item.key.size() > options.max_key_bytes ||
-      item.payload.size() > table->accepted_payload_bytes()) {
-    return absl::InvalidArgumentError(absl::StrCat("prepare: key or payload does not fit ", NameOf(*table)));
+      item.payload.size() > table->accepted_payload_bytes() || item.above_version > kVersionMask) {
+    return absl::InvalidArgumentError(absl::StrCat("prepare: key, payload or version does not fit ", NameOf(*table)));
   }
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/cache_line.h"
+#include "base/check.h"
 #include "base/sometimes.h"
 
 namespace gannet::txn {
@@ -136,14 +137,21 @@ void Peers::AwaitQuiet(rdma::NodeId node) {
 
 void Peers::SetForwarded(rdma::NodeId node) {
   std::lock_guard lock(mutex_);
-  peers_[node].phase = Phase::kForwarded;
+  Peer& peer = peers_[node];
+  // A node that may still be admitted, or be back, must not lose what it has locked.
+  GANNET_CHECK(peer.phase == Phase::kDying && peer.admits_from == kNobody, "node %d is forwarded in phase %d", node,
+               static_cast<int>(peer.phase));
+  peer.phase = Phase::kForwarded;
 }
 
 void Peers::SetReleased(rdma::NodeId node) {
   std::lock_guard lock(mutex_);
-  peers_[node].phase = Phase::kStranger;
-  peers_[node].incarnation = 0;
-  peers_[node].connection = 0;
+  Peer& peer = peers_[node];
+  GANNET_CHECK(peer.phase == Phase::kForwarded && peer.admits_from == kNobody, "node %d is released in phase %d", node,
+               static_cast<int>(peer.phase));
+  peer.phase = Phase::kStranger;
+  peer.incarnation = 0;
+  peer.connection = 0;
 }
 
 }  // namespace gannet::txn

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/sometimes.h"
 
@@ -191,11 +192,15 @@ void Precedence::Expire(Ticket* ticket, uint64_t now) {
   }
   Sometimes<"precedence: the ticket of this node expires">();
   ++statistics_.expired;
+  GANNET_CHECK(!queue_.empty(), "the ticket %x of node %d has no transaction", tickets_[self_].word, self_);
   queue_.pop_front();
   DropOwn();
 }
 
 void Precedence::Draw(uint64_t now) {
+  GANNET_CHECK(!queue_.empty() && tickets_[self_].word == 0,
+               "node %d, which has ticket %x, draws another for %d waiters", self_, tickets_[self_].word,
+               queue_.size());
   const uint64_t lease =
       std::min(std::max(kLeaseAttempts * queue_.front().longest_attempt, kLeastLeaseNanos), limit_nanos_);
   tickets_[self_] = {MakeWord(++greatest_, lease), now + lease};

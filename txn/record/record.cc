@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/mutant.h"
 
 namespace gannet::txn {
@@ -15,6 +16,8 @@ StatusOr<NewRecord> MakeLockedRecord(rdma::SlabCache& slab, TableId table, const
 
 NewRecord MakeLockedRecordAt(std::byte* block, TableId table, const Key& key, std::span<const std::byte> payload,
                              uint64_t owner_bits, uint64_t above_version) {
+  GANNET_CHECK(reinterpret_cast<uintptr_t>(block) % kLineBytes == 0 && above_version <= kVersionMask,
+               "a record of table %d at %p, above version %x", table, block, above_version);
   // No index leads to the block. A thread that still has its old address finds it locked from here on.
   const uint64_t before = GANNET_MUTANT(kReuseWithoutGrace) ? 0 : VersionOf(LoadWord(block));
   const uint64_t state = std::max(before, above_version) | kAbsentBit;
@@ -61,7 +64,10 @@ void MakeLockedImage(std::span<std::byte> image, TableId table, const Key& key, 
 
 uint64_t RaiseLockedVersion(std::byte* record, size_t lines, uint64_t state, uint64_t version, uint64_t owner_bits) {
   if (VersionOf(state) >= version) return state;
+  GANNET_CHECK(IsAbsent(state) && !IsLocked(state) && version <= kVersionMask,
+               "a record in state %x, which others may see, is raised to version %x", state, version);
   const uint64_t raised = version | kAbsentBit;
+  // The lines come first: a client that READs the new word then finds lines of the version that follows it.
   rdma::StoreVersions(record, lines, NextState(raised, false));
   StoreWord(record, Locked(raised, owner_bits));
   return raised;

@@ -8,6 +8,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "index/own_locations.h"
 #include "index/registry.h"
 #include "index/service.h"
@@ -45,6 +46,9 @@ void ForgetNewTable(DatabaseState& node, Table& table) {
 
 Table* AddTable(DatabaseState& node, std::unique_ptr<Table> table) {
   const TableId id = table->id();
+  // The log may have changes of a table that had the number before.
+  GANNET_CHECK(id >= node.tables.id_bound(), "table '%s' has the number %d; numbers up to %d have been given",
+               table->name(), id, node.tables.id_bound());
   node.next_table = std::max(node.next_table, id + uint32_t{1});
   node.record_bytes.AddTable(id);
   return node.tables.Add(std::move(table));

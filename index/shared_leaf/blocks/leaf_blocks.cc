@@ -18,6 +18,8 @@ StatusOr<FreeBlock> LeafBlocks::TakeOne(Context& context) {
   if (!free_.empty()) {
     const uint64_t offset = free_.back();
     free_.pop_back();
+    // Clients may have written into the block itself. Its note here is this node's own.
+    GANNET_CHECK(blocks_[offset].use == Use::kFree, "block %d is listed as free and in use", offset);
     // Only a client that does not keep the rules writes into a free block, now or at any time.
     uint64_t word = LoadWord(At(offset));
     if (!IsAbsent(word) || IsLocked(word)) {
@@ -45,15 +47,23 @@ StatusOr<FreeBlock> LeafBlocks::Take(Context& context) {
 
 void LeafBlocks::PutBack(const FreeBlock& block) {
   std::lock_guard lock(mutex_);
-  blocks_[block.address.offset()] = {};
-  free_.push_back(block.address.offset());
+  List(block);
 }
 
 void LeafBlocks::Discard(const FreeBlock& block) {
   std::lock_guard lock(mutex_);
-  MakeFree(At(block.address.offset()));
-  blocks_[block.address.offset()] = {};
+  if (List(block)) MakeFree(At(block.address.offset()));
+}
+
+// A Sweep may have listed it already, if a client that does not keep the rules has written into it.
+bool LeafBlocks::List(const FreeBlock& block) {
+  const auto known = blocks_.find(block.address.offset());
+  GANNET_CHECK(known != blocks_.end() && block.address.node() == node_->id(), "%s is no block of this index",
+               block.address.ToString());
+  if (known->second.use == Use::kFree) return false;
+  known->second = {};
   free_.push_back(block.address.offset());
+  return true;
 }
 
 std::vector<FreeBlock> LeafBlocks::Lend(Context& context, rdma::NodeId lessee, size_t count) {

@@ -138,6 +138,8 @@ class LeafBlocks {
            (holder < fabric_->num_nodes() && !fabric_->Alive(holder));
   }
   void MakeFree(std::byte* block) const;
+  // Adds a block that this node has taken to the free ones. False: it is one of them. The lock is held.
+  bool List(const FreeBlock& block);
   std::byte* At(uint64_t offset) const { return node_->memory().data() + offset; }
   // A free block, or a new one. ResourceExhausted: the heap is full. The lock is held.
   StatusOr<FreeBlock> TakeOne(Context& context);

@@ -19,7 +19,7 @@ coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Publish(Draft* draft) {
 template <class Keys>
 coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Add(const Place& place, Entry entry, Change* change) {
   Draft draft(place.address, place.image, leaves_->owner_bits());
-  draft.Add(entry);
+  draft.AddToRoom(entry);
   const StatusOr<bool> done = co_await Publish(&draft);
   if (done.ok() && *done) change->AddChanged(place.address, place.image.head.state, draft.unlocked());
   co_return done;

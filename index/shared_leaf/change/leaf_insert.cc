@@ -134,7 +134,7 @@ void LeafInserts<Keys>::Add(Leaf* leaf, Item* item) {
 template <class Keys>
 coro::Task<bool> LeafInserts<Keys>::Prepare(Leaf* leaf) {
   if (leaf->entries.size() <= finder_->RoomIn(leaf->place)) {
-    for (const Keyed& entry : leaf->entries) leaf->draft->Add(Keys::EntryOf(entry));
+    for (const Keyed& entry : leaf->entries) leaf->draft->AddToRoom(Keys::EntryOf(entry));
     co_return !leaf->entries.empty();
   }
   const bool splits = co_await PrepareSplit(leaf);

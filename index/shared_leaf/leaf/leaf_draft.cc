@@ -46,8 +46,12 @@ void BasicLeafDraft<Head>::Stamp(uint64_t state) {
   image_.head.state = state;
 }
 
+// Line 0 is the commit point, so it goes last. A client that dies before it has changed nothing that counts, and the
+// owner finds the lock, by which it repairs the leaf.
 template <class Head>
 void BasicLeafDraft<Head>::AppendChange(Posting* posting, Then then) {
+  GANNET_CHECK((changed_lines_ >> image_.line_count()) == 0, "leaf %s, version %x: lines %x of %d change",
+               address_.ToString(), version_, changed_lines_, image_.line_count());
   version_ = NextState(version_, false);
   Stamp(then == Then::kKeepLock ? Locked(version_, owner_bits_) : version_);
   if (GANNET_MUTANT(kLineZeroFirst)) posting->Write(address_, Bytes(&image_.head, kLineBytes));

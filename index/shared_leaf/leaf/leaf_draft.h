@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/check.h"
 #include "index/index.h"
 #include "index/lock_word.h"
 #include "index/shared_leaf/leaf/leaf.h"
@@ -78,10 +79,24 @@ class BasicLeafDraft : public LeafLock {
     image_.head.slots = slots.Pack();
     return slot;
   }
-  void Remove(int slot) { image_.head.slots &= ~(uint64_t{1} << slot); }
+  // The same for a caller that has counted the free slots: without one, the key would be lost.
+  template <class Entry>
+  void AddToRoom(const Entry& entry) {
+    const int slot = Add(entry);
+    GANNET_CHECK(slot >= 0, "leaf %s has no room for another entry; slots %x are used", address_.ToString(),
+                 image_.head.slots);
+  }
+  void Remove(int slot) {
+    GANNET_CHECK((image_.head.slots >> slot & 1) != 0, "slot %d of leaf %s is removed and not used", slot,
+                 address_.ToString());
+    image_.head.slots &= ~(uint64_t{1} << slot);
+  }
   // No other change of the draft may be unpublished: this one commits with its line, the others with line 0.
   template <class Entry>
   void Replace(int slot, const Entry& entry) {
+    GANNET_CHECK(changed_lines_ == 0 && (image_.head.slots >> slot & 1) != 0,
+                 "slot %d of leaf %s is replaced; lines %x are changed, slots %x used", slot, address_.ToString(),
+                 changed_lines_, image_.head.slots);
     Fill(slot, entry);
   }
   void set_level(uint8_t level) {

@@ -74,10 +74,10 @@ void Divide(const SplitPlanOf<Keys>& plan, std::span<const typename Keys::Keyed>
   right->set_right(left->image().right());
   for (uint64_t moved = plan.moved; moved != 0; moved &= moved - 1) {
     const int slot = std::countr_zero(moved);
-    right->Add(left->image().template entry<Entry>(slot));
+    right->AddToRoom(left->image().template entry<Entry>(slot));
     left->Remove(slot);
   }
-  for (const auto& entry : added.subspan(plan.new_left)) right->Add(Keys::EntryOf(entry));
+  for (const auto& entry : added.subspan(plan.new_left)) right->AddToRoom(Keys::EntryOf(entry));
   Keys::SetNextLow(left, plan.border);
   left->set_right(right->address());
 }
@@ -92,7 +92,7 @@ void AppendDivided(std::span<const typename Keys::Keyed> added, typename Keys::D
   } else {
     // The slots of the new entries may be those of entries that move, and are free only when line 0 says so.
     left->AppendChange(posting, Keys::Draft::Then::kKeepLock);
-    for (const auto& entry : added) left->Add(Keys::EntryOf(entry));
+    for (const auto& entry : added) left->AddToRoom(Keys::EntryOf(entry));
     left->AppendChange(posting);
   }
   for (auto& right : fresh) right.AppendUnlock(posting);
@@ -124,11 +124,11 @@ Spread AppendSpread(const typename Keys::Image& leaf, std::span<const typename K
     if (next.size() > room && spread.leaves < fresh.size()) {
       plan = PlanSplit<Keys>(last.image(), {}, next);
       Divide<Keys>(plan, next, &last, &fresh[spread.leaves++]);
-      for (const auto& entry : next.first(plan.new_left)) last.Add(Keys::EntryOf(entry));
+      for (const auto& entry : next.first(plan.new_left)) last.AddToRoom(Keys::EntryOf(entry));
     } else {
       next = next.first(std::min(next.size(), room));
       if (next.empty()) break;
-      for (const auto& entry : next) last.Add(Keys::EntryOf(entry));
+      for (const auto& entry : next) last.AddToRoom(Keys::EntryOf(entry));
     }
     spread.added += next.size();
   }
@@ -142,9 +142,7 @@ void AppendAbsorb(typename Keys::Draft* left, typename Keys::Draft* right, Posti
   GANNET_CHECK(left->image().right() == right->address(), "leaf %s absorbs %s", left->address().ToString(),
                right->address().ToString());
   for (uint64_t used = right->image().template used<Entry>(); used != 0; used &= used - 1) {
-    const int slot = left->Add(right->image().template entry<Entry>(std::countr_zero(used)));
-    GANNET_CHECK(slot >= 0, "leaf %s has no room for the entries of %s", left->address().ToString(),
-                 right->address().ToString());
+    left->AddToRoom(right->image().template entry<Entry>(std::countr_zero(used)));
   }
   Keys::SetNextLow(left, NextLowOf<Keys>(right->image()));
   left->set_right(right->image().right());

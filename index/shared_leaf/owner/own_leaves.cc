@@ -142,7 +142,7 @@ void OwnLeaves<Keys>::Store(const FreeBlock& block, uint8_t level, std::span<con
   Keys::SetLow(&draft, low);
   Keys::SetNextLow(&draft, next_low);
   draft.set_right(right);
-  for (const Entry& entry : entries) draft.Add(entry);
+  for (const Entry& entry : entries) draft.AddToRoom(entry);
   Posting posting;
   draft.AppendNew(&posting);
   Image image = draft.image();

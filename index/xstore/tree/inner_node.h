@@ -21,6 +21,7 @@
 #include <cstdint>
 
 #include "base/cache_line.h"
+#include "base/check.h"
 #include "index/xstore/tree/key_codec.h"
 
 namespace gannet::index::xstore {
@@ -106,6 +107,7 @@ class alignas(kLineBytes) InnerNode {
   // Adds a last child. `previous_high` is the highest key of the previous last child.
   void Append(const Words& previous_high, uint64_t child) {
     const int n = count();
+    GANNET_CHECK(n < kFanout, "child %d of a node of %d", n, kFanout);
     if (n > 0) SetKey(n - 1, previous_high);
     SetChild(n, child);
     SetShape(level(), n + 1);
@@ -113,6 +115,8 @@ class alignas(kLineBytes) InnerNode {
   // Child i has split: it now ends at `high`, and `right` covers the rest of its range.
   void InsertAfter(int i, const Words& high, uint64_t right) {
     const int n = count();
+    GANNET_CHECK(i >= 0 && i < n && n < kFanout && high < key(i),
+                 "child %d of %d in a node of %d splits out of its range", i, n, kFanout);
     for (int j = n - 1; j > i; --j) {
       SetChild(j + 1, child(j));
       SetKey(j, key(j - 1));
@@ -124,6 +128,7 @@ class alignas(kLineBytes) InnerNode {
   // Removes child i; its left neighbour takes over its range, or the right one that of the first child.
   void Remove(int i) {
     const int n = count();
+    GANNET_CHECK(i >= 0 && i < n && n > 1, "child %d of %d is removed", i, n);
     for (int j = i == 0 ? 0 : i - 1; j < n - 1; ++j) SetKey(j, key(j + 1));
     for (int j = i; j < n - 1; ++j) SetChild(j, child(j + 1));
     SetShape(level(), n - 1);
@@ -131,6 +136,8 @@ class alignas(kLineBytes) InnerNode {
   // Moves the children from `from` (> 0) on to the empty node `right`, and returns the highest key that stays.
   Words MoveUpper(int from, InnerNode* right) {
     const int n = count();
+    GANNET_CHECK(from > 0 && from < n && right->count() == 0, "%d of %d children move to a node with %d", n - from, n,
+                 right->count());
     const Words high = key(from - 1);
     for (int j = from; j < n; ++j) right->Append(key(j - 1), child(j));
     for (int j = from - 1; j < n; ++j) SetKey(j, Words::Highest());

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/sometimes.h"
 #include "index/backoff.h"
 #include "index/xstore/tree/tree.h"
@@ -43,12 +44,19 @@ auto Tree<W>::TryInsert(Leaf<W> leaf, const Words& key, uint64_t record, StatusO
 template <int W>
 StatusOr<Change> Tree<W>::InsertLocked(Leaf<W> leaf, uint64_t state, const LeafMeta& meta, int slot, const Words& key,
                                        uint64_t record) {
+  GANNET_CHECK(meta.count < LeafLayout<W>::kSlots && slot >= 0 && slot <= static_cast<int>(meta.count),
+               "slot %d of a leaf with %d of %d", slot, meta.count, LeafLayout<W>::kSlots);
   leaf.Insert(slot, key, record, meta);
   return PublishSet(leaf, state);
 }
 
+// The shadows change before the leaf is unlocked. Otherwise a transaction could see the new set of keys while another
+// one, which has seen a shadow before, still finds its witness valid.
 template <int W>
 Change Tree<W>::PublishSet(Leaf<W> leaf, uint64_t state) {
+  // Only this node's CPU writes leaves, so the lock that was taken is there until it is given back.
+  GANNET_CHECK(leaf.state() == (state | rdma::kLockBit), "a leaf that was locked in state %x has %x", state,
+               leaf.state());
   Change change(AddressOf(leaf), state, NextSet(state));
   if ((state & kHasShadows) != 0) [[unlikely]] {
     Sometimes<"xstore: a change of a leaf changes its shadows, too">();
@@ -99,6 +107,8 @@ StatusOr<Change> Tree<W>::Remove(Context& context, const Words& key, rdma::Globa
       leaf.Unlock(state);
       continue;
     }
+    GANNET_CHECK(slot < static_cast<int>(meta.count) && meta.count <= LeafLayout<W>::kSlots,
+                 "slot %d of a leaf with %d", slot, meta.count);
     leaf.Remove(slot, meta);
     Change change = PublishSet(leaf, state);
     if (meta.count == 1) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 
+#include "base/check.h"
 #include "index/xstore/tree/leaf.h"
 
 namespace gannet::index::xstore {
@@ -30,6 +31,9 @@ class LeafLocks {
     while (size_ > 0) {
       --size_;
       const auto& [leaf, state] = locked_[size_];
+      // Only this node's CPU writes leaves, so the lock that was taken is there until it is given back.
+      GANNET_CHECK(leaf.state() == LockedForStructure(state), "a leaf that was locked in state %x has %x", state,
+                   leaf.state());
       Leaf<W>(leaf).Publish(NextStructure(state) | (leaf == absorber ? kHasShadows : 0));
     }
   }

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/check.h"
 #include "base/thread.h"
 #include "index/backoff.h"
 #include "index/xstore/tree/leaf.h"
@@ -56,6 +57,8 @@ class Shadows {
       leaf_of_[leaf.at()] = absorber.at();
       all.push_back(leaf);
     }
+    GANNET_CHECK(all.size() <= kMost, "a leaf has %d shadows; the message of a change has room for %d", all.size(),
+                 kMost);
   }
 
   // The set of `leaf` changes: gives its shadows new versions and calls changed(shadow, before, after) for each. Called

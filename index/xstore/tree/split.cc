@@ -3,6 +3,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "base/check.h"
 #include "base/sometimes.h"
 #include "index/backoff.h"
 #include "index/xstore/tree/tree.h"
@@ -102,6 +103,8 @@ Change Tree<W>::SplitLeaf(const Place& place, uint64_t state, std::byte* block, 
   Leaf<W> right(block);
   const LeafMeta meta = left.meta();
   const Words high = plan.high;
+  GANNET_CHECK(plan.left > 0 && plan.left <= kSlots && left.low() <= high && high < left.high(),
+               "a leaf keeps %d of %d keys; its new end is not within its fences", plan.left, kSlots + 1);
 
   for (int i = plan.left; i <= kSlots; ++i) SplitPlan::Store(right, i - plan.left, plan.items[i]);
   right.set_low(high.Next());
