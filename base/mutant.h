@@ -24,8 +24,8 @@ enum class Mutant : uint8_t {
   kKeepStalePatches,     // writes of a record from before its size changed are kept and applied to the new size
   kForgetRemovals,       // an insert by verbs does not start above the versions of removed records
   kSkipDecision,         // a transaction is installed at several nodes without a decision that ends it
-  kSkipRepair,           // the locks and debts of a dead node are not repaired
-  kDebtsRest,            // a debt that is not settled within call_timeout is not tried again
+  kSkipRepair,           // the locks and pending operations of a dead node are not repaired
+  kPendingRest,          // a pending operation that is not settled within call_timeout is not tried again
   kRepairUndecided,      // a dead node's transaction is undone although it may have been decided
   kSilentInnerNode,      // an R-tree's inner node keeps its word when a box grows, or a node below splits
   kSilentLeaf,           // an R-tree's leaf keeps its word when a rectangle enters it

@@ -140,9 +140,9 @@ void FindInCache(benchmark::State& state) {
   const std::vector<uint64_t> asked = Asked(firsts);
   size_t i = 0;
   for (auto _ : state) {
-    KnownModels<IntegerKeys>::Lead lead;
-    benchmark::DoNotOptimize(cache.Find(asked[i++ % asked.size()], &lead));
-    benchmark::DoNotOptimize(lead);
+    KnownModels<IntegerKeys>::Prediction prediction;
+    benchmark::DoNotOptimize(cache.Find(asked[i++ % asked.size()], &prediction));
+    benchmark::DoNotOptimize(prediction);
   }
 }
 

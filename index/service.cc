@@ -21,8 +21,8 @@ constexpr uint32_t kUsesInARow = 16;
 struct IndexService::OwnedContext : Context {
   std::unique_ptr<rdma::SlabCache> own_slab;
   std::unique_ptr<rdma::EpochManager::Participant> own_epoch;
-  uint64_t uses = 0;  // ended leases
-  bool leased = false;
+  uint64_t uses = 0;  // ended guards
+  bool taken = false;
 };
 
 IndexService::IndexService(rdma::Node* node, rdma::SlabAllocator* slab, rdma::EpochManager* epochs)
@@ -48,23 +48,23 @@ LocalIndex* IndexService::Find(IndexId id) const {
   return id < indexes_.size() ? indexes_[id] : nullptr;
 }
 
-void IndexService::AwaitLeases() {
+void IndexService::AwaitGuards() {
   constexpr uint64_t kPauseNanos = 50'000;
-  std::vector<std::pair<const OwnedContext*, uint64_t>> open;  // with the number of leases that have ended
+  std::vector<std::pair<const OwnedContext*, uint64_t>> open;  // with the number of guards that have ended
   {
     const std::lock_guard lock(contexts_mutex_);
     for (const auto& context : contexts_) {
-      if (context->leased) open.emplace_back(context.get(), context->uses);
+      if (context->taken) open.emplace_back(context.get(), context->uses);
     }
   }
   while (!open.empty()) {
     SleepForNanos(kPauseNanos);
     const std::lock_guard lock(contexts_mutex_);
-    std::erase_if(open, [](const auto& lease) { return lease.first->uses != lease.second; });
+    std::erase_if(open, [](const auto& guard) { return guard.first->uses != guard.second; });
   }
 }
 
-IndexService::Lease::Lease(IndexService* service) : service_(service) {
+IndexService::Guard::Guard(IndexService* service) : service_(service) {
   std::lock_guard lock(service_->contexts_mutex_);
   if (service_->idle_contexts_.empty()) {
     auto owned = std::make_unique<OwnedContext>();
@@ -79,16 +79,16 @@ IndexService::Lease::Lease(IndexService* service) : service_(service) {
   }
   context_ = service_->idle_contexts_.back();
   service_->idle_contexts_.pop_back();
-  static_cast<OwnedContext*>(context_)->leased = true;
+  static_cast<OwnedContext*>(context_)->taken = true;
   context_->epoch->Enter();
 }
 
-IndexService::Lease::~Lease() {
+IndexService::Guard::~Guard() {
   context_->epoch->Leave();
   std::lock_guard lock(service_->contexts_mutex_);
   std::vector<Context*>& idle = service_->idle_contexts_;
   auto* const owned = static_cast<OwnedContext*>(context_);
-  owned->leased = false;
+  owned->taken = false;
   const bool rests = ++owned->uses % kUsesInARow == 0;
   idle.insert(rests ? idle.begin() : idle.end(), context_);
 }

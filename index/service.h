@@ -27,18 +27,18 @@ class IndexService {
 
   // `index` must outlive this service's RPCs, or be removed before. AlreadyExists if the number is taken.
   Status Add(IndexId id, LocalIndex* index);
-  // The number may be given to another index. A call for the index may be in progress until AwaitLeases returns.
+  // The number may be given to another index. A call for the index may be in progress until AwaitGuards returns.
   void Remove(IndexId id);
-  // Null if there is none: an id from a peer may be wrong. A handler that uses the index takes a Lease first.
+  // Null if there is none: an id from a peer may be wrong. A handler that uses the index takes a Guard first.
   LocalIndex* Find(IndexId id) const;
 
   // A Context for the duration of one handler call, inside the epoch (Enter was called). Cheap: contexts are reused.
-  class Lease {
+  class Guard {
    public:
-    explicit Lease(IndexService* service);
-    ~Lease();
-    Lease(const Lease&) = delete;
-    Lease& operator=(const Lease&) = delete;
+    explicit Guard(IndexService* service);
+    ~Guard();
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
     Context& context() { return *context_; }
 
    private:
@@ -46,9 +46,9 @@ class IndexService {
     Context* context_;
   };
 
-  // Waits for the end of all leases that there are at the call. A handler that takes its lease later finds nothing that
-  // was removed before the call. The caller has no lease.
-  void AwaitLeases();
+  // Waits for the end of all guards that there are at the call. A handler that takes its guard later finds nothing that
+  // was removed before the call. The caller has no guard.
+  void AwaitGuards();
 
   rdma::Node& node() { return *node_; }
   const rdma::Fabric& fabric() const { return epochs_->fabric(); }

@@ -26,13 +26,13 @@ void ServeIndexMethod(IndexService* service, rdma::MethodId id, const char* kind
                                                   std::span<std::byte> response) -> StatusOr<size_t> {
         rdma::WireReader reader(request);
         const IndexId index = reader.GetU16();
-        IndexService::Lease lease(service);  // before it finds the index, which may be removed
+        IndexService::Guard guard(service);  // before it finds the index, which may be removed
         auto* target = dynamic_cast<Target*>(service->Find(index));
         if (!reader.ok() || target == nullptr) {
           return absl::NotFoundError(absl::StrCat("node ", service->node().id(), " has no ", kind, " index ", index));
         }
         rdma::WireWriter writer(response);
-        GANNET_RETURN_IF_ERROR(method(target, lease.context(), reader, writer));
+        GANNET_RETURN_IF_ERROR(method(target, guard.context(), reader, writer));
         return writer.Finish();
       });
 }

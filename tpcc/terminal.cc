@@ -5,12 +5,12 @@
 
 namespace gannet::tpcc {
 
-class Terminal::DeskLease {
+class Terminal::PooledDesk {
  public:
-  explicit DeskLease(Office* office) : office_(office), desk_(office->TakeDesk()) {}
-  ~DeskLease() { office_->ReturnDesk(std::move(desk_)); }
-  DeskLease(const DeskLease&) = delete;
-  DeskLease& operator=(const DeskLease&) = delete;
+  explicit PooledDesk(Office* office) : office_(office), desk_(office->TakeDesk()) {}
+  ~PooledDesk() { office_->ReturnDesk(std::move(desk_)); }
+  PooledDesk(const PooledDesk&) = delete;
+  PooledDesk& operator=(const PooledDesk&) = delete;
   Desk* operator->() const { return desk_.get(); }
 
  private:
@@ -19,30 +19,30 @@ class Terminal::DeskLease {
 };
 
 coro::Task<Status> Terminal::TryNewOrder(txn::Transaction& transaction) {
-  const DeskLease desk(office_);
+  const PooledDesk desk(office_);
   co_return co_await NewOrder(transaction, *tables_, new_order_, desk->new_order_scratch, &desk->new_order_output);
 }
 
 coro::Task<Status> Terminal::TryPayment(txn::Transaction& transaction) {
-  const DeskLease desk(office_);
+  const PooledDesk desk(office_);
   co_return co_await Payment(transaction, *tables_, payment_, desk->payment_scratch, &desk->payment_output);
 }
 
 coro::Task<Status> Terminal::TryOrderStatus(txn::Transaction& transaction) {
-  const DeskLease desk(office_);
+  const PooledDesk desk(office_);
   co_return co_await OrderStatus(transaction, *tables_, order_status_, desk->order_status_scratch,
                                  &desk->order_status_output);
 }
 
 coro::Task<Status> Terminal::TryDelivery(txn::Transaction& transaction) {
-  const DeskLease desk(office_);
+  const PooledDesk desk(office_);
   Status status = co_await Delivery(transaction, *tables_, delivery_, desk->delivery_scratch, &desk->delivery_output);
   delivered_ = desk->delivery_output.orders;
   co_return status;
 }
 
 coro::Task<Status> Terminal::TryStockLevel(txn::Transaction& transaction) {
-  const DeskLease desk(office_);
+  const PooledDesk desk(office_);
   co_return co_await StockLevel(transaction, *tables_, stock_level_, desk->stock_level_scratch,
                                 &desk->stock_level_output);
 }

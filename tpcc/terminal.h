@@ -72,7 +72,7 @@ class Terminal {
   Random& random() { return source_.random; }
 
  private:
-  class DeskLease;
+  class PooledDesk;
   // Each runs one attempt with the current input.
   coro::Task<Status> TryNewOrder(txn::Transaction& transaction);
   coro::Task<Status> TryPayment(txn::Transaction& transaction);

@@ -15,7 +15,7 @@
 #include "txn/durable/durability.h"
 #include "txn/peer/owner_service.h"
 #include "txn/run/database_state.h"
-#include "txn/run/manual_lease.h"
+#include "txn/run/manual_session.h"
 #include "txn/run/run_sessions.h"
 #include "txn/run/session.h"
 #include "txn/schema/new_table.h"
@@ -46,7 +46,7 @@ Database::~Database() {
     return;
   }
   state_->run_sessions->Clear();
-  state_->debts->Stop();
+  state_->pending->Stop();
   if (state_->sessions.CloseAnyway()) state_->durability->Close(/*keep_unlogged=*/true).IgnoreError();
   if (state_->repairer != nullptr) state_->repairer->Stop();
   state_->node->Shutdown();
@@ -114,7 +114,7 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
                                                         [s = state.get()] {
                                                           if (s->repairer != nullptr) s->repairer->Wake();
                                                         });
-  state->debts = std::make_unique<DebtCollector>(state->local.get());
+  state->pending = std::make_unique<PendingCompleter>(state->local.get());
   if (fabric->num_nodes() > 1) {
     state->repairer = std::make_unique<Repairer>(state->local.get(), state->peers.get(), state->owner_service.get(),
                                                  state->incarnation.get());
@@ -225,7 +225,7 @@ Status Database::StartNode(absl::Duration wait_for_others) {
   if (state_->local->calls()) {
     GANNET_RETURN_IF_ERROR(state_->node->Serve(state_->options.server_threads));
     GANNET_RETURN_IF_ERROR(WaitForDataNodes(wait_for_others));
-    GANNET_RETURN_IF_ERROR(state_->debts->Start());
+    GANNET_RETURN_IF_ERROR(state_->pending->Start());
   }
   if (state_->repairer != nullptr) state_->repairer->Start();
   return state_->epochs->Start();
@@ -255,19 +255,19 @@ StatusOr<std::unique_ptr<Session>> Database::OpenSession() {
 Status Database::Run(const std::function<Status(BlockingTransaction&)>& body) {
   GANNET_RETURN_IF_ERROR(state_->sessions.CheckHome());
   if (!state_->started) return absl::FailedPreconditionError("call Database::Start before Run");
-  if (RunSessions::Lease own = state_->run_sessions->BorrowOwn(); own.has_session()) [[likely]]
+  if (RunSessions::Borrowed own = state_->run_sessions->BorrowOwn(); own.has_session()) [[likely]]
     return own.session().RunOnThread(body);
-  StatusOr<RunSessions::Lease> lease = state_->run_sessions->Borrow();
-  if (!lease.ok()) return lease.status();
-  return lease->session().RunOnThread(body);
+  StatusOr<RunSessions::Borrowed> borrowed = state_->run_sessions->Borrow();
+  if (!borrowed.ok()) return borrowed.status();
+  return borrowed->session().RunOnThread(body);
 }
 
 StatusOr<ManualTransaction> Database::Begin() {
   GANNET_RETURN_IF_ERROR(state_->sessions.CheckHome());
   if (!state_->started) return absl::FailedPreconditionError("call Database::Start before Begin");
-  StatusOr<RunSessions::Lease> lease = state_->run_sessions->Borrow();
-  if (!lease.ok()) return lease.status();
-  return ManualTransaction(std::make_unique<ManualTransaction::Lease>(std::move(*lease)));
+  StatusOr<RunSessions::Borrowed> borrowed = state_->run_sessions->Borrow();
+  if (!borrowed.ok()) return borrowed.status();
+  return ManualTransaction(std::make_unique<ManualTransaction::Borrowed>(std::move(*borrowed)));
 }
 
 Status Database::Checkpoint() {

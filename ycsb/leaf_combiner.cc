@@ -51,7 +51,7 @@ coro::Task<StatusOr<rdma::GlobalAddress>> LeafCombiner::QueueFor(Request* reques
 }
 
 coro::Task<StatusOr<bool>> LeafCombiner::ReadPlace(rdma::GlobalAddress leaf, Request* own) {
-  Place* const place = &own->place;
+  LeafCopy* const place = &own->place;
   const auto& key = own->entry.key;
   place->address = leaf;
   const StatusOr<LeafLook> look = co_await index_->ReadExpected(key, leaf, own->turns == 0, &place->image);
@@ -72,7 +72,7 @@ coro::Task<StatusOr<bool>> LeafCombiner::ReadPlace(rdma::GlobalAddress leaf, Req
   co_return true;
 }
 
-void LeafCombiner::SendOthersAway(LeafQueues::Lead* lead, const Place& place) {
+void LeafCombiner::SendOthersAway(LeafQueues::Leader* lead, const LeafCopy& place) {
   lead->SendAway([&place](const LeafQueues::Waiter& waiter) {
     return place.image.Covers(static_cast<const Request&>(waiter).entry.key);
   });
@@ -89,7 +89,7 @@ coro::Task<StatusOr<std::optional<Change>>> LeafCombiner::Insert(Entry entry) {
       request.leaf.reset();
       step = Step::kAgain;
     } else if (turn == LeafQueues::Turn::kLeads) {
-      LeafQueues::Lead lead(queues_, *leaf);
+      LeafQueues::Leader lead(queues_, *leaf);
       const StatusOr<Step> led = co_await InsertAll(&lead, &request);
       if (!led.ok()) co_return led.status();
       step = *led;
@@ -102,8 +102,8 @@ coro::Task<StatusOr<std::optional<Change>>> LeafCombiner::Insert(Entry entry) {
   co_return std::optional<Change>();
 }
 
-coro::Task<StatusOr<LeafCombiner::Step>> LeafCombiner::InsertAll(LeafQueues::Lead* lead, Request* own) {
-  Place* const place = &own->place;
+coro::Task<StatusOr<LeafCombiner::Step>> LeafCombiner::InsertAll(LeafQueues::Leader* lead, Request* own) {
+  LeafCopy* const place = &own->place;
   const auto hand = [place](LeafQueues::Waiter& waiter) {
     auto& next = static_cast<Request&>(waiter);
     next.place.address = place->address;
@@ -181,7 +181,7 @@ coro::Task<StatusOr<LeafCombiner::Step>> LeafCombiner::InsertAll(LeafQueues::Lea
 // The inserts of one batch, with the leader's own as the first. The others are answered when this goes, also if the
 // leader's coroutine is destroyed while it waits for the posting.
 struct LeafCombiner::Batch {
-  Batch(LeafQueues::Lead* of, Request* own) : lead(of), leader(own) {
+  Batch(LeafQueues::Leader* of, Request* own) : lead(of), leader(own) {
     all.push_back({own->entry});
     lead->Take(kMostTogether, [this](const LeafQueues::Waiter& waiter) {
       all.push_back({static_cast<const Request&>(waiter).entry});
@@ -209,23 +209,23 @@ struct LeafCombiner::Batch {
     Change change{};
   };
 
-  LeafQueues::Lead* lead;
+  LeafQueues::Leader* lead;
   Request* leader;
   std::vector<Insertion> all;
   Status outcome = absl::UnavailableError("the client that was making this insert has been stopped");
 };
 
-size_t LeafCombiner::LeavesFor(const Place& place, size_t waiting) const {
+size_t LeafCombiner::LeavesFor(const LeafCopy& place, size_t waiting) const {
   if (!index_->MaySplit(place)) return 0;
   const size_t used = static_cast<size_t>(place.image.count<Entry>());
   return std::min((used + waiting + kMayCome) / Keys::kSlots, kMostNewLeaves);
 }
 
-coro::Task<StatusOr<bool>> LeafCombiner::ChangeLocked(LeafQueues::Lead* lead, Request* own, Draft* draft,
+coro::Task<StatusOr<bool>> LeafCombiner::ChangeLocked(LeafQueues::Leader* lead, Request* own, Draft* draft,
                                                       std::span<const FreeBlock> blocks, Splits* splits) {
   using Insertion = Batch::Insertion;
   constexpr size_t kSlots = Keys::kSlots;
-  const Place& place = own->place;
+  const LeafCopy& place = own->place;
   SendOthersAway(lead, place);  // which have come while the lock was taken
   Batch batch(lead, own);
   // Those that the leaf covers and does not have, by their keys. Of equal keys the first remains, of which the leader's

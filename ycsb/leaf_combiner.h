@@ -51,7 +51,7 @@ class LeafCombiner {
   coro::Task<StatusOr<std::optional<index::Change>>> Insert(Entry entry);
 
  private:
-  using Place = index::shared_leaf::LeafPlace;
+  using LeafCopy = index::shared_leaf::LeafCopy;
   using Draft = index::shared_leaf::LeafDraft;
 
   struct Request : LeafQueues::Waiter {
@@ -60,7 +60,7 @@ class LeafCombiner {
     const Entry entry;
     int turns = 0;                            // those before
     std::optional<rdma::GlobalAddress> leaf;  // that covers the key: then `place` has its image
-    Place place;
+    LeafCopy place;
     Status status;
     index::Change change;
   };
@@ -72,19 +72,19 @@ class LeafCombiner {
   // READs the queue's leaf for the leader, whose place it is if it covers the leader's key. False: it does not, but the
   // caches lead to the right of it now. If it is no leaf, or begins behind the key, the leader searches.
   coro::Task<StatusOr<bool>> ReadPlace(rdma::GlobalAddress leaf, Request* own);
-  coro::Task<StatusOr<Step>> InsertAll(LeafQueues::Lead* lead, Request* own);
+  coro::Task<StatusOr<Step>> InsertAll(LeafQueues::Leader* lead, Request* own);
   // Number of new leaves that a split may need.
-  size_t LeavesFor(const Place& place, size_t waiting) const;
+  size_t LeavesFor(const LeafCopy& place, size_t waiting) const;
   // What a split has made.
   struct Splits {
     std::vector<Entry> rights;
     index::shared_leaf::SplitHint hint;
   };
   // The leaf is locked. `blocks`: for a split. False: the leader's own entry has found no room.
-  coro::Task<StatusOr<bool>> ChangeLocked(LeafQueues::Lead* lead, Request* own, Draft* draft,
+  coro::Task<StatusOr<bool>> ChangeLocked(LeafQueues::Leader* lead, Request* own, Draft* draft,
                                           std::span<const index::shared_leaf::FreeBlock> blocks, Splits* splits);
   // Those that wait for a leaf that does not cover their keys go on at once: the caches lead them elsewhere.
-  static void SendOthersAway(LeafQueues::Lead* lead, const Place& place);
+  static void SendOthersAway(LeafQueues::Leader* lead, const LeafCopy& place);
 
   Leaves* index_;
   index::shared_leaf::LeafChannel* leaves_;

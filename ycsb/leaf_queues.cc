@@ -50,13 +50,13 @@ void LeafQueues::Withdraw(Waiter* waiter) {
   }
 }
 
-size_t LeafQueues::Lead::waiting() const {
+size_t LeafQueues::Leader::waiting() const {
   Part& part = queues_->PartOf(leaf_);
   const std::lock_guard lock(part.mutex);
   return part.queues.find(leaf_.bits())->second.waiting.size();
 }
 
-void LeafQueues::Lead::SendAway(const std::function<bool(const Waiter&)>& stays) {
+void LeafQueues::Leader::SendAway(const std::function<bool(const Waiter&)>& stays) {
   Part& part = queues_->PartOf(leaf_);
   const std::lock_guard lock(part.mutex);
   std::erase_if(part.queues.find(leaf_.bits())->second.waiting, [&stays](Waiter* waiter) {
@@ -66,7 +66,7 @@ void LeafQueues::Lead::SendAway(const std::function<bool(const Waiter&)>& stays)
   });
 }
 
-void LeafQueues::Lead::Take(size_t most, const std::function<void(const Waiter&)>& visit) {
+void LeafQueues::Leader::Take(size_t most, const std::function<void(const Waiter&)>& visit) {
   Charge(Cost::kIndexStep);
   Part& part = queues_->PartOf(leaf_);
   const std::lock_guard lock(part.mutex);
@@ -80,7 +80,7 @@ void LeafQueues::Lead::Take(size_t most, const std::function<void(const Waiter&)
   }
 }
 
-void LeafQueues::Lead::Answer(const std::function<std::optional<Turn>(size_t number, Waiter&)>& answer) {
+void LeafQueues::Leader::Answer(const std::function<std::optional<Turn>(size_t number, Waiter&)>& answer) {
   Part& part = queues_->PartOf(leaf_);
   const std::lock_guard lock(part.mutex);
   Queue& queue = part.queues.find(leaf_.bits())->second;
@@ -99,7 +99,7 @@ void LeafQueues::Lead::Answer(const std::function<std::optional<Turn>(size_t num
   queue.waiting.insert(queue.waiting.begin(), again.begin(), again.end());
 }
 
-void LeafQueues::Lead::Pass(const std::function<void(Waiter&)>& hand) {
+void LeafQueues::Leader::Pass(const std::function<void(Waiter&)>& hand) {
   Part& part = std::exchange(queues_, nullptr)->PartOf(leaf_);
   const std::lock_guard lock(part.mutex);
   const auto at = part.queues.find(leaf_.bits());
@@ -114,7 +114,7 @@ void LeafQueues::Lead::Pass(const std::function<void(Waiter&)>& hand) {
   Wake(next, Turn::kLeads);
 }
 
-void LeafQueues::Lead::Disperse() {
+void LeafQueues::Leader::Disperse() {
   Part& part = std::exchange(queues_, nullptr)->PartOf(leaf_);
   const std::lock_guard lock(part.mutex);
   DisperseQueue(part, leaf_);

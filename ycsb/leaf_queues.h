@@ -90,21 +90,21 @@ class LeafQueues {
   Entering Enter(rdma::GlobalAddress leaf, Waiter* waiter) { return {this, leaf, waiter}; }
 
   // The lead of a leaf's queue, of a client that kLeads. If it is not passed on, those that wait are told kAgain.
-  class Lead {
+  class Leader {
    public:
-    Lead(LeafQueues* queues, rdma::GlobalAddress leaf) : queues_(queues), leaf_(leaf) {}
-    ~Lead() {
+    Leader(LeafQueues* queues, rdma::GlobalAddress leaf) : queues_(queues), leaf_(leaf) {}
+    ~Leader() {
       if (queues_ != nullptr) Disperse();
     }
-    Lead(const Lead&) = delete;
-    Lead& operator=(const Lead&) = delete;
+    Leader(const Leader&) = delete;
+    Leader& operator=(const Leader&) = delete;
 
     rdma::GlobalAddress leaf() const { return leaf_; }
     size_t waiting() const;
     // Tells kAgain to those that wait, except where `stays` is true.
     void SendAway(const std::function<bool(const Waiter&)>& stays);
     // Takes at most `most` of those that wait, and calls `visit` for each. It must not keep the waiter: that one may be
-    // destroyed afterwards. Once for each Lead.
+    // destroyed afterwards. Once for each Leader.
     void Take(size_t most, const std::function<void(const Waiter&)>& visit);
     // Calls `answer` for those that were taken, with their numbers in the order of Take: what they have come to.
     // nullopt: one waits again, before all others.

@@ -67,8 +67,8 @@ Status Server::Open(rdma::Fabric* fabric, rdma::NodeId id) {
 
 Status Server::OpenLog() {
   if (options_.durability == DurabilityMode::kNone) return absl::OkStatus();
-  index::IndexService::Lease lease(service_.get());
-  const StatusOr<std::byte*> word = lease.context().slab->AllocateReadOnly(kLineBytes);
+  index::IndexService::Guard guard(service_.get());
+  const StatusOr<std::byte*> word = guard.context().slab->AllocateReadOnly(kLineBytes);
   if (!word.ok()) return word.status();
   durable_epoch_ = node_->AddressOf(*word);
   auto log = WriteLog::Create(options_.disk.get(), absl::StrCat("/server", node_->id()), *word);
@@ -94,7 +94,7 @@ StatusOr<rdma::GlobalAddress> Server::MakeRecord(index::Context& context, uint64
 Status Server::Load(const KeySpace& space, uint64_t first, uint64_t end, const std::function<void(uint64_t)>& progress,
                     const std::atomic<bool>* stop) {
   max_inserts_.store(space.max_inserts(), std::memory_order_relaxed);
-  index::IndexService::Lease lease(service_.get());
+  index::IndexService::Guard guard(service_.get());
   std::vector<index::LoadEntry> entries;
   entries.reserve(end - first);
   std::vector<std::byte> value(options_.value_bytes);
@@ -106,7 +106,7 @@ Status Server::Load(const KeySpace& space, uint64_t first, uint64_t end, const s
       entries.push_back({index::Key(key), EntryOfValue(value)});
     } else {
       uint64_t state = 0;
-      const StatusOr<rdma::GlobalAddress> record = MakeRecord(lease.context(), key, value, &state);
+      const StatusOr<rdma::GlobalAddress> record = MakeRecord(guard.context(), key, value, &state);
       if (!record.ok()) return record.status();
       StoreWord(At(*record), txn::NextState(state, false));
       entries.push_back({index::Key(key), *record});
@@ -114,7 +114,7 @@ Status Server::Load(const KeySpace& space, uint64_t first, uint64_t end, const s
     if (progress && (rank - first) % kProgressInterval == 0) progress(rank - first);
   }
   GANNET_RETURN_IF_ERROR(CheckStop(stop, kLoading));
-  Status loaded = index_->BulkLoad(lease.context(), entries, options_.fill);
+  Status loaded = index_->BulkLoad(guard.context(), entries, options_.fill);
   if (loaded.ok() && progress) progress(end - first);
   return loaded;
 }
@@ -132,7 +132,7 @@ ServerReport Server::Report() {
 }
 
 void Server::FillLocations(LocationCache* cache) {
-  index::IndexService::Lease lease(service_.get());
+  index::IndexService::Guard guard(service_.get());
   index::WalkPosition position;
   std::vector<rdma::GlobalAddress> records;
   for (bool more = true; more;) {
@@ -147,7 +147,7 @@ void Server::FillLocations(LocationCache* cache) {
 // Walk has no keys to tell.
 StatusOr<Server::Contents> Server::CheckEntries() {
   constexpr size_t kAtOnce = 1000;
-  index::IndexService::Lease lease(service_.get());
+  index::IndexService::Guard guard(service_.get());
   Contents contents;
   std::array<std::byte, kWordBytes> value;
   index::ScanResult found;
@@ -171,7 +171,7 @@ StatusOr<Server::Contents> Server::CheckEntries() {
 StatusOr<Server::Contents> Server::Check() {
   GANNET_RETURN_IF_ERROR(index_->CheckStructure());
   if (options_.values_in_entries) return CheckEntries();
-  index::IndexService::Lease lease(service_.get());
+  index::IndexService::Guard guard(service_.get());
   Contents contents;
   index::WalkPosition position;
   std::vector<rdma::GlobalAddress> records;

@@ -28,8 +28,8 @@ void Server::RegisterCalls() {
                                std::span<std::byte> response) -> StatusOr<size_t> {
                     rdma::WireReader reader(request);
                     rdma::WireWriter writer(response);
-                    index::IndexService::Lease lease(service_.get());
-                    GANNET_RETURN_IF_ERROR((this->*call)(lease.context(), reader, writer));
+                    index::IndexService::Guard guard(service_.get());
+                    GANNET_RETURN_IF_ERROR((this->*call)(guard.context(), reader, writer));
                     return writer.Finish();
                   });
   };

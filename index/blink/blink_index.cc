@@ -34,7 +34,7 @@ void BasicBlinkIndex<Keys>::Describe(rdma::WireWriter& writer) const {
 }
 
 template <class Keys>
-bool BasicBlinkIndex<Keys>::LocateByHints(const Point& point, Place* leaf) const {
+bool BasicBlinkIndex<Keys>::LocateByHints(const Point& point, LeafCopy* leaf) const {
   if constexpr (Keys::kKeysElsewhere) {
     const SeparatorTable::Words words(point);
     uint64_t offset = first_.offset();
@@ -53,13 +53,13 @@ bool BasicBlinkIndex<Keys>::LocateByHints(const Point& point, Place* leaf) const
 }
 
 template <class Keys>
-Status BasicBlinkIndex<Keys>::LocateAt(uint8_t level, const Point& point, Place* place) const {
+Status BasicBlinkIndex<Keys>::LocateAt(uint8_t level, const Point& point, LeafCopy* place) const {
   if (level == 0 && LocateByHints(point, place)) return absl::OkStatus();
   Patience patience(leaves_.patience_nanos());
   do {
     Descent<Keys> descent(first_, point, level);
     while (descent.step() == Step::kRead) {
-      Place* const node = &descent.node();
+      LeafCopy* const node = &descent.node();
       node->address = descent.next();
       const LeafLook look = leaves_.Read(node->address, &node->image, &patience);
       if (look == LeafLook::kWhole && node->image.level() > level) {
@@ -89,9 +89,9 @@ class BasicBlinkIndex<Keys>::Load final : public Base::Load {
   }
 
   Status Finish(Context& context) override {
-    std::vector<Keyed> children;
+    std::vector<IndexEntry> children;
     LoadRuns::Reader entries(entries_);
-    const auto keyed = [&](size_t i) { return this->KeyedOf(entries[i]); };
+    const auto keyed = [&](size_t i) { return this->IndexEntryOf(entries[i]); };
     if (makes_leaves_) {
       for (size_t n = 0; n < shape_.leaves(); ++n) {
         children.push_back(Keys::ChildEntry(this->LowAt(0, shape_.Begin(n), keyed), blocks_[n].address));
@@ -104,7 +104,7 @@ class BasicBlinkIndex<Keys>::Load final : public Base::Load {
       GANNET_RETURN_IF_ERROR(MakeLevel(context, level, &children));
       if (level + 1 >= kMaxLevels) return absl::InternalError("a B-link tree of too many levels");
     }
-    typename Base::Editors::Lease editor(&index_->editors_, &context);
+    typename Base::Editors::Pooled editor(&index_->editors_, &context);
     GANNET_RETURN_IF_ERROR(editor.status());
     GANNET_RETURN_IF_ERROR(editor.Run(static_cast<Editor<Keys>&>(*editor).FillRoot(level, children)));
     finished_ = true;
@@ -119,11 +119,11 @@ class BasicBlinkIndex<Keys>::Load final : public Base::Load {
   using Base::Load::shape_;
 
   // Makes the nodes of a level, from the right, and leaves their separators for the next.
-  Status MakeLevel(Context& context, uint8_t level, std::vector<Keyed>* children) {
+  Status MakeLevel(Context& context, uint8_t level, std::vector<IndexEntry>* children) {
     const size_t each = std::max<size_t>(shape_.End(0), 2);
     const size_t nodes = (children->size() + each - 1) / each;
     const auto keyed = [&](size_t i) { return (*children)[i]; };
-    std::vector<Keyed> above(nodes);
+    std::vector<IndexEntry> above(nodes);
     rdma::GlobalAddress right;
     for (size_t n = nodes; n-- > 0;) {
       FreeBlock& block = blocks_.emplace_back();
@@ -149,7 +149,7 @@ std::unique_ptr<typename BasicBlinkIndex<Keys>::Base::Load> BasicBlinkIndex<Keys
 
 template <class Keys>
 Status BasicBlinkIndex<Keys>::ForEachNode(const Visit& visit) const {
-  Place place;
+  LeafCopy place;
   place.address = first_;
   leaves_.Read(first_, &place.image);
   uint64_t most = leaves_.Most();
@@ -189,9 +189,9 @@ Status BasicBlinkIndex<Keys>::CheckStructure() {
   const auto fail = [&status](rdma::GlobalAddress at, auto&&... what) {
     if (status.ok()) status = absl::InternalError(absl::StrCat("node ", at.ToString(), ": ", what...));
   };
-  const Status walked = ForEachNode([&](const Place& seen) {
+  const Status walked = ForEachNode([&](const LeafCopy& seen) {
     if (!status.ok()) return;
-    Place place = seen;
+    LeafCopy place = seen;
     const rdma::GlobalAddress at = place.address;
     const Image& image = place.image;
     linked.insert(at.offset());

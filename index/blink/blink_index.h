@@ -39,9 +39,9 @@ class BasicBlinkIndex final : public shared_leaf::LeafIndex<Keys> {
   using Base::schema_;
   using typename Base::Entry;
   using typename Base::Image;
+  using typename Base::IndexEntry;
   using typename Base::Key;
-  using typename Base::Keyed;
-  using typename Base::Place;
+  using typename Base::LeafCopy;
   using typename Base::Point;
   using typename Base::Visit;
 
@@ -50,10 +50,10 @@ class BasicBlinkIndex final : public shared_leaf::LeafIndex<Keys> {
         separators_(Keys::kKeysElsewhere ? std::make_unique<SeparatorTable>() : nullptr) {}
 
   // The node of `level` that covers the point. DataLoss: there is no way to it.
-  Status LocateAt(uint8_t level, const Point& point, Place* place) const;
-  Status Locate(const Point& point, Place* leaf) const override { return LocateAt(0, point, leaf); }
+  Status LocateAt(uint8_t level, const Point& point, LeafCopy* place) const;
+  Status Locate(const Point& point, LeafCopy* leaf) const override { return LocateAt(0, point, leaf); }
   // Finds the leaf by hints, as LocateAt does for level 0. False: they lead to no leaf that covers the point.
-  bool LocateByHints(const Point& point, Place* leaf) const;
+  bool LocateByHints(const Point& point, LeafCopy* leaf) const;
   // Visits the nodes from the top down and from left to right.
   Status ForEachNode(const Visit& visit) const override;
   std::unique_ptr<shared_leaf::LeafEditor<Keys>> NewEditor(shared_leaf::OwnChannel* channel) override {

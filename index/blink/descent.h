@@ -26,20 +26,20 @@ enum class Step : uint8_t {
 template <class Keys>
 class Descent {
  public:
-  using Place = shared_leaf::LeafPlaceOf<Keys>;
-  using Keyed = typename Keys::Keyed;
+  using LeafCopy = shared_leaf::LeafCopyOf<Keys>;
+  using IndexEntry = typename Keys::IndexEntry;
   using Point = typename Keys::Point;
 
   // Separators of the level above that are to be mended.
   struct Notes {
-    std::optional<Keyed> missing{};
-    std::optional<Keyed> stale{};
+    std::optional<IndexEntry> missing{};
+    std::optional<IndexEntry> stale{};
   };
 
   Descent(rdma::GlobalAddress root, const Point& point, uint8_t level)
       : root_(root), point_(point), level_(level), next_(root) {}
   // Begins below a copy of an inner node, which may be stale.
-  void BeginBelow(const Place& node) {
+  void BeginBelow(const LeafCopy& node) {
     parent() = node;
     has_parent_ = true;
     slot_ = ChildOf(node);
@@ -50,10 +50,10 @@ class Descent {
   Step step() const { return step_; }
   rdma::GlobalAddress next() const { return next_; }
   // The place where the reader puts the node at next(); after kFound, the node that was searched for.
-  Place& node() { return nodes_[current_]; }
+  LeafCopy& node() { return nodes_[current_]; }
   // The node is read. If it is an inner node that covers the point, a cache may keep it (passed).
   void Take(shared_leaf::LeafLook look) {
-    const Place& read = node();
+    const LeafCopy& read = node();
     passed_ = false;
     if (++steps_ > kMostSteps) {
       step_ = Step::kLost;
@@ -78,7 +78,7 @@ class Descent {
   // The node taken last is an inner node on the way.
   bool passed() const { return passed_; }
   // The node that was passed, if passed().
-  const Place& passed_node() const { return nodes_[current_ ^ 1]; }
+  const LeafCopy& passed_node() const { return nodes_[current_ ^ 1]; }
   // The cached node led astray.
   bool cache_was_stale() const { return cache_was_stale_; }
   // The separators of the last level that are to be mended.
@@ -87,8 +87,8 @@ class Descent {
  private:
   static constexpr int kMostSteps = 10'000;
 
-  Place& parent() { return nodes_[current_ ^ 1]; }
-  int ChildOf(const Place& of, int below = -1) const { return ChildSlot<Keys>(of.image, of.keys, point_, below); }
+  LeafCopy& parent() { return nodes_[current_ ^ 1]; }
+  int ChildOf(const LeafCopy& of, int below = -1) const { return ChildSlot<Keys>(of.image, of.keys, point_, below); }
   rdma::GlobalAddress Target() {
     return Keys::TargetOf(parent().image.template entry<typename Keys::Entry>(slot_), root_.node());
   }
@@ -116,7 +116,7 @@ class Descent {
     }
     next_ = Target();
   }
-  void StepRight(const Place& from) {
+  void StepRight(const LeafCopy& from) {
     const typename Keys::Key low = Keys::LowOf(from.image);
     // A chain that does not lead to greater keys was written by nobody who keeps the rules, or has changed.
     if (from.image.right().is_null() || (rights_ > 0 && low <= last_low_)) {
@@ -151,7 +151,7 @@ class Descent {
   uint8_t level_;
   Step step_ = Step::kRead;
   rdma::GlobalAddress next_;
-  std::array<Place, 2> nodes_;  // the node that is read, and its parent
+  std::array<LeafCopy, 2> nodes_;  // the node that is read, and its parent
   size_t current_ = 0;
   bool has_parent_ = false;
   int slot_ = -1;  // of the parent, that was followed
@@ -161,7 +161,7 @@ class Descent {
   int steps_ = 0;
   int rights_ = 0;  // right links followed on this level
   typename Keys::Key last_low_{};
-  Keyed missing_{};
+  IndexEntry missing_{};
   int stale_slot_ = -1;
   Notes notes_;
 };

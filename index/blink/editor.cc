@@ -26,7 +26,7 @@ constexpr int kMostDescents = 1000;
 // ascending order.
 template <class Keys>
 struct Sorted {
-  Sorted(const shared_leaf::LeafPlaceOf<Keys>& of, const typename Keys::Keyed& with) : place(of), added(with) {
+  Sorted(const shared_leaf::LeafCopyOf<Keys>& of, const typename Keys::IndexEntry& with) : place(of), added(with) {
     for (uint64_t used = place.image.template used<typename Keys::Entry>(); used != 0; used &= used - 1) {
       slots[size++] = std::countr_zero(used);
     }
@@ -41,8 +41,8 @@ struct Sorted {
     return slot < 0 ? Keys::EntryOf(added) : place.image.template entry<typename Keys::Entry>(slot);
   }
 
-  const shared_leaf::LeafPlaceOf<Keys>& place;
-  const typename Keys::Keyed& added;
+  const shared_leaf::LeafCopyOf<Keys>& place;
+  const typename Keys::IndexEntry& added;
   std::array<int, Keys::kSlots + 1> slots;
   size_t size = 0;
 };
@@ -50,7 +50,7 @@ struct Sorted {
 }  // namespace
 
 template <class Keys>
-coro::Task<Status> Editor<Keys>::Locate(Point point, uint8_t level, Notice notice, Place* place) {
+coro::Task<Status> Editor<Keys>::Locate(Point point, uint8_t level, Notice notice, LeafCopy* place) {
   using Reading = SharedNodes::Reading<Keys>;
   using Changing = SharedNodes::Changing<Keys>;
   Backoff backoff;
@@ -67,7 +67,7 @@ coro::Task<Status> Editor<Keys>::Locate(Point point, uint8_t level, Notice notic
       }
     }
     while (descent.step() == Step::kRead) {
-      Place* const node = &descent.node();
+      LeafCopy* const node = &descent.node();
       node->address = descent.next();
       const StatusOr<LeafLook> look = co_await leaves_->Read(node->address, &node->image);
       // A wrong address is what a stale or hostile separator may have.
@@ -110,7 +110,7 @@ coro::Task<void> Editor<Keys>::Mend(uint8_t level, typename Descent<Keys>::Notes
 }
 
 template <class Keys>
-coro::Task<Status> Editor<Keys>::LookAtChild(uint8_t level, Keyed separator) {
+coro::Task<Status> Editor<Keys>::LookAtChild(uint8_t level, IndexEntry separator) {
   const rdma::GlobalAddress address = TargetOf(Keys::EntryOf(separator));
   typename Keys::Image child;
   const StatusOr<LeafLook> look = co_await leaves_->Glance(address, &child);
@@ -125,7 +125,7 @@ coro::Task<Status> Editor<Keys>::LookAtChild(uint8_t level, Keyed separator) {
 }
 
 template <class Keys>
-coro::Task<StatusOr<bool>> Editor<Keys>::KnowAllKeys(Place* place) {
+coro::Task<StatusOr<bool>> Editor<Keys>::KnowAllKeys(LeafCopy* place) {
   const StatusOr<bool> known = co_await Base::KnowAllKeys(place);
   if constexpr (Keys::kKeysElsewhere) {
     if (known.ok() && place->image.level() > 0 && place->keys.stale != 0) {
@@ -137,14 +137,14 @@ coro::Task<StatusOr<bool>> Editor<Keys>::KnowAllKeys(Place* place) {
 }
 
 template <class Keys>
-coro::Task<StatusOr<bool>> Editor<Keys>::Split(const Place& place, Keyed entry, Change* change,
-                                               std::optional<Keyed>* right, shared_leaf::SplitHint* hint) {
+coro::Task<StatusOr<bool>> Editor<Keys>::Split(const LeafCopy& place, IndexEntry entry, Change* change,
+                                               std::optional<IndexEntry>* right, shared_leaf::SplitHint* hint) {
   if (place.address == root_) return SplitRoot(place, entry, change);
   return Base::Split(place, entry, change, right, hint);
 }
 
 template <class Keys>
-coro::Task<StatusOr<bool>> Editor<Keys>::SplitRoot(const Place& place, Keyed entry, Change* change) {
+coro::Task<StatusOr<bool>> Editor<Keys>::SplitRoot(const LeafCopy& place, IndexEntry entry, Change* change) {
   const uint8_t level = place.image.level();
   if (level + 1 >= kMaxLevels) co_return absl::DataLossError("a B-link tree of too many levels");
   // A client that does not keep the rules may have filled the slots that the root keeps free for this.
@@ -206,12 +206,13 @@ coro::Task<StatusOr<bool>> Editor<Keys>::SplitRoot(const Place& place, Keyed ent
 }
 
 template <class Keys>
-coro::Task<void> Editor<Keys>::PublishSplit(uint8_t level, std::vector<Keyed> rights, shared_leaf::SplitHint /*hint*/) {
-  for (const Keyed& right : rights) co_await InsertSeparator(static_cast<uint8_t>(level + 1), right);
+coro::Task<void> Editor<Keys>::PublishSplit(uint8_t level, std::vector<IndexEntry> rights,
+                                            shared_leaf::SplitHint /*hint*/) {
+  for (const IndexEntry& right : rights) co_await InsertSeparator(static_cast<uint8_t>(level + 1), right);
 }
 
 template <class Keys>
-coro::Task<void> Editor<Keys>::InsertSeparator(uint8_t level, Keyed separator) {
+coro::Task<void> Editor<Keys>::InsertSeparator(uint8_t level, IndexEntry separator) {
   rdma::GlobalAddress existing;
   const rdma::GlobalAddress target = TargetOf(Keys::EntryOf(separator));
   const StatusOr<Change> inserted = co_await InsertAt(level, separator, &existing);
@@ -224,8 +225,8 @@ coro::Task<void> Editor<Keys>::InsertSeparator(uint8_t level, Keyed separator) {
 }
 
 template <class Keys>
-coro::Task<void> Editor<Keys>::RemoveSeparator(uint8_t level, Keyed separator) {
-  Place place;
+coro::Task<void> Editor<Keys>::RemoveSeparator(uint8_t level, IndexEntry separator) {
+  LeafCopy place;
   const Key key = Keys::KeyOf(separator);
   const Status located = co_await Locate(Keys::At(key), level, Notice::kMend, &place);
   if (!located.ok()) co_return;
@@ -238,7 +239,7 @@ coro::Task<void> Editor<Keys>::RemoveSeparator(uint8_t level, Keyed separator) {
 }
 
 template <class Keys>
-coro::Task<void> Editor<Keys>::RemoveStale(Place* node) {
+coro::Task<void> Editor<Keys>::RemoveStale(LeafCopy* node) {
   if constexpr (Keys::kKeysElsewhere) {
     const int slot = std::countr_zero(node->keys.stale & node->image.template used<Entry>());
     if (slot >= Keys::kSlots) co_return;
@@ -249,16 +250,16 @@ coro::Task<void> Editor<Keys>::RemoveStale(Place* node) {
 }
 
 template <class Keys>
-coro::Task<bool> Editor<Keys>::MergeAt(uint8_t level, const Place& node, Change* change) {
+coro::Task<bool> Editor<Keys>::MergeAt(uint8_t level, const LeafCopy& node, Change* change) {
   if (node.address == root_ || Keys::IsFirst(node.image) || node.image.template count<Entry>() > kSparse<Keys>) {
     co_return false;
   }
   const Key low = Keys::LowOf(node.image);
   const auto above = static_cast<uint8_t>(level + 1);
-  Place parent;
+  LeafCopy parent;
   const Status located = co_await Locate(Keys::At(low), above, Notice::kMend, &parent);
   if (!located.ok()) co_return false;
-  const Keyed separator = Keys::ChildEntry(low, node.address);
+  const IndexEntry separator = Keys::ChildEntry(low, node.address);
   const int slot = SlotOf<Keys>(parent.image, Keys::EntryOf(separator));
   if (slot < 0) co_return false;
   if (low == Keys::LowOf(parent.image)) {
@@ -271,7 +272,7 @@ coro::Task<bool> Editor<Keys>::MergeAt(uint8_t level, const Place& node, Change*
   if (!read.ok() || !Keys::Knows(parent.keys, slot)) co_return false;
   const int slot_of_left = ChildSlot<Keys>(parent.image, parent.keys, Keys::At(low), slot);
   if (slot_of_left < 0) co_return false;
-  Place left;
+  LeafCopy left;
   left.address = TargetOf(parent.image.template entry<Entry>(slot_of_left));
   for (int n = 0;; ++n) {
     const StatusOr<LeafLook> look = co_await leaves_->Read(left.address, &left.image);
@@ -296,8 +297,8 @@ coro::Task<bool> Editor<Keys>::MergeAt(uint8_t level, const Place& node, Change*
 }
 
 template <class Keys>
-coro::Task<Status> Editor<Keys>::FillRoot(uint8_t level, std::span<const Keyed> entries) {
-  Place root{root_, {}};
+coro::Task<Status> Editor<Keys>::FillRoot(uint8_t level, std::span<const IndexEntry> entries) {
+  LeafCopy root{root_, {}};
   const StatusOr<LeafLook> look = co_await leaves_->Read(root_, &root.image);
   if (!look.ok()) co_return look.status();
   if (*look != LeafLook::kWhole || root.image.level() != 0 || root.image.template count<Entry>() != 0) {
@@ -305,7 +306,7 @@ coro::Task<Status> Editor<Keys>::FillRoot(uint8_t level, std::span<const Keyed> 
   }
   typename Keys::Draft draft(root_, root.image, leaves_->owner_bits());
   draft.set_level(level);
-  for (const Keyed& entry : entries) draft.AddToRoom(Keys::EntryOf(entry));
+  for (const IndexEntry& entry : entries) draft.AddToRoom(Keys::EntryOf(entry));
   const StatusOr<bool> done = co_await changer_.Publish(&draft);
   if (!done.ok()) co_return done.status();
   if (!*done) co_return absl::FailedPreconditionError("a bulk load needs an index that nobody else changes");

@@ -34,9 +34,9 @@ class Editor final : public shared_leaf::LeafEditor<Keys> {
  public:
   using Base = shared_leaf::LeafEditor<Keys>;
   using typename Base::Entry;
+  using typename Base::IndexEntry;
   using typename Base::Key;
-  using typename Base::Keyed;
-  using typename Base::Place;
+  using typename Base::LeafCopy;
   using typename Base::Point;
   using typename Base::Schema;
 
@@ -45,17 +45,17 @@ class Editor final : public shared_leaf::LeafEditor<Keys> {
          shared_leaf::BlockSource* blocks, typename SharedNodes::View<Keys>* cache)
       : Base(leaves, schema, blocks), root_(root), cache_(cache) {}
 
-  coro::Task<Status> Locate(Point point, Place* place) override { return Locate(point, 0, Notice::kLeave, place); }
-  int RoomIn(const Place& place) const override {
+  coro::Task<Status> Locate(Point point, LeafCopy* place) override { return Locate(point, 0, Notice::kLeave, place); }
+  int RoomIn(const LeafCopy& place) const override {
     const int most = place.address == root_ ? kRootSlots<Keys> : Keys::kSlots;
     return std::max(most - place.image.template count<Entry>(), 0);
   }
-  bool MaySplit(const Place& place) const override { return place.address != root_; }
+  bool MaySplit(const LeafCopy& place) const override { return place.address != root_; }
   // Adds separators to the level above.
-  coro::Task<void> PublishSplit(uint8_t level, std::vector<Keyed> rights, shared_leaf::SplitHint hint) override;
+  coro::Task<void> PublishSplit(uint8_t level, std::vector<IndexEntry> rights, shared_leaf::SplitHint hint) override;
   // Fills the empty root of a new tree: at `level`, with at most kRootSlots
   // entries.
-  coro::Task<Status> FillRoot(uint8_t level, std::span<const Keyed> entries);
+  coro::Task<Status> FillRoot(uint8_t level, std::span<const IndexEntry> entries);
 
  private:
   using Base::blocks_;
@@ -73,18 +73,18 @@ class Editor final : public shared_leaf::LeafEditor<Keys> {
   // such threads at two nodes could wait for each other.
   enum class Notice : uint8_t { kLeave, kMend };
   // The node of `level` that covers `point`.
-  coro::Task<Status> Locate(Point point, uint8_t level, Notice notice, Place* place);
-  coro::Task<Status> LocateToChange(Point point, uint8_t level, Place* place) override {
+  coro::Task<Status> Locate(Point point, uint8_t level, Notice notice, LeafCopy* place);
+  coro::Task<Status> LocateToChange(Point point, uint8_t level, LeafCopy* place) override {
     return Locate(point, level, Notice::kMend, place);
   }
   // Unavailable: the child is locked; the separator can stay missing. NotFound:
   // the child is gone. See blink.h.
-  coro::Task<Status> LookAtChild(uint8_t level, Keyed separator) override;
+  coro::Task<Status> LookAtChild(uint8_t level, IndexEntry separator) override;
   // False also if it took out entries that led nowhere.
-  coro::Task<StatusOr<bool>> KnowAllKeys(Place* place) override;
-  coro::Task<StatusOr<bool>> Split(const Place& place, Keyed entry, Change* change, std::optional<Keyed>* right,
-                                   shared_leaf::SplitHint* hint) override;
-  coro::Task<StatusOr<bool>> SplitRoot(const Place& place, Keyed entry, Change* change);
+  coro::Task<StatusOr<bool>> KnowAllKeys(LeafCopy* place) override;
+  coro::Task<StatusOr<bool>> Split(const LeafCopy& place, IndexEntry entry, Change* change,
+                                   std::optional<IndexEntry>* right, shared_leaf::SplitHint* hint) override;
+  coro::Task<StatusOr<bool>> SplitRoot(const LeafCopy& place, IndexEntry entry, Change* change);
 
   // The following are not necessary for a correct tree: if one fails, the tree
   // works as before. `level`: of the inner node.
@@ -92,15 +92,15 @@ class Editor final : public shared_leaf::LeafEditor<Keys> {
   // Takes what `descent` noticed about separators to the level above.
   coro::Task<void> Mend(uint8_t level, typename Descent<Keys>::Notes notes);
   // Makes a node known to the level above, `level`.
-  coro::Task<void> InsertSeparator(uint8_t level, Keyed separator);
-  coro::Task<void> RemoveSeparator(uint8_t level, Keyed separator);
+  coro::Task<void> InsertSeparator(uint8_t level, IndexEntry separator);
+  coro::Task<void> RemoveSeparator(uint8_t level, IndexEntry separator);
   // Takes out an entry whose child is dead, or elsewhere. Byte keys.
-  coro::Task<void> RemoveStale(Place* node);
-  coro::Task<bool> MergeLeft(const Place& leaf, Change* change) override { return MergeAt(0, leaf, change); }
+  coro::Task<void> RemoveStale(LeafCopy* node);
+  coro::Task<bool> MergeLeft(const LeafCopy& leaf, Change* change) override { return MergeAt(0, leaf, change); }
   // Merges a node that has few entries with its left sibling, and then possibly
   // their parent with its. True if it was merged: *change (if not null) has the
   // words of the two.
-  coro::Task<bool> MergeAt(uint8_t level, const Place& node, Change* change);
+  coro::Task<bool> MergeAt(uint8_t level, const LeafCopy& node, Change* change);
 
   rdma::GlobalAddress root_;
   typename SharedNodes::View<Keys>* cache_;  // null: none

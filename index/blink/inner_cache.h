@@ -16,7 +16,7 @@ class InnerCache {
  public:
   using Key = typename Keys::Key;
   using Point = typename Keys::Point;
-  using Node = shared_leaf::LeafPlaceOf<Keys>;
+  using Node = shared_leaf::LeafCopyOf<Keys>;
 
   explicit InnerCache(size_t max_bytes) : most_(max_bytes / kNodeBytes) {}
 

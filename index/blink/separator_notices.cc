@@ -26,7 +26,7 @@ typename SeparatorNotices<Keys>::Node* SeparatorNotices<Keys>::NodeAbove(const t
 }
 
 template <class Keys>
-bool SeparatorNotices<Keys>::Add(const Keyed& leaf) {
+bool SeparatorNotices<Keys>::Add(const IndexEntry& leaf) {
   if constexpr (!Keys::kKeysElsewhere) {
     Node* const node = NodeAbove(Keys::KeyOf(leaf));
     if (node == nullptr) return false;
@@ -72,12 +72,12 @@ coro::Task<void> SeparatorNotices<Keys>::TakeLocks(Status posted, std::span<cons
 }
 
 template <class Keys>
-void SeparatorNotices<Keys>::AppendChanges(absl::FunctionRef<bool(const Keyed&)> is_made,
+void SeparatorNotices<Keys>::AppendChanges(absl::FunctionRef<bool(const IndexEntry&)> is_made,
                                            std::vector<rdma::Operation>* operations) {
   changes_.Clear();
   for (Node& node : nodes_) {
     if (!node.is_locked) continue;
-    for (const Keyed& separator : node.separators) {
+    for (const IndexEntry& separator : node.separators) {
       if (is_made(separator)) node.is_changed |= node.draft->Add(Keys::EntryOf(separator)) >= 0;
     }
     node.first_change = changes_.size();

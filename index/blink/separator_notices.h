@@ -22,7 +22,7 @@ namespace gannet::index::blink {
 template <class Keys>
 class SeparatorNotices final : public shared_leaf::SplitNotices<Keys> {
  public:
-  using Keyed = typename Keys::Keyed;
+  using IndexEntry = typename Keys::IndexEntry;
   using View = SharedNodes::View<Keys>;
 
   // All must outlive this. The editor is there once a leaf is added.
@@ -30,16 +30,17 @@ class SeparatorNotices final : public shared_leaf::SplitNotices<Keys> {
       : leaves_(leaves), editor_(editor), cache_(cache) {}
 
   void Begin(uint64_t connection) override;
-  bool Add(const Keyed& leaf) override;
+  bool Add(const IndexEntry& leaf) override;
   void AppendLocks(std::vector<rdma::Operation>* operations) override;
   coro::Task<void> TakeLocks(Status posted, std::span<const rdma::Operation> operations) override;
-  void AppendChanges(absl::FunctionRef<bool(const Keyed&)> is_made, std::vector<rdma::Operation>* operations) override;
+  void AppendChanges(absl::FunctionRef<bool(const IndexEntry&)> is_made,
+                     std::vector<rdma::Operation>* operations) override;
   coro::Task<void> TakeChanges(Status posted) override;
 
  private:
   struct Node {
-    shared_leaf::LeafPlaceOf<Keys> place;
-    std::vector<Keyed> separators;  // to add
+    shared_leaf::LeafCopyOf<Keys> place;
+    std::vector<IndexEntry> separators;  // to add
     std::optional<typename Keys::Draft> draft;
     bool is_noted = false;  // as one to lock
     bool is_locked = false;

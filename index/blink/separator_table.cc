@@ -37,7 +37,7 @@ uint64_t SeparatorTable::ChildOf(uint64_t offset, uint64_t state, const Words& p
   return first == 0 ? 0 : copy->child[first - 1].load(std::memory_order_relaxed);
 }
 
-void SeparatorTable::Put(const Place& node) {
+void SeparatorTable::Put(const LeafCopy& node) {
   const uint64_t used = node.image.used<ByteKeys::Entry>();
   if ((used & ~node.keys.known) != 0) return;
   std::atomic<Copy*>& at = copies_[IndexOf(node.address.offset())];

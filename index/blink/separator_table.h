@@ -21,7 +21,7 @@ namespace gannet::index::blink {
 
 class SeparatorTable {
  public:
-  using Place = shared_leaf::LeafPlaceOf<ByteKeys>;
+  using LeafCopy = shared_leaf::LeafCopyOf<ByteKeys>;
   using Point = ByteKeys::Point;
 
   ~SeparatorTable() {
@@ -43,7 +43,7 @@ class SeparatorTable {
   // *level: of the node.
   uint64_t ChildOf(uint64_t offset, uint64_t state, const Words& point, uint8_t* level) const;
   // Copies an inner node, if all its keys are known.
-  void Put(const Place& node);
+  void Put(const LeafCopy& node);
 
   uint64_t bytes() const { return sizeof(*this) + made_.load(std::memory_order_relaxed) * sizeof(Copy); }
 

@@ -30,8 +30,8 @@ StatusOr<std::unique_ptr<CatfishTree>> CatfishTree::Create(IndexService* service
               .layout = NodeLayout(options.node_entries),
               .root = nullptr,
               .pool = std::make_shared<BlockPool>()};
-  IndexService::Lease lease(service);
-  StatusOr<std::byte*> root = arena.NewBlock(lease.context());
+  IndexService::Guard guard(service);
+  StatusOr<std::byte*> root = arena.NewBlock(guard.context());
   if (!root.ok()) return root.status();
   arena.root = *root;
   arena.WriteNew(*root, 0, {});

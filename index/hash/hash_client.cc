@@ -70,7 +70,7 @@ class HashClient : public RemoteIndex {
   ClientStatistics statistics() const override;
 
  private:
-  class BatchLease;
+  class PooledBatch;
 
   rdma::GlobalAddress At(uint64_t offset) const { return {owner_, offset}; }
   std::byte* Bytes(LineBuffer* line) const { return reinterpret_cast<std::byte*>(line->data()); }
@@ -114,16 +114,16 @@ class HashClient : public RemoteIndex {
   ClientStatistics statistics_;
 };
 
-class HashClient::BatchLease {
+class HashClient::PooledBatch {
  public:
-  explicit BatchLease(HashClient* client) : client_(client) {
+  explicit PooledBatch(HashClient* client) : client_(client) {
     if (client_->idle_batches_.empty()) client_->idle_batches_.push_back(std::make_unique<Batch>());
     batch_ = std::move(client_->idle_batches_.back());
     client_->idle_batches_.pop_back();
   }
-  ~BatchLease() { client_->idle_batches_.push_back(std::move(batch_)); }
-  BatchLease(const BatchLease&) = delete;
-  BatchLease& operator=(const BatchLease&) = delete;
+  ~PooledBatch() { client_->idle_batches_.push_back(std::move(batch_)); }
+  PooledBatch(const PooledBatch&) = delete;
+  PooledBatch& operator=(const PooledBatch&) = delete;
   Batch* get() { return batch_.get(); }
 
  private:
@@ -256,7 +256,7 @@ coro::Task<Status> HashClient::FindMany(std::span<const Key> keys, std::span<Fin
     Status described = co_await Describe();
     if (!described.ok()) co_return described;
   }
-  BatchLease batch(this);
+  PooledBatch batch(this);
   for (size_t begin = 0; begin < keys.size(); begin += kBatch) {
     const size_t n = std::min(kBatch, keys.size() - begin);
     Status status = co_await FindBatch(keys.subspan(begin, n), results.subspan(begin, n), batch.get());

@@ -98,7 +98,7 @@ struct Target {
   Key key;
 };
 
-// The caller has a lease.
+// The caller has a guard.
 StatusOr<HashIndex*> GetIndex(IndexService* service, rdma::WireReader* reader) {
   const IndexId id = reader->GetU16();
   if (!reader->ok()) return absl::InvalidArgumentError("a request without an index number");
@@ -139,7 +139,7 @@ StatusOr<rdma::GlobalAddress> GetRecord(IndexService* service, rdma::WireReader*
 StatusOr<size_t> HandleDescribe(IndexService* service, std::span<const std::byte> request,
                                 std::span<std::byte> response) {
   rdma::WireReader reader(request);
-  const IndexService::Lease lease(service);
+  const IndexService::Guard guard(service);
   StatusOr<HashIndex*> index = GetIndex(service, &reader);
   if (!index.ok()) return index.status();
   GANNET_RETURN_IF_ERROR(reader.Finish());
@@ -151,7 +151,7 @@ StatusOr<size_t> HandleDescribe(IndexService* service, std::span<const std::byte
 
 StatusOr<size_t> HandleFind(IndexService* service, std::span<const std::byte> request, std::span<std::byte> response) {
   rdma::WireReader reader(request);
-  IndexService::Lease lease(service);
+  IndexService::Guard guard(service);
   const StatusOr<Target> target = GetTarget(service, &reader);
   if (!target.ok()) return target.status();
   GANNET_RETURN_IF_ERROR(reader.Finish());
@@ -163,13 +163,13 @@ StatusOr<size_t> HandleFind(IndexService* service, std::span<const std::byte> re
 StatusOr<size_t> HandleChange(IndexService* service, bool insert, std::span<const std::byte> request,
                               std::span<std::byte> response) {
   rdma::WireReader reader(request);
-  IndexService::Lease lease(service);
+  IndexService::Guard guard(service);
   const StatusOr<Target> target = GetTarget(service, &reader);
   if (!target.ok()) return target.status();
   const StatusOr<rdma::GlobalAddress> record = GetRecord(service, &reader, target->key);
   if (!record.ok()) return record.status();
-  const StatusOr<Change> change = insert ? target->index->Insert(lease.context(), target->key, *record, nullptr)
-                                         : target->index->Remove(lease.context(), target->key, *record);
+  const StatusOr<Change> change = insert ? target->index->Insert(guard.context(), target->key, *record, nullptr)
+                                         : target->index->Remove(guard.context(), target->key, *record);
   if (!change.ok()) return change.status();
   rdma::WireWriter writer(response);
   PutChange(writer, *change);

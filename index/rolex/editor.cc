@@ -13,15 +13,15 @@ using shared_leaf::LeafLook;
 
 namespace {
 
-// Number of right links that a search follows before it brings the models up to date (Guide::LeadTo). The synonym table
-// costs fewer round trips than a long chain, and spares them to the next lookups, too. In all it follows at most
+// Number of right links that a search follows before it brings the models up to date (Guide::StartOf). The synonym
+// table costs fewer round trips than a long chain, and spares them to the next lookups, too. In all it follows at most
 // kMostRights.
 constexpr int kFewRights = 4;
 
 }  // namespace
 
 template <class Keys>
-coro::Task<Status> Editor<Keys>::Locate(Point point, Place* place) {
+coro::Task<Status> Editor<Keys>::Locate(Point point, LeafCopy* place) {
   Patience patience(leaves_->patience_nanos());
   // The last attempt began at the first leaf. That two attempts began at one leaf does not tell: the last leaf of a
   // model's table can be the first one of the next model's, too, and dead.
@@ -33,7 +33,7 @@ coro::Task<Status> Editor<Keys>::Locate(Point point, Place* place) {
       if (!patience.Pause()) break;
       attempt = 1;
     }
-    const StatusOr<rdma::GlobalAddress> begin = co_await guide_->LeadTo(point, attempt);
+    const StatusOr<rdma::GlobalAddress> begin = co_await guide_->StartOf(point, attempt);
     if (!begin.ok()) co_return begin.status();
     was_leftmost = false;
     place->address = *begin;
@@ -66,10 +66,10 @@ coro::Task<Status> Editor<Keys>::Locate(Point point, Place* place) {
 }
 
 template <class Keys>
-coro::Task<bool> Editor<Keys>::MergeLeft(const Place& leaf, Change* change) {
+coro::Task<bool> Editor<Keys>::MergeLeft(const LeafCopy& leaf, Change* change) {
   if (Keys::IsFirst(leaf.image) || leaf.image.template count<Entry>() > shared_leaf::kSparse<Keys>) co_return false;
   const Key low = Keys::LowOf(leaf.image);
-  Place left;
+  LeafCopy left;
   const Status located = co_await Locate(shared_leaf::PointBelow<Keys>(low), &left);
   if (!located.ok() || left.image.right() != leaf.address || Keys::IsLast(left.image) ||
       Keys::NextLow(left.image) != low || left.image.template count<Entry>() > shared_leaf::kRoomy<Keys>) {
@@ -82,7 +82,7 @@ coro::Task<bool> Editor<Keys>::MergeLeft(const Place& leaf, Change* change) {
 }
 
 template <class Keys>
-shared_leaf::SplitHint Editor<Keys>::HintOf(std::span<const Keyed> rights) {
+shared_leaf::SplitHint Editor<Keys>::HintOf(std::span<const IndexEntry> rights) {
   const std::optional<typename Guide<Keys>::Synonyms> first = guide_->KnownSynonyms(Keys::KeyOf(rights[0]));
   if (!first.has_value()) return std::nullopt;
   // New leaves of one split are next to each other, so one model is for all of them, or nearly.
@@ -98,7 +98,7 @@ shared_leaf::SplitHint Editor<Keys>::HintOf(std::span<const Keyed> rights) {
 }
 
 template <class Keys>
-coro::Task<void> Editor<Keys>::PublishSplit(uint8_t /*level*/, std::vector<Keyed> rights,
+coro::Task<void> Editor<Keys>::PublishSplit(uint8_t /*level*/, std::vector<IndexEntry> rights,
                                             shared_leaf::SplitHint taken) {
   std::vector<Synonym> synonyms;
   for (const auto& right : rights) guide_->NoteLeaf(NewLeaf<Keys>::Of(right, leaves_->owner()));

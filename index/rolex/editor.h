@@ -28,7 +28,7 @@ struct NewLeaf {
   uint64_t leaf = 0;  // offset in the owner's memory
 
   // `right`: as splits describe a new leaf.
-  static NewLeaf Of(const typename Keys::Keyed& right, rdma::NodeId owner) {
+  static NewLeaf Of(const typename Keys::IndexEntry& right, rdma::NodeId owner) {
     return {Keys::KeyOf(right), Keys::TargetOf(Keys::EntryOf(right), owner).offset()};
   }
 };
@@ -40,7 +40,7 @@ class Guide {
   virtual ~Guide() = default;
   // The leaf where the search for `point` begins. Attempt 0: what is known leads there; 1: what is known is brought up
   // to date before; from 2 on, leaves further and further left.
-  virtual coro::Task<StatusOr<rdma::GlobalAddress>> LeadTo(typename Keys::Point point, int attempt) = 0;
+  virtual coro::Task<StatusOr<rdma::GlobalAddress>> StartOf(typename Keys::Point point, int attempt) = 0;
   // The search came to this leaf by right links.
   virtual void NoteLeaf(const NewLeaf<Keys>& leaf) = 0;
   // The synonym table of the model for `key`, and the number of the key there.
@@ -61,9 +61,9 @@ class Editor final : public shared_leaf::LeafEditor<Keys> {
  public:
   using Base = shared_leaf::LeafEditor<Keys>;
   using typename Base::Entry;
+  using typename Base::IndexEntry;
   using typename Base::Key;
-  using typename Base::Keyed;
-  using typename Base::Place;
+  using typename Base::LeafCopy;
   using typename Base::Point;
   using typename Base::Schema;
 
@@ -71,16 +71,16 @@ class Editor final : public shared_leaf::LeafEditor<Keys> {
   Editor(shared_leaf::LeafChannel* leaves, const Schema* schema, shared_leaf::BlockSource* blocks, Guide<Keys>* guide)
       : Base(leaves, schema, blocks), guide_(guide) {}
 
-  coro::Task<Status> Locate(Point point, Place* place) override;
+  coro::Task<Status> Locate(Point point, LeafCopy* place) override;
   // The FAA that takes slots of a synonym table for the leaves that a split is making: SplitHints. It goes out with the
   // split. nullopt if no model for them is known.
-  shared_leaf::SplitHint HintOf(std::span<const Keyed> rights) override;
+  shared_leaf::SplitHint HintOf(std::span<const IndexEntry> rights) override;
   // Makes the leaves known to others in the slots that `taken` has taken. If there was no such FAA, it is made now.
-  coro::Task<void> PublishSplit(uint8_t level, std::vector<Keyed> rights, shared_leaf::SplitHint taken) override;
+  coro::Task<void> PublishSplit(uint8_t level, std::vector<IndexEntry> rights, shared_leaf::SplitHint taken) override;
   // Has a model trained, by its synonym table (synonyms.h). A hint, too.
   coro::Task<void> Enqueue(rdma::GlobalAddress synonyms, bool urgent);
   // Replaces the entry of a slot. False: the leaf has changed, or is being changed.
-  coro::Task<StatusOr<bool>> TryReplace(const Place& place, int slot, Entry entry) {
+  coro::Task<StatusOr<bool>> TryReplace(const LeafCopy& place, int slot, Entry entry) {
     StatusOr<bool> done = co_await this->changer_.Replace(place, slot, entry);
     co_return done;
   }
@@ -88,17 +88,17 @@ class Editor final : public shared_leaf::LeafEditor<Keys> {
  private:
   using Base::leaves_;
 
-  coro::Task<Status> LocateToChange(Point point, uint8_t /*level*/, Place* place) override {
+  coro::Task<Status> LocateToChange(Point point, uint8_t /*level*/, LeafCopy* place) override {
     return Locate(point, place);
   }
   // A hint for others. If it fails, the index works as before.
   coro::Task<void> CountDeath(Key key);
-  coro::Task<bool> MergeLeft(const Place& leaf, Change* change) override;
+  coro::Task<bool> MergeLeft(const LeafCopy& leaf, Change* change) override;
 
   Guide<Keys>* guide_;
 };
 
-// How far left an attempt begins (Guide::LeadTo): 0, 0, 1, 2, 4, ...
+// How far left an attempt begins (Guide::StartOf): 0, 0, 1, 2, 4, ...
 constexpr uint64_t StepsLeft(int attempt) {
   return attempt < 2 ? 0 : uint64_t{1} << (attempt - 2 < 32 ? attempt - 2 : 32);
 }

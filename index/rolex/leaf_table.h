@@ -3,7 +3,7 @@
 //
 // Integer keys. An entry has the leaf's low fence relative to the model's first key, in units of 2^shift. Two leaves
 // may begin in one unit; then the search takes the later one, which may begin behind the key. That costs a step to the
-// left (Guide::LeadTo), and is very rare: there are 2^32 units. An entry also tells in which line of its leaf a key
+// left (Guide::StartOf), and is very rare: there are 2^32 units. An entry also tells in which line of its leaf a key
 // would be.
 //
 // Byte keys. The table has all low fences whole. What they have in common is stored once: the fences of a model are

@@ -179,7 +179,7 @@ double BasicModel<Keys>::Predict(uint64_t number) const {
 }
 
 template <class Keys>
-typename BasicModel<Keys>::Lead BasicModel<Keys>::For(const Point& point) const {
+typename BasicModel<Keys>::Prediction BasicModel<Keys>::For(const Point& point) const {
   double predicted = 0;
   if constexpr (Keys::kKeysElsewhere) {
     predicted = Predict(NumberOf(point.key)) / kPositions;

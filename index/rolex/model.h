@@ -55,7 +55,7 @@ class BasicModel {
   static constexpr size_t kHeaderBytes = 64;
 
   // The place where to look for a key.
-  struct Lead {
+  struct Prediction {
     size_t leaf = 0;                // of the leaf table
     int line = LineHint::kUnknown;  // of the leaf
   };
@@ -100,7 +100,7 @@ class BasicModel {
   }
 
   // `point` is covered.
-  Lead For(const Point& point) const;
+  Prediction For(const Point& point) const;
   // Position that the pieces predict for a number.
   double Predict(uint64_t number) const;
 

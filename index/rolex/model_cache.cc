@@ -51,13 +51,13 @@ rdma::GlobalAddress ModelCache<Keys>::queue() const {
 }
 
 template <class Keys>
-bool ModelCache<Keys>::Find(const Point& point, Lead* lead) const {
+bool ModelCache<Keys>::Find(const Point& point, Prediction* prediction) const {
   Charge(Cost::kModelStep, 2);  // the upper model, the linear piece
   Charge(Cost::kIndexStep, 2);  // the leaf table, the synonyms
   const Reading models(view_);
-  typename KnownModels<Keys>::Lead known;
+  typename KnownModels<Keys>::Prediction known;
   if (!models->Find(point, &known)) return false;
-  *lead = {.leaf = {owner_, known.leaf}, .line = known.line};
+  *prediction = {.leaf = {owner_, known.leaf}, .line = known.line};
   return true;
 }
 
@@ -273,7 +273,7 @@ coro::Task<StatusOr<LeafLook>> ModelCache<Keys>::ReadLeaf(Key key, rdma::GlobalA
 }
 
 template <class Keys>
-coro::Task<StatusOr<rdma::GlobalAddress>> ModelCache<Keys>::LeadTo(Point point, int attempt) {
+coro::Task<StatusOr<rdma::GlobalAddress>> ModelCache<Keys>::StartOf(Point point, int attempt) {
   if (attempt == 1) {
     const Status refreshed = co_await Refresh(point);
     if (!refreshed.ok()) co_return refreshed;
@@ -285,8 +285,8 @@ coro::Task<StatusOr<rdma::GlobalAddress>> ModelCache<Keys>::LeadTo(Point point, 
   typename Keys::Key last_first{};
   // A model that was fetched may make room for others before it is used.
   for (int i = 0; i < kMostTries;) {
-    Lead lead;
-    if (attempt < 2 && Find(point, &lead)) co_return lead.leaf;
+    Prediction prediction;
+    if (attempt < 2 && Find(point, &prediction)) co_return prediction.leaf;
     const std::shared_ptr<Known> known = attempt < 2 ? nullptr : ModelFor(point);
     if (known == nullptr) {
       ++i;
@@ -341,7 +341,7 @@ coro::Task<StatusOr<std::vector<NewLeaf<Keys>>>> ModelCache<Keys>::LowsOf(std::v
       const std::span<const Synonym> some =
           std::span(synonyms).subspan(first, std::min<size_t>(Keys::kSlots, synonyms.size() - first));
       // The leaves as the children of an inner node for all keys.
-      shared_leaf::TaggedPlace node{{owner_, 0}, {}};
+      shared_leaf::TaggedCopy node{{owner_, 0}, {}};
       node.image.head.slots = shared_leaf::LeafSlots{.level = 1}.Pack();
       node.image.head.set_fence_lines(leaves_->fence_lines());
       shared_leaf::StoreFence(&node.image, shared_leaf::Fence::kLow, ByteKey());

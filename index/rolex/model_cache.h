@@ -34,7 +34,7 @@ class ModelCache final : public Guide<Keys> {
   using Image = typename Keys::Image;
 
   // The place where a lookup begins.
-  struct Lead {
+  struct Prediction {
     rdma::GlobalAddress leaf;
     int line = LineHint::kUnknown;
   };
@@ -55,12 +55,12 @@ class ModelCache final : public Guide<Keys> {
   coro::Task<StatusOr<Schema>> Describe();
 
   // Finds the lead by what is cached. False if the model for `point` is not.
-  bool Find(const Point& point, Lead* lead) const;
+  bool Find(const Point& point, Prediction* prediction) const;
   // Appends the leaves from the one for `point` on, in the direction of a scan, as far as the model is cached; at most
   // `most`. Returns the share of the first leaf that lies before the scan, as far as that is known, or 1.
   double FindRun(const Point& point, bool reverse, size_t most, std::vector<rdma::GlobalAddress>* leaves) const;
 
-  coro::Task<StatusOr<rdma::GlobalAddress>> LeadTo(Point point, int attempt) override;
+  coro::Task<StatusOr<rdma::GlobalAddress>> StartOf(Point point, int attempt) override;
   void NoteLeaf(const NewLeaf<Keys>& leaf) override;
   coro::Task<StatusOr<typename Guide<Keys>::Synonyms>> SynonymsFor(Key key) override;
   std::optional<typename Guide<Keys>::Synonyms> KnownSynonyms(const Key& key) const override;

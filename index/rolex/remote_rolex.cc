@@ -26,23 +26,23 @@ constexpr int kMissCost = 15;  // a miss costs a round trip; a hit saves six lin
 
 template <class Keys>
 size_t RemoteRolex<Keys>::ProbeLine(const Key& key, Probe* probe, std::span<rdma::Operation, kReadsOfProbe> reads) {
-  Lead lead;
-  if (!cache_.Find(Keys::At(key), &lead)) return 0;
+  Prediction prediction;
+  if (!cache_.Find(Keys::At(key), &prediction)) return 0;
   probe->key = key;
-  probe->leaf = lead.leaf;
-  probe->line = credit_ >= 0 && single_lines_ && key != forgotten_ ? lead.line : LineHint::kUnknown;
+  probe->leaf = prediction.leaf;
+  probe->line = credit_ >= 0 && single_lines_ && key != forgotten_ ? prediction.line : LineHint::kUnknown;
   if (probe->line == LineHint::kUnknown) {
-    reads[0] = this->ReadOf(lead.leaf, &probe->image);
+    reads[0] = this->ReadOf(prediction.leaf, &probe->image);
     return 1;
   }
   const auto line = static_cast<size_t>(probe->line);
   if (values_in_entries_ && line <= kLastNearLine) {
-    reads[0] = rdma::Operation::Read(lead.leaf, &probe->image, static_cast<uint32_t>((2 + line) * kLineBytes));
+    reads[0] = rdma::Operation::Read(prediction.leaf, &probe->image, static_cast<uint32_t>((2 + line) * kLineBytes));
     return 1;
   }
-  reads[0] = rdma::Operation::Read(lead.leaf + (1 + line) * kLineBytes, &probe->image.lines[line], kLineBytes);
+  reads[0] = rdma::Operation::Read(prediction.leaf + (1 + line) * kLineBytes, &probe->image.lines[line], kLineBytes);
   if (!values_in_entries_) return 1;
-  reads[1] = rdma::Operation::Read(lead.leaf, &probe->image.head, kLineBytes);
+  reads[1] = rdma::Operation::Read(prediction.leaf, &probe->image.head, kLineBytes);
   return 2;
 }
 
@@ -115,7 +115,7 @@ coro::Task<StatusOr<bool>> RemoteRolex<Keys>::ReplaceByLine(Key key, rdma::Globa
   ++statistics_.leaves_read;
   const int slot = SlotIn(probe);
   if (slot < 0 || (!from.is_null() && this->TargetOf(probe.image, slot) != from)) co_return false;
-  Place place{probe.leaf, probe.image};
+  LeafCopy place{probe.leaf, probe.image};
   shared_leaf::CompleteForLine(&place.image, static_cast<size_t>(probe.line));
   const Entry entry = Keys::EntryOf(Keys::RecordEntry(this->schema(), key, to));
   StatusOr<bool> done = co_await editor_->TryReplace(place, slot, entry);
@@ -142,10 +142,10 @@ ReadEstimate RemoteRolex<Keys>::Estimate(std::span<const index::Key> keys) const
   size_t lines = 0;
   const size_t looks = std::min(kLooks, keys.size());
   for (size_t i = 0; i < looks; ++i) {
-    Lead lead;
-    if (!cache_.Find(Keys::At(Keys::KeyFrom(keys[i * keys.size() / looks])), &lead)) continue;
+    Prediction prediction;
+    if (!cache_.Find(Keys::At(Keys::KeyFrom(keys[i * keys.size() / looks])), &prediction)) continue;
     ++known;
-    lines += credit_ >= 0 && single_lines_ && lead.line != LineHint::kUnknown ? 1 : 0;
+    lines += credit_ >= 0 && single_lines_ && prediction.line != LineHint::kUnknown ? 1 : 0;
   }
   const auto n = static_cast<double>(keys.size());
   const double scale = looks == 0 ? 0 : n / static_cast<double>(looks);
@@ -167,8 +167,8 @@ template <class Keys>
 ReadEstimate RemoteRolex<Keys>::Estimate(const ScanRange& range) const {
   constexpr double kAverage = kLoadedEntries<Keys> * 0.75;
   ReadEstimate estimate = this->EstimateScan(range, kAverage, kAverage);
-  Lead lead;
-  if (!cache_.Find(Keys::At(Keys::KeyFrom(range.reverse ? range.to : range.from)), &lead)) {
+  Prediction prediction;
+  if (!cache_.Find(Keys::At(Keys::KeyFrom(range.reverse ? range.to : range.from)), &prediction)) {
     estimate.postings += 2;
     estimate.lasting_postings += 2;
   }

@@ -26,9 +26,9 @@ class RemoteRolex final : public shared_leaf::LeafClient<Keys> {
  public:
   using Base = shared_leaf::LeafClient<Keys>;
   using typename Base::Image;
+  using typename Base::IndexEntry;
   using typename Base::Key;
-  using typename Base::Keyed;
-  using typename Base::Place;
+  using typename Base::LeafCopy;
   using typename Base::Schema;
 
   RemoteRolex(rdma::Channel* channel, rdma::NodeId owner, IndexId id, const RolexClientOptions& options)
@@ -40,7 +40,7 @@ class RemoteRolex final : public shared_leaf::LeafClient<Keys> {
   ReadEstimate Estimate(const ScanRange& range) const override;
   // The next lookup of the key reads its whole leaf.
   void Forget(const index::Key& key) override { forgotten_ = Keys::KeyFrom(key); }
-  bool NoteSplit(const Keyed& right) override {
+  bool NoteSplit(const IndexEntry& right) override {
     cache_.NoteLeaf(NewLeaf<Keys>::Of(right, owner_));
     return true;
   }
@@ -60,7 +60,7 @@ class RemoteRolex final : public shared_leaf::LeafClient<Keys> {
   using typename Base::Cut;
   using typename Base::Entry;
   using typename Base::Probe;
-  using Lead = typename ModelCache<Keys>::Lead;
+  using Prediction = typename ModelCache<Keys>::Prediction;
 
   RemoteRolex(rdma::Channel* channel, rdma::NodeId owner, IndexId id, const RolexClientOptions& options,
               const std::shared_ptr<SharedModels>& cache)
@@ -78,9 +78,9 @@ class RemoteRolex final : public shared_leaf::LeafClient<Keys> {
         single_lines_(!values_in_entries_ || channel->capabilities().line_consistent) {}
 
   rdma::GlobalAddress ExpectLeaf(const Key& key) override {
-    Lead lead;
+    Prediction prediction;
     // Others may have filled the cache, and this client does not know the schema yet.
-    return this->is_ready() && cache_.Find(Keys::At(key), &lead) ? lead.leaf : rdma::GlobalAddress();
+    return this->is_ready() && cache_.Find(Keys::At(key), &prediction) ? prediction.leaf : rdma::GlobalAddress();
   }
   size_t LeavesFrom(const Cut& next, const Key& to, bool reverse, size_t entries,
                     std::span<rdma::GlobalAddress, kMostReads> leaves) override;

@@ -51,7 +51,7 @@ bool Retraining<Keys>::IsDue() const {
 }
 
 template <class Keys>
-void Retraining<Keys>::Append(const Key& low, shared_leaf::LeafPlaceOf<Keys>* place,
+void Retraining<Keys>::Append(const Key& low, shared_leaf::LeafCopyOf<Keys>* place,
                               std::vector<TrainedLeafOf<Keys>>* leaves) const {
   leaves_->LoadKeys(place);
   leaves->push_back({.low = std::max(low, Keys::LowOf(place->image)),
@@ -64,7 +64,7 @@ template <class Keys>
 Status Retraining<Keys>::Collect(const Key& first, const std::optional<Key>& next,
                                  std::vector<TrainedLeafOf<Keys>>* leaves) const {
   Key low = first;
-  shared_leaf::LeafPlaceOf<Keys> place;
+  shared_leaf::LeafCopyOf<Keys> place;
   for (;;) {
     if (leaves->empty() || !leaves_->GoRight(&place)) {
       GANNET_RETURN_IF_ERROR(leaves_->Locate(Keys::At(low), &place));
@@ -105,7 +105,7 @@ Status Retraining<Keys>::TrainAll(Context& context) {
   std::vector<std::unique_ptr<Own>> models;
   Key first = Keys::kLeast;
   // One model's leaves at a time: an index can be larger than the memory that is free.
-  shared_leaf::LeafPlaceOf<Keys> place;
+  shared_leaf::LeafCopyOf<Keys> place;
   GANNET_RETURN_IF_ERROR(leaves_->Locate(Keys::At(first), &place));
   for (Key low = first;;) {
     Append(low, &place, &leaves);
@@ -235,8 +235,8 @@ void Retraining<Keys>::CheckTables(Context& context) {
 template <class Keys>
 void Retraining<Keys>::Run() {
   std::lock_guard lock(mutex_);
-  IndexService::Lease lease(service_);
-  if (check_all_.exchange(false, std::memory_order_relaxed)) CheckTables(lease.context());
+  IndexService::Guard guard(service_);
+  if (check_all_.exchange(false, std::memory_order_relaxed)) CheckTables(guard.context());
   absl::flat_hash_map<uint64_t, Key> tables;  // offset of a synonym table -> first key of its model
   for (;;) {
     size_t queue = 1;  // the urgent one first
@@ -268,7 +268,7 @@ void Retraining<Keys>::Run() {
     }
     const Own* const model = directory_->Find(Keys::At(table->second));
     if (static_cast<uint64_t>(model->synonyms - memory_) != offset) continue;
-    if (NeedsTraining(*model)) Train(lease.context(), model);
+    if (NeedsTraining(*model)) Train(guard.context(), model);
   }
 }
 

@@ -1,5 +1,5 @@
-// Retraining: trains the models of one ROLEX index whose leaves have split (FAST'23, 3.5), on the thread of a trainer. It
-// reads the leaves as they are and moves no data, so nobody waits for it, and no witness changes.
+// Retraining: trains the models of one ROLEX index whose leaves have split (FAST'23, 3.5), on the thread of a trainer.
+// It reads the leaves as they are and moves no data, so nobody waits for it, and no witness changes.
 //
 // A model is trained when half of its synonym table is used, one with a nearly full table before the others, and when a
 // quarter of its leaves have died. A model of too many leaves becomes several; one of few is merged with a neighbour.
@@ -66,7 +66,7 @@ class Retraining final : private Trainer::Task {
   void Run() override;
   bool IsDue() const;
   // Appends a leaf whose interval begins at `low`, or right of it.
-  void Append(const Key& low, shared_leaf::LeafPlaceOf<Keys>* place, std::vector<TrainedLeafOf<Keys>>* leaves) const;
+  void Append(const Key& low, shared_leaf::LeafCopyOf<Keys>* place, std::vector<TrainedLeafOf<Keys>>* leaves) const;
   // Appends the leaves for the keys from `first` up to `next`.
   Status Collect(const Key& first, const std::optional<Key>& next, std::vector<TrainedLeafOf<Keys>>* leaves) const;
   StatusOr<std::vector<std::unique_ptr<Own>>> Make(Context& context, std::span<const TrainedLeafOf<Keys>> leaves,

@@ -24,11 +24,11 @@ constexpr int kRightsBeforeSynonyms = 3;
 }  // namespace
 
 template <class Keys>
-coro::Task<StatusOr<rdma::GlobalAddress>> BasicRolexIndex<Keys>::OwnGuide::LeadTo(Point point, int attempt) {
+coro::Task<StatusOr<rdma::GlobalAddress>> BasicRolexIndex<Keys>::OwnGuide::StartOf(Point point, int attempt) {
   // The owner's CPU finds the leaf itself, so that right links cost no verbs.
-  Place place;
+  LeafCopy place;
   if (attempt == 0 && index_->Locate(point, &place).ok()) co_return place.address;
-  co_return index_->LeadTo(point, attempt);
+  co_return index_->StartOf(point, attempt);
 }
 
 template <class Keys>
@@ -43,8 +43,8 @@ StatusOr<std::unique_ptr<BasicRolexIndex<Keys>>> BasicRolexIndex<Keys>::Create(I
                                                                                const Schema& schema,
                                                                                const RolexOptions& options) {
   std::unique_ptr<BasicRolexIndex> index(new BasicRolexIndex(service, schema, options));
-  IndexService::Lease lease(service);
-  Context& context = lease.context();
+  IndexService::Guard guard(service);
+  Context& context = guard.context();
   const StatusOr<std::byte*> queue = options.rights == IndexRights::kClients
                                          ? context.slab->Allocate(kQueueBytes)
                                          : context.slab->AllocateReadOnly(kQueueBytes);
@@ -81,7 +81,7 @@ std::vector<std::byte*> BasicRolexIndex<Keys>::synonym_tables() const {
 }
 
 template <class Keys>
-rdma::GlobalAddress BasicRolexIndex<Keys>::LeadTo(Point point, int attempt) const {
+rdma::GlobalAddress BasicRolexIndex<Keys>::StartOf(Point point, int attempt) const {
   const OwnModel<Keys>* model = directory_.Find(point);
   if (model == nullptr) return first_;
   size_t leaf = model->model.For(point).leaf;
@@ -143,11 +143,11 @@ rdma::GlobalAddress BasicRolexIndex<Keys>::SynonymFor(const Point& point) const 
 }
 
 template <class Keys>
-Status BasicRolexIndex<Keys>::Locate(const Point& point, Place* place) const {
+Status BasicRolexIndex<Keys>::Locate(const Point& point, LeafCopy* place) const {
   Patience patience(leaves_.patience_nanos());
   do {
     for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
-      place->address = LeadTo(point, attempt);
+      place->address = StartOf(point, attempt);
       const bool is_leftmost = place->address == first_;
       Key last_low{};
       for (int rights = 0; rights < kMostRights; ++rights) {
@@ -163,7 +163,7 @@ Status BasicRolexIndex<Keys>::Locate(const Point& point, Place* place) const {
         last_low = Keys::LowOf(place->image);
         place->address = place->image.right();
         if (rights == kRightsBeforeSynonyms) {
-          Place there{SynonymFor(point), {}};
+          LeafCopy there{SynonymFor(point), {}};
           if (!there.address.is_null() && leaves_.Read(there.address, &there.image, &patience) == LeafLook::kWhole &&
               there.image.level() == 0 && !Keys::BeginsBehind(there.image, point) &&
               Keys::LowOf(there.image) > last_low) {
@@ -219,14 +219,14 @@ std::unique_ptr<typename BasicRolexIndex<Keys>::Base::Load> BasicRolexIndex<Keys
 
 template <class Keys>
 void BasicRolexIndex<Keys>::RepairAfter(rdma::NodeId node) {
-  IndexService::Lease lease(service_);  // inside the epoch: models may be replaced meanwhile
+  IndexService::Guard guard(service_);  // inside the epoch: models may be replaced meanwhile
   Base::RepairAfter(node);
   retraining_->CheckAll();
 }
 
 template <class Keys>
 Statistics BasicRolexIndex<Keys>::statistics() {
-  IndexService::Lease lease(service_);
+  IndexService::Guard guard(service_);
   Statistics statistics = Base::statistics();
   statistics.registered_bytes += directory_.bytes() + rdma::SlabAllocator::BlockBytes(kQueueBytes);
   return statistics;
@@ -234,13 +234,13 @@ Statistics BasicRolexIndex<Keys>::statistics() {
 
 template <class Keys>
 Status BasicRolexIndex<Keys>::CheckStructure() {
-  IndexService::Lease lease(service_);
+  IndexService::Guard guard(service_);
   Status status;
   absl::flat_hash_set<uint64_t> linked;
   std::optional<Key> low = Key(Keys::kLeast);  // of the leaf that follows
-  const Status walked = leaves_.ForEach([&](const Place& seen) {
+  const Status walked = leaves_.ForEach([&](const LeafCopy& seen) {
     linked.insert(seen.address.offset());
-    Place leaf = seen;
+    LeafCopy leaf = seen;
     if (status.ok()) status = leaves_.Check(&leaf, &low);
   });
   GANNET_RETURN_IF_ERROR(walked);

@@ -59,13 +59,13 @@ class BasicRolexIndex final : public shared_leaf::LeafIndex<Keys>, public RolexI
   using Base::service_;
   using typename Base::Entry;
   using typename Base::Key;
-  using typename Base::Place;
+  using typename Base::LeafCopy;
   using typename Base::Point;
 
   class OwnGuide final : public Guide<Keys> {
    public:
     explicit OwnGuide(const BasicRolexIndex* index) : index_(index) {}
-    coro::Task<StatusOr<rdma::GlobalAddress>> LeadTo(Point point, int attempt) override;
+    coro::Task<StatusOr<rdma::GlobalAddress>> StartOf(Point point, int attempt) override;
     void NoteLeaf(const NewLeaf<Keys>&) override {}
     coro::Task<StatusOr<typename Guide<Keys>::Synonyms>> SynonymsFor(Key key) override {
       co_return *KnownSynonyms(key);
@@ -83,13 +83,13 @@ class BasicRolexIndex final : public shared_leaf::LeafIndex<Keys>, public RolexI
         directory_(service, options.rights),
         guide_(this) {}
 
-  Status Locate(const Point& point, Place* place) const override;
+  Status Locate(const Point& point, LeafCopy* place) const override;
   std::unique_ptr<shared_leaf::LeafEditor<Keys>> NewEditor(shared_leaf::OwnChannel* channel) override {
     return std::make_unique<Editor<Keys>>(&channel->leaves, &schema_, &channel->blocks, &guide_);
   }
   std::unique_ptr<typename Base::Load> NewLoad(LoadRuns entries, double fill, size_t most_parts) override;
-  // The place where a search begins (Guide::LeadTo).
-  rdma::GlobalAddress LeadTo(Point point, int attempt) const;
+  // The place where a search begins (Guide::StartOf).
+  rdma::GlobalAddress StartOf(Point point, int attempt) const;
   // The leaf that the synonym table knows furthest right for the point; null if it knows none. Where it begins is known
   // only approximately.
   rdma::GlobalAddress SynonymFor(const Point& point) const;

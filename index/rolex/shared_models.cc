@@ -27,20 +27,20 @@ std::shared_ptr<KnownModel<Keys>> KnownModels<Keys>::ModelFor(const Point& point
 }
 
 template <class Keys>
-bool KnownModels<Keys>::Find(const Point& point, Lead* lead) const {
+bool KnownModels<Keys>::Find(const Point& point, Prediction* prediction) const {
   const Known* const known = Covering(point);
   if (known == nullptr) return false;
   // The flag is written only where it changes, so that readers of several threads share the line.
   if (!known->used.load(std::memory_order_relaxed)) known->used.store(true, std::memory_order_relaxed);
-  const typename BasicModel<Keys>::Lead trained = known->model.For(point);
+  const typename BasicModel<Keys>::Prediction trained = known->model.For(point);
   if (!known->synonyms.empty()) {
     const auto after = shared_leaf::FirstRightOf<Keys>(known->synonyms, point);
     if (after != known->synonyms.begin() && std::prev(after)->first > known->model.LowOf(trained.leaf)) {
-      *lead = {.leaf = std::prev(after)->second};
+      *prediction = {.leaf = std::prev(after)->second};
       return true;
     }
   }
-  *lead = {.leaf = known->model.OffsetOf(trained.leaf), .line = trained.line};
+  *prediction = {.leaf = known->model.OffsetOf(trained.leaf), .line = trained.line};
   return true;
 }
 

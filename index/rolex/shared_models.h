@@ -55,7 +55,7 @@ class KnownModels {
   using Entry = DirectoryEntry<Keys>;
 
   // The place where a lookup begins.
-  struct Lead {
+  struct Prediction {
     uint64_t leaf = 0;  // its offset
     int line = LineHint::kUnknown;
   };
@@ -63,7 +63,7 @@ class KnownModels {
   explicit KnownModels(size_t max_bytes) : max_bytes_(max_bytes) {}
 
   // False if the model for `point` is not known.
-  bool Find(const Point& point, Lead* lead) const;
+  bool Find(const Point& point, Prediction* prediction) const;
   // Appends the offsets of the leaves from the one for `point` on, in the direction of a scan, as far as the model is
   // known; at most `most`. Returns the share of the first leaf that lies before the scan, as far as that is known,
   // or 1.

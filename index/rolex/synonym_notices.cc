@@ -13,7 +13,7 @@ void SynonymNotices<Keys>::Begin(uint64_t connection) {
 }
 
 template <class Keys>
-bool SynonymNotices<Keys>::Add(const Keyed& leaf) {
+bool SynonymNotices<Keys>::Add(const IndexEntry& leaf) {
   const auto synonyms = models_->KnownSynonyms(Keys::KeyOf(leaf));
   if (!synonyms.has_value()) return false;
   leaves_.push_back({.leaf = leaf, .table = synonyms->table, .number = synonyms->number});
@@ -42,7 +42,7 @@ coro::Task<void> SynonymNotices<Keys>::TakeLocks(Status posted, std::span<const 
 }
 
 template <class Keys>
-void SynonymNotices<Keys>::AppendChanges(absl::FunctionRef<bool(const Keyed&)> is_made,
+void SynonymNotices<Keys>::AppendChanges(absl::FunctionRef<bool(const IndexEntry&)> is_made,
                                          std::vector<rdma::Operation>* operations) {
   changes_.Clear();
   for (const Leaf& leaf : leaves_) {

@@ -19,23 +19,24 @@ namespace gannet::index::rolex {
 template <class Keys>
 class SynonymNotices final : public shared_leaf::SplitNotices<Keys> {
  public:
-  using Keyed = typename Keys::Keyed;
+  using IndexEntry = typename Keys::IndexEntry;
 
   // All must outlive this. The editor is there once a leaf is added.
   SynonymNotices(std::optional<Editor<Keys>>* editor, const ModelCache<Keys>* models, rdma::NodeId owner)
       : editor_(editor), models_(models), owner_(owner) {}
 
   void Begin(uint64_t connection) override;
-  bool Add(const Keyed& leaf) override;
+  bool Add(const IndexEntry& leaf) override;
   void AppendLocks(std::vector<rdma::Operation>* operations) override;
   coro::Task<void> TakeLocks(Status posted, std::span<const rdma::Operation> operations) override;
-  void AppendChanges(absl::FunctionRef<bool(const Keyed&)> is_made, std::vector<rdma::Operation>* operations) override;
+  void AppendChanges(absl::FunctionRef<bool(const IndexEntry&)> is_made,
+                     std::vector<rdma::Operation>* operations) override;
   coro::Task<void> TakeChanges(Status posted) override;
   coro::Task<void> Finish() override;
 
  private:
   struct Leaf {
-    Keyed leaf;
+    IndexEntry leaf;
     rdma::GlobalAddress table;
     uint64_t number = 0;  // of its low fence, for the model
     size_t take_at = 0;   // place of its FAA in the caller's posting

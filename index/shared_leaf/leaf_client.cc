@@ -63,7 +63,7 @@ coro::Task<StatusOr<FindResult>> LeafClient<Keys>::FindOne(Key key) {
       if (status.ok() && Judge(&probe, &result)) co_return result;
     }
   }
-  Place place;
+  LeafCopy place;
   const Status located = co_await editor_->Locate(Keys::At(key), &place);
   GANNET_CO_RETURN_IF_ERROR(located);
   NoteSearch(key);
@@ -131,7 +131,7 @@ coro::Task<Status> LeafClient<Keys>::Scan(ScanRange range, ScanResult* result) {
     if (!done.ok()) co_return done.status();
     if (*done) co_return absl::OkStatus();
     // The cache knows no leaf, or a wrong one, at `next`. The search may bring what it lacks.
-    Place place;
+    LeafCopy place;
     const Status located = co_await editor_->Locate(Keys::PointOf(next, range.reverse), &place);
     GANNET_CO_RETURN_IF_ERROR(located);
     const Status read = co_await ReadAllKeys<Keys>(&leaves_, *schema_, &place);
@@ -185,7 +185,7 @@ coro::Task<StatusOr<bool>> LeafClient<Keys>::ScanCached(Key from, Key to, bool r
         co_return false;
       }
       fill_.Note(images[i].template count<Entry>());
-      Place place{leaves[i], images[i]};
+      LeafCopy place{leaves[i], images[i]};
       const Status read = co_await ReadAllKeys<Keys>(&leaves_, *schema_, &place);
       GANNET_CO_RETURN_IF_ERROR(read);
       if (TakeLeaf(place, from, to, reverse, end, result, next) || result->entries.size() >= end) co_return true;
@@ -194,7 +194,7 @@ coro::Task<StatusOr<bool>> LeafClient<Keys>::ScanCached(Key from, Key to, bool r
 }
 
 template <class Keys>
-coro::Task<Status> LeafClient<Keys>::LocateLeaf(Key key, Place* place) {
+coro::Task<Status> LeafClient<Keys>::LocateLeaf(Key key, LeafCopy* place) {
   const Status ready = co_await Prepare();
   GANNET_CO_RETURN_IF_ERROR(ready);
   const Status located = co_await editor_->Locate(Keys::At(key), place);

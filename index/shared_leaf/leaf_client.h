@@ -33,9 +33,9 @@ template <class Keys>
 class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
  public:
   using Key = typename Keys::Key;
-  using Keyed = typename Keys::Keyed;
+  using IndexEntry = typename Keys::IndexEntry;
   using Image = typename Keys::Image;
-  using Place = LeafPlaceOf<Keys>;
+  using LeafCopy = LeafCopyOf<Keys>;
   using Schema = typename Keys::Schema;
 
   coro::Async<StatusOr<FindResult>> Find(const index::Key& key) override { return FindOne(Keys::KeyFrom(key)); }
@@ -49,10 +49,10 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
   ClientStatistics statistics() const override;
 
   // The functions of LeafFinder.
-  coro::Task<Status> LocateLeaf(Key key, Place* place) override;
-  size_t RoomIn(const Place& place) const override { return static_cast<size_t>(editor_->RoomIn(place)); }
-  bool MaySplit(const Place& place) const override { return editor_->MaySplit(place); }
-  bool NoteSplit(const Keyed& /*right*/) override { return false; }
+  coro::Task<Status> LocateLeaf(Key key, LeafCopy* place) override;
+  size_t RoomIn(const LeafCopy& place) const override { return static_cast<size_t>(editor_->RoomIn(place)); }
+  bool MaySplit(const LeafCopy& place) const override { return editor_->MaySplit(place); }
+  bool NoteSplit(const IndexEntry& /*right*/) override { return false; }
   const Schema& schema() const override { return *schema_; }
 
   // The following serve an engine of inserts outside of transactions (ycsb/leaf_combiner.h).

@@ -55,28 +55,28 @@ template <class Keys>
 StatusOr<Change> LeafIndex<Keys>::Insert(Context& context, const index::Key& key, rdma::GlobalAddress record,
                                          rdma::GlobalAddress* existing) {
   GANNET_RETURN_IF_ERROR(Keys::CheckLength(schema_, key));
-  typename Editors::Lease editor(&editors_, &context);
+  typename Editors::Pooled editor(&editors_, &context);
   GANNET_RETURN_IF_ERROR(editor.status());
   return editor.Run(editor->Insert(Keys::KeyFrom(key), record, existing));
 }
 
 template <class Keys>
 StatusOr<Change> LeafIndex<Keys>::Remove(Context& context, const index::Key& key, rdma::GlobalAddress record) {
-  typename Editors::Lease editor(&editors_, &context);
+  typename Editors::Pooled editor(&editors_, &context);
   GANNET_RETURN_IF_ERROR(editor.status());
   return editor.Run(editor->Remove(Keys::KeyFrom(key), record));
 }
 
 template <class Keys>
 Status LeafIndex<Keys>::Replace(const index::Key& key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
-  typename Editors::Lease editor(&editors_, nullptr);
+  typename Editors::Pooled editor(&editors_, nullptr);
   GANNET_RETURN_IF_ERROR(editor.status());
   return editor.Run(editor->Replace(Keys::KeyFrom(key), from, to));
 }
 
 template <class Keys>
 Status LeafIndex<Keys>::CheckEmpty() const {
-  Place first;
+  LeafCopy first;
   GANNET_RETURN_IF_ERROR(this->Locate(Keys::At(Keys::kLeast), &first));
   if (first.address != first_ || !Keys::IsLast(first.image) || first.image.template count<Entry>() != 0) {
     return absl::FailedPreconditionError("a bulk load needs an empty index");
@@ -149,7 +149,7 @@ template <class Keys>
 Statistics LeafIndex<Keys>::statistics() {
   Statistics statistics;
   statistics.registered_bytes = blocks_.bytes();
-  const Status walked = ForEachNode([&statistics](const Place& place) {
+  const Status walked = ForEachNode([&statistics](const LeafCopy& place) {
     if (place.image.level() == 0) {
       ++statistics.nodes;
       statistics.keys += static_cast<uint64_t>(place.image.template count<Entry>());

@@ -74,11 +74,11 @@ class LeafIndex : public AnyLeafIndex, public PartedLoader, protected OwnLeafFin
 
  protected:
   using Key = typename Keys::Key;
-  using Keyed = typename Keys::Keyed;
+  using IndexEntry = typename Keys::IndexEntry;
   using Point = typename Keys::Point;
   using Entry = typename Keys::Entry;
   using Image = typename Keys::Image;
-  using Place = LeafPlaceOf<Keys>;
+  using LeafCopy = LeafCopyOf<Keys>;
   using Leaves = OwnLeaves<Keys>;
   using Visit = typename Leaves::Visit;
   using Editors = OwnEditors<Keys>;
@@ -105,24 +105,24 @@ class LeafIndex : public AnyLeafIndex, public PartedLoader, protected OwnLeafFin
     }
 
     Status Take(Context& context, FreeBlock* block);
-    Keyed KeyedOf(const LoadEntry& entry) const {
+    IndexEntry IndexEntryOf(const LoadEntry& entry) const {
       return Keys::RecordEntry(index_->schema_, Keys::KeyFrom(entry.key), entry.record);
     }
     void StoreLeaf(size_t n, LoadRuns::Reader* entries) {
       const rdma::GlobalAddress right = n + 1 < shape_.leaves() ? blocks_[n + 1].address : rdma::GlobalAddress();
       Store(blocks_[n], 0, shape_.Begin(n), shape_.End(n), entries_.size(), right,
-            [&](size_t i) { return KeyedOf((*entries)[i]); });
+            [&](size_t i) { return IndexEntryOf((*entries)[i]); });
     }
     // The low fence of the node that begins with entry i of its level.
-    template <class KeyedAt>
-    static Key LowAt(uint8_t level, size_t i, const KeyedAt& keyed) {
+    template <class IndexEntryAt>
+    static Key LowAt(uint8_t level, size_t i, const IndexEntryAt& keyed) {
       if (i == 0) return Keys::kLeast;
       return Keys::Border(Keys::KeyOf(keyed(i - 1)), Keys::KeyOf(keyed(i)), level, false);
     }
     // Makes an unlocked node of a level of the entries [begin, end), of `size`.
-    template <class KeyedAt>
+    template <class IndexEntryAt>
     void Store(const FreeBlock& block, uint8_t level, size_t begin, size_t end, size_t size, rdma::GlobalAddress right,
-               const KeyedAt& keyed) {
+               const IndexEntryAt& keyed) {
       std::optional<Key> next_low;
       if (end < size) next_low = LowAt(level, end, keyed);
       std::array<Entry, static_cast<size_t>(Keys::kSlots)> own;

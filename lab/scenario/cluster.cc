@@ -23,9 +23,9 @@ constexpr uint64_t kBytesPerNode = uint64_t{256} << 20;
 constexpr int64_t kNotKnown = -1;
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kVerbsTakeNanos = 1'000'000;
-constexpr uint64_t kRepairTakesNanos = 500'000'000;  // limit; repair takes about 10 ms
-constexpr uint64_t kDebtsTakeNanos = 200'000'000;    // limit; an operation in progress may still have to fail
-constexpr size_t kLocationBytes = size_t{32} << 10;  // a larger cache is more memory to clear in each session
+constexpr uint64_t kRepairTakesNanos = 500'000'000;   // limit; repair takes about 10 ms
+constexpr uint64_t kPendingTakesNanos = 200'000'000;  // limit; an operation in progress may still have to fail
+constexpr size_t kLocationBytes = size_t{32} << 10;   // a larger cache is more memory to clear in each session
 
 // Simulates a disk that takes 20 to 120 us for writes and syncs, and now and then much longer.
 void SpendDiskTime(rdma::sim::Simulation* simulation, log::DiskOperation operation) {
@@ -231,14 +231,14 @@ Status Cluster::AwaitRepair() {
   return absl::OkStatus();
 }
 
-Status Cluster::AwaitDebts() {
-  const uint64_t deadline = simulation_->now() + kDebtsTakeNanos;
+Status Cluster::AwaitPending() {
+  const uint64_t deadline = simulation_->now() + kPendingTakesNanos;
   for (const std::unique_ptr<txn::Database>& database : databases_) {
     if (database == nullptr) continue;
-    txn::DebtCollector::Open open = database->state().debts->open();
-    for (; open.debts > 0; open = database->state().debts->open()) {
+    txn::PendingCompleter::Open open = database->state().pending->open();
+    for (; open.pending > 0; open = database->state().pending->open()) {
       if (simulation_->now() > deadline) {
-        return absl::DeadlineExceededError(absl::StrCat("node ", database->node_id(), " still owes ", open.debts,
+        return absl::DeadlineExceededError(absl::StrCat("node ", database->node_id(), " still owes ", open.pending,
                                                         " operations at other nodes, the oldest since ", open.since,
                                                         " ns; it is ", simulation_->now(), " ns"));
       }
@@ -271,7 +271,7 @@ Status Cluster::Close() {
 }
 
 Status Cluster::CheckStructures() {
-  GANNET_RETURN_IF_ERROR(AwaitDebts());
+  GANNET_RETURN_IF_ERROR(AwaitPending());
   return OnEachNode("check", [this](int node) -> Status {
     for (const txn::Table* table : database(node).tables()) {
       if (Status status = CheckTable(node, *table); !status.ok()) {
@@ -289,7 +289,7 @@ Status Cluster::CheckTable(int node, const txn::Table& table) {
   index::WalkPosition position;
   for (bool more = true; more;) {
     records.clear();
-    index::IndexService::Lease lease(state.indexes.get());
+    index::IndexService::Guard guard(state.indexes.get());
     more = table.local_index().Walk(&position, &records);
     for (const rdma::GlobalAddress record : records) {
       const uint64_t word = LoadWord(state.node->memory().data() + record.offset());

@@ -42,9 +42,9 @@ class Cluster {
   Status Restart(int node);
   // Waits until all living nodes have repaired what dead nodes left. DeadlineExceeded if that takes too long.
   Status AwaitRepair();
-  // Waits until no living node owes the others anything (txn/session/debts.h). Without faults that takes little time,
-  // whatever the clients do.
-  Status AwaitDebts();
+  // Waits until no living node owes the others anything (txn/session/pending_operations.h). Without faults that takes
+  // little time, whatever the clients do.
+  Status AwaitPending();
   // Ends all faults and mends all links.
   void StopFaults();
   // Closes the databases of the living nodes in order. No session may be open.

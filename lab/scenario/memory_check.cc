@@ -22,9 +22,9 @@ void CollectRetired(index::IndexService* service) {
   constexpr size_t kAtOnce = 8;
   constexpr int kTurns = 40;
   for (int turn = 0; turn < kTurns; ++turn) {
-    std::vector<std::unique_ptr<index::IndexService::Lease>> leases;
-    for (size_t i = 0; i < kAtOnce; ++i) leases.push_back(std::make_unique<index::IndexService::Lease>(service));
-    for (const auto& lease : leases) lease->context().epoch->Collect();
+    std::vector<std::unique_ptr<index::IndexService::Guard>> guards;
+    for (size_t i = 0; i < kAtOnce; ++i) guards.push_back(std::make_unique<index::IndexService::Guard>(service));
+    for (const auto& guard : guards) guard->context().epoch->Collect();
   }
 }
 
@@ -36,7 +36,7 @@ std::vector<std::pair<uint64_t, uint64_t>> RecordsOf(txn::DatabaseState& state) 
     index::WalkPosition position;
     for (bool more = true; more;) {
       addresses.clear();
-      const index::IndexService::Lease lease(state.indexes.get());
+      const index::IndexService::Guard guard(state.indexes.get());
       more = table->local_index().Walk(&position, &addresses);
       for (const rdma::GlobalAddress address : addresses) {
         const index::RecordMeta meta = index::LoadMeta(state.node->memory().data() + address.offset());

@@ -69,7 +69,7 @@ Agent::Agent(AgentOptions options, Observer* observer, int listener)
     outgoing_.back().peer = peer;
     outgoing_.back().at = options_.nodes[peer];
   }
-  // A node is also its own peer: its queue pairs to itself need tickets.
+  // A node is also its own peer: its queue pairs to itself need credentials.
   PeerView& self = views_[options_.self];
   FillRandom(self.key);
   self.about = {.listens_at = options_.listen->ToString(), .payload = options_.payload};
@@ -109,19 +109,19 @@ StatusOr<Agent::Details> Agent::details(NodeId peer) const {
   return Details{.generation = generation, .payload = view.about.payload};
 }
 
-StatusOr<Ticket> Agent::MakeTicketFor(NodeId peer, uint16_t channel) {
+StatusOr<Credential> Agent::MakeCredentialFor(NodeId peer, uint16_t channel) {
   const std::lock_guard lock(mutex_);
   if (generations_[peer].load() == 0) return absl::UnavailableError(absl::StrCat("node ", peer, " is not there"));
-  return MakeTicket(views_[peer].key, options_.self, channel, next_ticket_.fetch_add(1));
+  return MakeCredential(views_[peer].key, options_.self, channel, next_ticket_.fetch_add(1));
 }
 
-StatusOr<uint64_t> Agent::Admit(const Ticket& ticket) {
+StatusOr<uint64_t> Agent::Admit(const Credential& credential) {
   const std::lock_guard lock(mutex_);
-  if (ticket.from >= views_.size() || views_[ticket.from].session == 0) {
-    return absl::PermissionDeniedError(absl::StrCat("node ", ticket.from, " has no session"));
+  if (credential.from >= views_.size() || views_[credential.from].session == 0) {
+    return absl::PermissionDeniedError(absl::StrCat("node ", credential.from, " has no session"));
   }
-  PeerView& view = views_[ticket.from];
-  GANNET_RETURN_IF_ERROR(view.book.Use(view.key, ticket));
+  PeerView& view = views_[credential.from];
+  GANNET_RETURN_IF_ERROR(view.book.Use(view.key, credential));
   return view.session;
 }
 

@@ -5,8 +5,9 @@
 // `silence_limit`. An agent keeps trying to reach absent nodes, so nodes may start in any order, and a node that comes
 // back is found.
 //
-//   session up:    generation(peer) != 0; details(peer) has the peer's payload; its tickets are valid
-//   it ends:       its tickets are void; Observer::SessionEnded cuts off what they admitted; only then generation(peer)
+//   session up:    generation(peer) != 0; details(peer) has the peer's payload; its credentials are valid
+//   it ends:       its credentials are void; Observer::SessionEnded cuts off what they admitted; only then
+//   generation(peer)
 //                  is 0: once a node is seen dead, nothing that it began can take effect any more
 //
 // Guests are nodes without a fixed address: processes on any machine that come and go. Their numbers are the highest. A
@@ -88,10 +89,10 @@ class Agent {
   uint64_t generation(NodeId peer) const { return generations_[peer].load(std::memory_order_acquire); }
   // Unavailable, with the reason, if there is no session.
   StatusOr<Details> details(NodeId peer) const;
-  // Makes a ticket for a queue pair to `peer`; Unavailable if there is no session.
-  StatusOr<Ticket> MakeTicketFor(NodeId peer, uint16_t channel);
-  // Returns the session of a ticket. PermissionDenied: the ticket is not valid.
-  StatusOr<uint64_t> Admit(const Ticket& ticket);
+  // Makes a credential for a queue pair to `peer`; Unavailable if there is no session.
+  StatusOr<Credential> MakeCredentialFor(NodeId peer, uint16_t channel);
+  // Returns the session of a credential. PermissionDenied: the credential is not valid.
+  StatusOr<uint64_t> Admit(const Credential& credential);
 
   // Called by a guest. Waits until node 0 has admitted it and has named the other guests. FailedPrecondition: another
   // process has the place. PermissionDenied: this process does not fit the cluster. Unavailable: node 0 did not answer
@@ -157,7 +158,7 @@ class Agent {
     Key key{};
     // Valid while a session is up.
     uint64_t session = 0;
-    TicketBook book;
+    CredentialBook book;
   };
 
   Agent(AgentOptions options, Observer* observer, int listener);

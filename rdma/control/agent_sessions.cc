@@ -240,7 +240,7 @@ Status Agent::TakeGreeting(Incoming* from, const Frame& frame) {
     if (!IsGuest(peer)) declined_ = absl::StrCat("node ", peer, ": ", absl::CHexEscape(why));
     ends = absl::PermissionDeniedError(why);
   } else if (from->handshake->done()) {
-    // The session is established before the answer is sent: after it the peer may present tickets at once.
+    // The session is established before the answer is sent: after it the peer may present credentials at once.
     GANNET_RETURN_IF_ERROR(Establish(from));
   }
   if (answer.has_value()) GANNET_RETURN_IF_ERROR(from->stream.Send(answer->type, answer->body));
@@ -278,7 +278,7 @@ uint64_t Agent::Enter(NodeId peer, const Key& key, uint64_t incarnation, About a
   view.incarnation = incarnation;
   view.about = std::move(about);
   view.key = key;
-  view.book = TicketBook();
+  view.book = CredentialBook();
   view.session = ++sequence_;
   generations_[peer].store(view.session, std::memory_order_release);
   return view.session;

@@ -22,12 +22,12 @@ Tag TagOfBeat(const Key& key, FrameType type, std::span<const std::byte> text) {
   return TagOf(key, type == kPing ? "ping" : "pong", text);
 }
 
-Tag TagOfTicket(const Key& key, const Ticket& ticket) {
+Tag TagOfCredential(const Key& key, const Credential& credential) {
   std::array<std::byte, 12> text;
   WireWriter writer(text);
-  writer.PutU16(ticket.from);
-  writer.PutU16(ticket.channel);
-  writer.PutU64(ticket.number);
+  writer.PutU16(credential.from);
+  writer.PutU16(credential.channel);
+  writer.PutU64(credential.number);
   return TagOf(key, "ticket", writer.written());
 }
 
@@ -58,18 +58,18 @@ StatusOr<std::vector<std::byte>> Heartbeats::Check(const Frame& frame) {
   return std::vector<std::byte>(news.begin(), news.end());
 }
 
-Ticket MakeTicket(const Key& key, NodeId from, uint16_t channel, uint64_t number) {
-  Ticket ticket{.from = from, .channel = channel, .number = number};
-  ticket.tag = TagOfTicket(key, ticket);
-  return ticket;
+Credential MakeCredential(const Key& key, NodeId from, uint16_t channel, uint64_t number) {
+  Credential credential{.from = from, .channel = channel, .number = number};
+  credential.tag = TagOfCredential(key, credential);
+  return credential;
 }
 
-Status TicketBook::Use(const Key& key, const Ticket& ticket) {
-  if (!SameBytes(ticket.tag, TagOfTicket(key, ticket))) {
-    return absl::PermissionDeniedError(absl::StrCat("a ticket of node ", ticket.from, " that it did not make"));
+Status CredentialBook::Use(const Key& key, const Credential& credential) {
+  if (!SameBytes(credential.tag, TagOfCredential(key, credential))) {
+    return absl::PermissionDeniedError(absl::StrCat("a credential of node ", credential.from, " that it did not make"));
   }
-  if (!used_.insert(ticket.number).second) {
-    return absl::PermissionDeniedError(absl::StrCat("a ticket of node ", ticket.from, " that was used before"));
+  if (!used_.insert(credential.number).second) {
+    return absl::PermissionDeniedError(absl::StrCat("a credential of node ", credential.from, " that was used before"));
   }
   return absl::OkStatus();
 }

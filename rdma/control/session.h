@@ -1,5 +1,5 @@
-// Messages between two authenticated nodes: heartbeats, and tickets for queue pairs. All carry a message authentication
-// code by the session's key.
+// Messages between two authenticated nodes: heartbeats, and credentials for queue pairs. All carry a message
+// authentication code by the session's key.
 #pragma once
 
 #include <array>
@@ -36,21 +36,21 @@ class Heartbeats {
   uint64_t received_ = 0;
 };
 
-// A ticket admits one queue pair. It is sent unencrypted (in rdma_cm's private data) and is valid once.
-struct Ticket {
+// A credential admits one queue pair. It is sent unencrypted (in rdma_cm's private data) and is valid once.
+struct Credential {
   NodeId from = 0;
   uint16_t channel = 0;
   uint64_t number = 0;
   Tag tag{};
 };
 
-Ticket MakeTicket(const Key& key, NodeId from, uint16_t channel, uint64_t number);
+Credential MakeCredential(const Key& key, NodeId from, uint16_t channel, uint64_t number);
 
-// The used tickets of one session.
-class TicketBook {
+// The used credentials of one session.
+class CredentialBook {
  public:
-  // PermissionDenied: the ticket was not made with `key`, or has been used.
-  Status Use(const Key& key, const Ticket& ticket);
+  // PermissionDenied: the credential was not made with `key`, or has been used.
+  Status Use(const Key& key, const Credential& credential);
 
  private:
   std::unordered_set<uint64_t> used_;

@@ -32,36 +32,36 @@ uint64_t Nanos(absl::Duration duration) {
 
 using PrivateBuffer = std::array<std::byte, kPrivateBytes>;
 
-size_t EncodeRequest(NodeId to, const control::Ticket& ticket, PrivateBuffer* buffer) {
+size_t EncodeRequest(NodeId to, const control::Credential& credential, PrivateBuffer* buffer) {
   WireWriter writer(*buffer);
   writer.PutU64(control::kMagic);
   writer.PutU16(control::kProtocolVersion);
   writer.PutU16(to);
-  writer.PutU16(ticket.from);
-  writer.PutU16(ticket.channel);
-  writer.PutU64(ticket.number);
-  std::copy(ticket.tag.begin(), ticket.tag.end(), writer.Reserve(control::kTagBytes).begin());
+  writer.PutU16(credential.from);
+  writer.PutU16(credential.channel);
+  writer.PutU64(credential.number);
+  std::copy(credential.tag.begin(), credential.tag.end(), writer.Reserve(control::kTagBytes).begin());
   return writer.size();
 }
 
 // The received bytes may be longer than what was sent: the transport pads them.
-StatusOr<control::Ticket> DecodeRequest(NodeId self, std::span<const std::byte> bytes) {
+StatusOr<control::Credential> DecodeRequest(NodeId self, std::span<const std::byte> bytes) {
   WireReader reader(bytes);
   const uint64_t magic = reader.GetU64();
   const uint16_t version = reader.GetU16();
   const NodeId to = reader.GetU16();
-  control::Ticket ticket;
-  ticket.from = reader.GetU16();
-  ticket.channel = reader.GetU16();
-  ticket.number = reader.GetU64();
+  control::Credential credential;
+  credential.from = reader.GetU16();
+  credential.channel = reader.GetU16();
+  credential.number = reader.GetU64();
   const std::span<const std::byte> tag = reader.GetRaw(control::kTagBytes);
   if (!reader.ok() || magic != control::kMagic) return absl::InvalidArgumentError("this port is a Gannet node's");
   if (version != control::kProtocolVersion) {
     return absl::InvalidArgumentError(absl::StrCat("protocol version ", control::kProtocolVersion, ", not ", version));
   }
   if (to != self) return absl::InvalidArgumentError(absl::StrCat("this is node ", self, ", not ", to));
-  std::copy(tag.begin(), tag.end(), ticket.tag.begin());
-  return ticket;
+  std::copy(tag.begin(), tag.end(), credential.tag.begin());
+  return credential;
 }
 
 std::span<const std::byte> PrivateDataOf(const rdma_cm_event& event) {
@@ -303,23 +303,23 @@ rdma_conn_param Connector::Parameters() const {
 
 Status Connector::Ask(const Active& active) {
   Link* link = active.link.get();
-  const StatusOr<control::Ticket> ticket = core_->agent->MakeTicketFor(link->peer(), link->channel());
-  if (!ticket.ok()) return ticket.status();
+  const StatusOr<control::Credential> credential = core_->agent->MakeCredentialFor(link->peer(), link->channel());
+  if (!credential.ok()) return credential.status();
   PrivateBuffer buffer;
   rdma_conn_param parameters = Parameters();
   parameters.private_data = buffer.data();
-  parameters.private_data_len = static_cast<uint8_t>(EncodeRequest(link->peer(), *ticket, &buffer));
+  parameters.private_data_len = static_cast<uint8_t>(EncodeRequest(link->peer(), *credential, &buffer));
   return rdma_connect(link->id_, &parameters) == 0 ? absl::OkStatus() : SystemError("cannot connect");
 }
 
 Status Connector::Admit(rdma_cm_id* id, const rdma_cm_event& event) {
   if (!serving_) return absl::UnavailableError("this node is leaving");
-  const StatusOr<control::Ticket> ticket = DecodeRequest(core_->id(), PrivateDataOf(event));
-  if (!ticket.ok()) return ticket.status();
-  const StatusOr<uint64_t> session = core_->agent->Admit(*ticket);
+  const StatusOr<control::Credential> credential = DecodeRequest(core_->id(), PrivateDataOf(event));
+  if (!credential.ok()) return credential.status();
+  const StatusOr<uint64_t> session = core_->agent->Admit(*credential);
   if (!session.ok()) return session.status();
   if (id->verbs != core_->context()) return absl::UnavailableError("the request came by another RDMA device");
-  StatusOr<std::shared_ptr<Link>> made = acceptor_->MakeLink(ticket->from, ticket->channel);
+  StatusOr<std::shared_ptr<Link>> made = acceptor_->MakeLink(credential->from, credential->channel);
   if (!made.ok()) return made.status();
   const std::shared_ptr<Link> link = *std::move(made);
   link->id_ = id;

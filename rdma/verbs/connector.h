@@ -3,8 +3,8 @@
 //   client                                    server
 //     resolve address, resolve route
 //     queue pair, receive buffers
-//     CONNECT {magic, version, ticket}  ->
-//                                             ticket good? queue pair, receive buffers, Acceptor::Add
+//     CONNECT {magic, version, credential}  ->
+//                                             credential good? queue pair, receive buffers, Acceptor::Add
 //                                       <-    ACCEPT {magic, version}, or REJECT {magic, version, reason}
 //     kUp                               ->    (established)
 //

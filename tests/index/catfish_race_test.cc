@@ -128,11 +128,11 @@ class Race {
 
   // Makes the key present or absent, with resources of a server thread. `present_now` null: it was the other.
   void Change(uint64_t n, bool insert, std::vector<bool>* present_now) {
-    IndexService::Lease lease(service_.get());
+    IndexService::Guard guard(service_.get());
     const RectangleKeyBytes key({BoxOf(n), n});
     const uint64_t begin = history_.Tick();
-    const auto change = insert ? index_->Insert(lease.context(), key.view(), RecordOf(n), nullptr)
-                               : index_->Remove(lease.context(), key.view(), RecordOf(n));
+    const auto change = insert ? index_->Insert(guard.context(), key.view(), RecordOf(n), nullptr)
+                               : index_->Remove(guard.context(), key.view(), RecordOf(n));
     ASSERT_TRUE(change.ok()) << "seed " << seed_ << ": " << change.status();
     history_.Note(n, insert, begin, history_.Tick());
     // Nobody else changes it.
@@ -161,7 +161,7 @@ class Race {
   void SearchAtOwner(const int* writing) {
     Random random(seed_ * 16 + 14);
     while (*writing > 0) {
-      IndexService::Lease lease(service_.get());
+      IndexService::Guard guard(service_.get());
       const WindowQuery query{.window = AnyWindow(&random), .at_one_moment = random.OneIn(3)};
       const uint64_t stable = random.Below(kKeys / kStable) * kStable;
       ASSERT_EQ(index_->Find(RectangleKeyBytes({BoxOf(stable), stable}).view()).record, RecordOf(stable))

@@ -231,7 +231,7 @@ TEST(CatfishNearestTest, AReachThatIsTooShortIsAskedForAgain) {
     return writer.Finish();
   });
   node->Handle(catfish::kSearch, [&](rdma::NodeId, std::span<const std::byte>, std::span<std::byte> out) {
-    const IndexService::Lease lease(service);
+    const IndexService::Guard guard(service);
     ScanResult all;
     EXPECT_TRUE((*index)->Search({.window = Rectangle::Everything()}, &all).ok());
     rdma::WireWriter writer(out);

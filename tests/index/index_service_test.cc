@@ -1,4 +1,4 @@
-// IndexService: leases are awaited.
+// IndexService: guards are awaited.
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -23,19 +23,19 @@ TEST(IndexServiceTest, AwaitLeasesWaitsForThoseThatThereAre) {
   auto epochs = rdma::EpochManager::Create(fabric->get(), node->get(), &slab);
   ASSERT_TRUE(epochs.ok()) << epochs.status();
   IndexService service(node->get(), &slab, epochs->get());
-  service.AwaitLeases();
-  std::optional<IndexService::Lease> first(std::in_place, &service);
-  std::optional<IndexService::Lease> second(std::in_place, &service);
+  service.AwaitGuards();
+  std::optional<IndexService::Guard> first(std::in_place, &service);
+  std::optional<IndexService::Guard> second(std::in_place, &service);
   std::atomic<bool> ended{false};
   std::thread waiter([&] {
-    service.AwaitLeases();
+    service.AwaitGuards();
     ended.store(true);
   });
   SleepForNanos(5'000'000);
   EXPECT_FALSE(ended.load());
   second.reset();
   // It has the context that has just become free, and is not awaited.
-  const IndexService::Lease later(&service);
+  const IndexService::Guard later(&service);
   SleepForNanos(5'000'000);
   EXPECT_FALSE(ended.load());
   first.reset();

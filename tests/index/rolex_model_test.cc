@@ -189,11 +189,11 @@ TEST(RolexModelTest, LeadsToTheLeafAndTheLine) {
       for (size_t i = 0; i < keys.size(); ++i) {
         // The error bound of the paper.
         ASSERT_LE(std::abs(model.Predict(keys[i]) - static_cast<double>(i)), epsilon + 1e-6);
-        const Model::Lead lead = model.For(keys[i]);
+        const Model::Prediction prediction = model.For(keys[i]);
         // Two leaves that begin within one unit are very rare: 2^32 units.
-        ASSERT_EQ(lead.leaf, i / kPositions) << keys[i];
-        ASSERT_EQ(model.OffsetOf(lead.leaf), leaves[lead.leaf].offset);
-        wrong_lines += lead.line == static_cast<int>(i % kPositions) / IntegerEntry::kPerLine ? 0 : 1;
+        ASSERT_EQ(prediction.leaf, i / kPositions) << keys[i];
+        ASSERT_EQ(model.OffsetOf(prediction.leaf), leaves[prediction.leaf].offset);
+        wrong_lines += prediction.line == static_cast<int>(i % kPositions) / IntegerEntry::kPerLine ? 0 : 1;
       }
       // Not all keys of a sixty-fourth of a leaf are in one line.
       EXPECT_LE(wrong_lines, keys.size() / 20);
@@ -208,9 +208,9 @@ TEST(RolexModelTest, LeadsAbsentKeysToTheirLeaf) {
   const std::vector<TrainedLeaf> leaves = MakeLeaves(keys, 0, 2'000'000, &random);
   const Model model = Model::Train(leaves, 0, 2'000'001, 8);
   for (uint64_t key = 0; key <= 2'000'000; key += 7) {
-    const Model::Lead lead = model.For(key);
-    ASSERT_TRUE(leaves[lead.leaf].image.Covers(key)) << key;
-    ASSERT_EQ(lead.line, LineHint::kUnknown);
+    const Model::Prediction prediction = model.For(key);
+    ASSERT_TRUE(leaves[prediction.leaf].image.Covers(key)) << key;
+    ASSERT_EQ(prediction.line, LineHint::kUnknown);
   }
 }
 
@@ -357,8 +357,8 @@ TEST(RolexByteModelTest, LeadsAllKeysToTheirLeaf) {
     for (size_t i = 0; i < names.keys.size(); ++i) {
       const ByteKey key(names.keys[i]);
       const size_t leaf = i / kLoadedEntries<ByteKeys>;
-      const auto lead = read->For(ByteKeys::At(key));
-      ASSERT_EQ(lead.leaf, leaf) << names.name << " " << names.keys[i];
+      const auto prediction = read->For(ByteKeys::At(key));
+      ASSERT_EQ(prediction.leaf, leaf) << names.name << " " << names.keys[i];
       ASSERT_EQ(read->OffsetOf(leaf), leaves[leaf].offset);
       // Numbers do not decrease.
       if (i > 0) {

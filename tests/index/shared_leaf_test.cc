@@ -50,7 +50,7 @@ struct Bytes {
     return ByteKey(std::string(kKeyBytes - 1 - number.size(), '0') + number + (n % 2 != 0 ? "+" : ""));
   }
   // Few tags: most entries of a leaf share theirs with another one.
-  static ByteKeys::Keyed Entry(uint64_t n, uint64_t version) {
+  static ByteKeys::IndexEntry Entry(uint64_t n, uint64_t version) {
     return {Key(n), TaggedEntry::Of(n % 13, n * 16 + version)};
   }
   static uint64_t TargetOf(const TaggedEntry& entry) { return entry.offset(); }
@@ -74,7 +74,7 @@ class LeafCase {
   using Head = typename Keys::Head;
   using Draft = typename Keys::Draft;
   using Entry = typename Keys::Entry;
-  using Keyed = typename Keys::Keyed;
+  using IndexEntry = typename Keys::IndexEntry;
   static constexpr size_t kBytes = LeafBytesWith(Format::kFenceLines);
   static constexpr size_t kLines = kBytes / kLineBytes;
   static constexpr size_t kSlots = Keys::kSlots;
@@ -311,26 +311,26 @@ class LeafCase {
     }
   }
 
-  std::vector<Keyed> NewEntries(const Content& present, size_t n) {
+  std::vector<IndexEntry> NewEntries(const Content& present, size_t n) {
     std::set<uint64_t> keys;
     while (keys.size() < n) {
       const uint64_t key = Draw(4) == 0 ? Draw(1'000'000) : Draw(2000);
       if (!present.contains(key)) keys.insert(key);
     }
-    std::vector<Keyed> entries;
+    std::vector<IndexEntry> entries;
     for (const uint64_t key : keys) entries.push_back(Format::Entry(key, 9));
     return entries;
   }
 
-  static uint64_t TargetOf(const Keyed& entry) { return Format::TargetOf(Keys::EntryOf(entry)); }
-  static uint64_t NumberOf(const Keyed& entry) { return TargetOf(entry) / 16; }
+  static uint64_t TargetOf(const IndexEntry& entry) { return Format::TargetOf(Keys::EntryOf(entry)); }
+  static uint64_t NumberOf(const IndexEntry& entry) { return TargetOf(entry) / 16; }
   static int SlotOf(const Image& leaf, uint64_t target) {
     for (uint64_t used = leaf.template used<Entry>(); used != 0; used &= used - 1) {
       if (Format::TargetOf(leaf.template entry<Entry>(std::countr_zero(used))) == target) return std::countr_zero(used);
     }
     return -1;
   }
-  static SplitPlanOf<Keys> Plan(const Draft& left, const std::vector<Keyed>& added) {
+  static SplitPlanOf<Keys> Plan(const Draft& left, const std::vector<IndexEntry>& added) {
     return PlanSplit<Keys>(left.image(), Format::KeysOf(left.image()), added);
   }
 
@@ -348,7 +348,7 @@ class LeafCase {
       Lock(change.before, leaf);
       change.content_after = change.content_before;
       const size_t room = kSlots - change.content_before.size();
-      for (const Keyed& entry : NewEntries(change.content_before, 1 + Draw(room))) {
+      for (const IndexEntry& entry : NewEntries(change.content_before, 1 + Draw(room))) {
         ASSERT_GE(leaf.Add(Keys::EntryOf(entry)), 0);
         change.content_after[NumberOf(entry)] = TargetOf(entry);
       }
@@ -388,7 +388,7 @@ class LeafCase {
       Lock(change.before, leaf);
       const auto changed =
           std::next(change.content_before.begin(), static_cast<ptrdiff_t>(Draw(change.content_before.size())));
-      const Keyed entry = Format::Entry(changed->first, 1);
+      const IndexEntry entry = Format::Entry(changed->first, 1);
       leaf.Replace(SlotOf(leaf.image(), changed->second), Keys::EntryOf(entry));
       leaf.AppendChange(&change.posting);
       EXPECT_EQ(change.posting.operations().size(), 2u);
@@ -412,19 +412,21 @@ class LeafCase {
       Lock(change.before, left);
       AppendSplit<Keys>(Plan(left, added), added, &left, &right, &change.posting);
       change.content_after = change.content_before;
-      for (const Keyed& entry : added) change.content_after[NumberOf(entry)] = TargetOf(entry);
+      for (const IndexEntry& entry : added) change.content_after[NumberOf(entry)] = TargetOf(entry);
       // A death may leave the entries of the left leaf out, if they come after the split's commit. So such a split is
       // checked without them.
       std::vector<Memory> moments = {change.before};
       bool right_only = true;
-      const auto is_right = [&left](const Keyed& entry) { return Keys::KeyOf(entry) >= Keys::NextLow(left.image()); };
-      for (const Keyed& entry : added) right_only &= is_right(entry);
+      const auto is_right = [&left](const IndexEntry& entry) {
+        return Keys::KeyOf(entry) >= Keys::NextLow(left.image());
+      };
+      for (const IndexEntry& entry : added) right_only &= is_right(entry);
       if (right_only) {
         Check(change);
         continue;
       }
       Content middle = change.content_before;
-      for (const Keyed& entry : added) {
+      for (const IndexEntry& entry : added) {
         if (is_right(entry)) middle[NumberOf(entry)] = TargetOf(entry);
       }
       Memory memory = change.before;
@@ -450,7 +452,7 @@ class LeafCase {
         Draft left(BlockAt(0), change.before.Leaf(BlockAt(0)), kClient);
         Draft right(BlockAt(1), LoadWord(change.before.At(BlockAt(1))), 0, kClient, Format::kFenceLines);
         Lock(change.before, left);
-        const std::vector<Keyed> added = {Format::Entry(999'999'999, 1)};
+        const std::vector<IndexEntry> added = {Format::Entry(999'999'999, 1)};
         AppendSplit<Keys>(Plan(left, added), added, &left, &right, &posting);
         Apply(change.before, posting);
       }

@@ -307,8 +307,8 @@ TEST_F(XStoreModelTest, RetrainedSubModelsCoverTheirSplitLeaves) {
   }
   EXPECT_LT(touched.size(), 10u);
   for (const uint32_t sub_model : touched) {
-    IndexService::Lease lease(cluster_.owner().service.get());
-    ASSERT_TRUE(model->Retrain(lease.context(), sub_model).ok());
+    IndexService::Guard guard(cluster_.owner().service.get());
+    ASSERT_TRUE(model->Retrain(guard.context(), sub_model).ok());
   }
   ExpectAllPredicted(*model, keys);
   EXPECT_EQ(model->keys(), keys.size());
@@ -326,8 +326,8 @@ TEST_F(XStoreModelTest, RetrainingCountsWhatIsGone) {
     ASSERT_TRUE(tree_->Remove(thread_->context(), {{i * 1000}}, rdma::GlobalAddress(0, 64)).ok());
   }
   for (uint32_t sub_model = 0; sub_model < 20; ++sub_model) {
-    IndexService::Lease lease(cluster_.owner().service.get());
-    ASSERT_TRUE(model->Retrain(lease.context(), sub_model).ok());
+    IndexService::Guard guard(cluster_.owner().service.get());
+    ASSERT_TRUE(model->Retrain(guard.context(), sub_model).ok());
   }
   EXPECT_EQ(model->keys(), 1000u);
   EXPECT_LE(model->table_entries(), entries);
@@ -345,8 +345,8 @@ TEST_F(XStoreModelTest, AnEmptyTreeHasAModelToo) {
   const auto model = Train(1);
   EXPECT_EQ(ExpectPredicted(*model, 12345), 1u);
   for (uint64_t key = 0; key < 100; ++key) Insert(key);
-  IndexService::Lease lease(cluster_.owner().service.get());
-  ASSERT_TRUE(model->Retrain(lease.context(), 0).ok());
+  IndexService::Guard guard(cluster_.owner().service.get());
+  ASSERT_TRUE(model->Retrain(guard.context(), 0).ok());
   ExpectAllPredicted(*model, {0, 50, 99});
 }
 

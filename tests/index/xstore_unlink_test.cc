@@ -41,12 +41,12 @@ class XStoreUnlinkTest : public testing::Test {
 
   // A key that is already present, or already absent, stays so.
   void Change(uint64_t key, bool inserts) {
-    IndexService::Lease lease(service_.get());
+    IndexService::Guard guard(service_.get());
     if (inserts) {
-      const auto change = tree_->Insert(lease.context(), {{key}}, RecordOf(key), nullptr);
+      const auto change = tree_->Insert(guard.context(), {{key}}, RecordOf(key), nullptr);
       EXPECT_TRUE(change.ok() || absl::IsAlreadyExists(change.status())) << change.status();
     } else {
-      const auto change = tree_->Remove(lease.context(), {{key}}, RecordOf(key));
+      const auto change = tree_->Remove(guard.context(), {{key}}, RecordOf(key));
       EXPECT_TRUE(change.ok() || absl::IsNotFound(change.status())) << change.status();
     }
   }
@@ -71,7 +71,7 @@ class XStoreUnlinkTest : public testing::Test {
   void Look(uint64_t seed, uint64_t* survived) {
     Random random(seed);
     for (uint64_t i = 0; i < kLooks; ++i) {
-      IndexService::Lease lease(service_.get());
+      IndexService::Guard guard(service_.get());
       const KeyWords<1> key{{random.Below(kKeys)}};
       const FindResult miss = tree_->Find(key);
       if (!miss.record.is_null()) continue;

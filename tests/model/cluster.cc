@@ -193,7 +193,7 @@ Status Cluster::Recreate(size_t table) {
   GANNET_RETURN_IF_ERROR(DropIndexes(table));
   GANNET_RETURN_IF_ERROR(Drop(spec.options.name));
   for (const auto& tables : tables_) {
-    if (tables[table]->life() != txn::Table::Life::kDropped) return absl::InternalError("a table was not dropped");
+    if (tables[table]->state() != txn::Table::State::kDropped) return absl::InternalError("a table was not dropped");
   }
   GANNET_RETURN_IF_ERROR(Create(spec.options));
   return CreateIndexes(table);

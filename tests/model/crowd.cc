@@ -709,7 +709,7 @@ class Crowd {
     }
   }
 
-  // The databases settle their debts to other nodes.
+  // The databases settle their pending operations to other nodes.
   void Settle() { SleepForNanos(500'000 * kSessionsPerNode * cluster_.nodes()); }
 
   void Reopen() {

@@ -378,7 +378,7 @@ void Driver::RunTransaction(const TransactionSpec& spec) {
   Matches(model_, cluster_.session(static_cast<size_t>(node_), random.Below(kSessionsPerNode)), true);
 }
 
-// The databases settle their debts to other nodes.
+// The databases settle their pending operations to other nodes.
 void Driver::Settle() {
   SleepForNanos(200'000 * kSessionsPerNode * cluster_.nodes());
 }

@@ -74,7 +74,7 @@ class Driver {
     const std::string* row = nullptr;  // as the transaction sees it; null: no such row
     bool too_long = false;             // the key is too long for the table
   };
-  // Limit for repeating a transaction: with one thread, only unsettled debts can delay it.
+  // Limit for repeating a transaction: with one thread, only unsettled pending operations can delay it.
   static constexpr int kMostAttempts = 400;
   using Codes = std::initializer_list<absl::StatusCode>;
 

@@ -59,7 +59,7 @@ class TestBed {
   TestBed(FabricKind kind, int nodes, uint64_t seed);
   ~TestBed();
   rdma::Fabric* fabric() { return outer_ != nullptr ? outer_.get() : inner_.get(); }
-  // Turns losses on or off. While they are off, debts can be settled.
+  // Turns losses on or off. While they are off, pending operations can be settled.
   void SetFaults(bool on);
   absl::Duration call_timeout() const;
 

@@ -81,7 +81,8 @@ TEST_P(DeathTest, DeathBeforeTheCommitPointUndoesWhatWasDoneHere) {
     }
     const Status status = step.Commit();
     EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-    // A lock that could not be given back at once is a debt: until it is settled, others are told to run again.
+    // A lock that could not be given back at once is a pending operation: until it is settled, others are told to run
+    // again.
     Account account;
     Account inserted;
     const Status read = RunBlockingBody(survivor, [&](BlockingTransaction& t) {

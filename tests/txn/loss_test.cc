@@ -93,7 +93,7 @@ class LossTest : public testing::TestWithParam<Case> {
     }
     const bool fired = plan_.fired;
     plan_ = {};
-    EXPECT_EQ(cluster_->databases[0]->state().debts->open().debts, 0u);
+    EXPECT_EQ(cluster_->databases[0]->state().pending->open().pending, 0u);
     const uint64_t after = ExpectWhole();
     if (status.ok()) {
       EXPECT_EQ(after, before + 1);
@@ -144,7 +144,7 @@ TEST_P(LossTest, EveryStepOfACommit) {
   }
 }
 
-TEST_P(LossTest, TheDebtsOfAClosedSessionAreSettled) {
+TEST_P(LossTest, PendingOperationsOfAClosedSessionAreSettled) {
   for (int skip = 0;; ++skip) {
     std::unique_ptr<Session> session = cluster_->databases[0]->OpenSession().value();
     bool fired = false;
@@ -169,8 +169,8 @@ TEST_P(LossTest, TheDebtsOfAClosedSessionAreSettled) {
 }
 
 // The links between two nodes are cut in the middle of a commit, for longer than any thread waits, and the session is
-// closed in that time: the next session with its channel takes its debts over.
-TEST_P(LossTest, DebtsOutliveTheSessionWhileALinkIsCut) {
+// closed in that time: the next session with its channel takes its pending operations over.
+TEST_P(LossTest, PendingOperationsOutliveTheSessionWhileALinkIsCut) {
   int unknown = 0;
   for (int skip = 0;; ++skip) {
     std::unique_ptr<Session> session = cluster_->databases[0]->OpenSession().value();
@@ -188,8 +188,8 @@ TEST_P(LossTest, DebtsOutliveTheSessionWhileALinkIsCut) {
     session.reset();
     session = cluster_->databases[0]->OpenSession().value();
     SleepForNanos(2 * kCutNanos);
-    session->state().debts.Forget();
-    EXPECT_TRUE(session->state().debts.empty());
+    session->state().pending.Forget();
+    EXPECT_TRUE(session->state().pending.empty());
     const bool committed = status.ok() || absl::IsUnknown(status);
     EXPECT_TRUE(committed || absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) << status;
     ASSERT_EQ(ExpectWhole(), committed ? before + 1 : before) << status << " after step " << skip;
@@ -202,7 +202,7 @@ TEST_P(LossTest, DebtsOutliveTheSessionWhileALinkIsCut) {
 
 // The links are cut at each step of a commit that changes a table at two other nodes. The table is dropped when all is
 // settled there, so nothing writes into its memory, which another table uses then.
-TEST_P(LossTest, ATableIsDroppedAfterTheDebtsOfItsRecords) {
+TEST_P(LossTest, ATableIsDroppedAfterThePendingOperationsOfItsRecords) {
   constexpr uint64_t kRows = 30;
   std::vector<Database*> nodes;
   for (const auto& database : cluster_->databases) nodes.push_back(database.get());
@@ -246,10 +246,10 @@ TEST_P(LossTest, ATableIsDroppedAfterTheDebtsOfItsRecords) {
     const bool fired = plan_.fired;
     plan_ = {};
     const uint64_t begin = NowNanos();
-    if (nodes[0]->state().debts->open().debts > 0) ++waited;
+    if (nodes[0]->state().pending->open().pending > 0) ++waited;
     const Status dropped = DropTableOnAllNodes(nodes, "goes");
     ASSERT_TRUE(dropped.ok()) << dropped;
-    EXPECT_EQ(nodes[0]->state().debts->open().debts, 0u);
+    EXPECT_EQ(nodes[0]->state().pending->open().pending, 0u);
     EXPECT_LT(NowNanos() - begin, uint64_t{1'000'000'000});
     ASSERT_TRUE(CreateTableOnAllNodes(nodes, options("next")).ok());
     fill("next", std::byte{3});

@@ -87,8 +87,8 @@ TEST_F(RunSessionsTest, ThreadsThatRunOneAfterTheOtherNeedOne) {
 TEST_F(RunSessionsTest, AThreadGetsItsSessionAgain) {
   Open({.durable_within = absl::Minutes(10)});
   RunSessions& pool = *database_->state().run_sessions;
-  std::optional<RunSessions::Lease> first = pool.Borrow().value();
-  std::optional<RunSessions::Lease> second = pool.Borrow().value();
+  std::optional<RunSessions::Borrowed> first = pool.Borrow().value();
+  std::optional<RunSessions::Borrowed> second = pool.Borrow().value();
   Session* const own = &first->session();  // that of Open, in its nest
   EXPECT_NE(&second->session(), own);
   first.reset();
@@ -97,7 +97,7 @@ TEST_F(RunSessionsTest, AThreadGetsItsSessionAgain) {
   EXPECT_EQ(pool.open(), 2u);
   // Another thread takes it in place of opening a third.
   Thread("other", [&] {
-    std::vector<RunSessions::Lease> both;
+    std::vector<RunSessions::Borrowed> both;
     both.push_back(pool.Borrow().value());
     both.push_back(pool.Borrow().value());
     EXPECT_EQ(pool.open(), 2u);
@@ -136,11 +136,11 @@ TEST_F(RunSessionsTest, ASessionIsBorrowedOnceAtATime) {
     std::array<std::atomic<Session*>, 5> held{};
     std::atomic<uint64_t> twice{0};
     const auto borrow = [&](size_t self) {
-      StatusOr<RunSessions::Lease> lease = pool.Borrow();
-      ASSERT_TRUE(lease.ok()) << lease.status();
-      held[self].store(&lease->session());
+      StatusOr<RunSessions::Borrowed> borrowed = pool.Borrow();
+      ASSERT_TRUE(borrowed.ok()) << borrowed.status();
+      held[self].store(&borrowed->session());
       for (size_t other = 0; other < held.size(); ++other) {
-        if (other != self && held[other].load() == &lease->session()) ++twice;
+        if (other != self && held[other].load() == &borrowed->session()) ++twice;
       }
       held[self].store(nullptr);
     };
@@ -217,7 +217,7 @@ TEST_F(RunSessionsTest, AnotherThreadTakesWhatIsNotBorrowed) {
   EXPECT_EQ(&pool.Borrow().value().session(), session);
   EXPECT_TRUE(pool.BorrowOwn().has_session());
   EXPECT_EQ(pool.open(), 1u);
-  const RunSessions::Lease lease = pool.BorrowOwn();
+  const RunSessions::Borrowed borrowed = pool.BorrowOwn();
   EXPECT_FALSE(pool.CloseIdle());
   EXPECT_EQ(pool.open(), 1u);
 }
@@ -225,19 +225,19 @@ TEST_F(RunSessionsTest, AnotherThreadTakesWhatIsNotBorrowed) {
 TEST_F(RunSessionsTest, AnotherThreadMayGiveBack) {
   Open({.run_sessions = 2, .durable_within = absl::Minutes(10)});
   RunSessions& pool = *database_->state().run_sessions;
-  std::optional<RunSessions::Lease> lease(pool.BorrowOwn());
-  Session* const session = &lease->session();
+  std::optional<RunSessions::Borrowed> borrowed(pool.BorrowOwn());
+  Session* const session = &borrowed->session();
   EXPECT_FALSE(pool.BorrowOwn().has_session());
   EXPECT_NE(&pool.Borrow().value().session(), session);
-  Thread("other", [&] { const RunSessions::Lease taken = *std::move(lease); }).join();
+  Thread("other", [&] { const RunSessions::Borrowed taken = *std::move(borrowed); }).join();
   EXPECT_EQ(&pool.BorrowOwn().session(), session);
   // The session goes to a thread that waits, too.
-  lease.emplace(pool.BorrowOwn());
-  std::optional<RunSessions::Lease> second(pool.Borrow().value());
+  borrowed.emplace(pool.BorrowOwn());
+  std::optional<RunSessions::Borrowed> second(pool.Borrow().value());
   Thread waiter("waiter", [&] { EXPECT_EQ(&pool.Borrow().value().session(), session); });
   Thread("other", [&] {
     SleepForNanos(20'000'000);
-    const RunSessions::Lease taken = *std::move(lease);
+    const RunSessions::Borrowed taken = *std::move(borrowed);
   }).join();
   waiter.join();
   EXPECT_EQ(pool.open(), 2u);
@@ -294,8 +294,8 @@ TEST(RunSessionsInSimulationTest, WhatNobodyBorrowsIsClosed) {
     ASSERT_TRUE(database->Start().ok());
     RunSessions& pool = *database->state().run_sessions;
     {
-      std::vector<RunSessions::Lease> leases;
-      for (int i = 0; i < 5; ++i) leases.push_back(pool.Borrow().value());
+      std::vector<RunSessions::Borrowed> all;
+      for (int i = 0; i < 5; ++i) all.push_back(pool.Borrow().value());
       EXPECT_EQ(pool.open(), 5u);
     }
     EXPECT_EQ(pool.open(), 5u);

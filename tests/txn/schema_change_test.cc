@@ -66,9 +66,9 @@ struct Operation {
   std::string instead = {};   // what several nodes use instead
   std::string not_done = {};  // what it says if it waited too long; empty: it waits for no transaction
   std::string before = "b:8, a:8";
-  std::string between = before;               // what an error or a crash may leave, too
-  int manifests = 1;                          // times that each manifest changes
-  Table::Life waits_as = Table::Life::kUsed;  // the life of the table while it waits
+  std::string between = before;                 // what an error or a crash may leave, too
+  int manifests = 1;                            // times that each manifest changes
+  Table::State waits_as = Table::State::kUsed;  // the life of the table while it waits
   int nodes = 1;
   Placement placement = Placement::ByHash();
 
@@ -164,20 +164,20 @@ std::vector<Operation> On(std::initializer_list<int> numbers, bool (*is_meant)(c
        .says = "a table is dropped",
        .instead = "use DropTableOnAllNodes if all are in this process",
        .not_done = "table 'a' was not dropped",
-       .waits_as = Table::Life::kBeingDropped},
+       .waits_as = Table::State::kBeingDropped},
       {.name = "Widen",
        .kind = Kind::kWiden,
        .after = "b:8, a:100",
        .says = "a table is widened",
        .instead = "use WidenTableOnAllNodes if all are in this process",
        .not_done = "table 'a' was not widened",
-       .waits_as = Table::Life::kBeingWidened},
+       .waits_as = Table::State::kBeingWidened},
       {.name = "Arrange",
        .kind = Kind::kArrange,
        .after = "b:8, a:8",
        .instead = "arrange a table where it is alone",
        .not_done = "table 'a' was not arranged",
-       .waits_as = Table::Life::kBeingArranged},
+       .waits_as = Table::State::kBeingArranged},
       {.name = "CreateIndex",
        .kind = Kind::kCreateIndex,
        .after = index + ":complete",
@@ -546,7 +546,7 @@ class AwaitedChangeTest : public SchemaChangeTest {
         case Kind::kDropIndex:
           return !index->is_complete();
         default:
-          return node->FindTable("a")->life() == operation().waits_as;
+          return node->FindTable("a")->state() == operation().waits_as;
       }
     });
   }
@@ -581,7 +581,7 @@ TEST_P(AwaitedChangeTest, WaitsForTransactionsOfEveryNodeForALimitedTime) {
     const Status committed = open->Commit();
     EXPECT_TRUE(committed.ok()) << committed;
     EXPECT_THAT(TablesOnAll(*cluster), AnyOf(operation().before, operation().between));
-    for (Database* const each : cluster->nodes()) EXPECT_EQ(each->FindTable("a")->life(), Table::Life::kUsed);
+    for (Database* const each : cluster->nodes()) EXPECT_EQ(each->FindTable("a")->state(), Table::State::kUsed);
     ExpectAllRows(*cluster, value);
   }
   const Status made = Patiently(change);
@@ -611,7 +611,7 @@ TEST_P(AwaitedChangeTest, WhatNodesMeetWhileItWaits) {
       ASSERT_TRUE(late.ok()) << late.status();
       uint64_t value = 0;
       const Status got = (*late)->Get(a, key, &value);
-      if (operation().waits_as == Table::Life::kUsed) {
+      if (operation().waits_as == Table::State::kUsed) {
         EXPECT_TRUE(got.ok()) << got;
         EXPECT_TRUE((*late)->Update(a, key, value).ok());
         EXPECT_TRUE(late->Commit().ok());
@@ -707,7 +707,7 @@ TEST_P(ChangeOnNodesTest, ANodeDies) {
       const SecondaryIndex* const index = node.FindIndex("index of a");
       return operation().kind == Kind::kCreateIndex ? node.FindTable("a")->secondary_indexes() != nullptr
              : index != nullptr                     ? !index->is_complete()
-                                                    : node.FindTable("a")->life() == operation().waits_as;
+                                                    : node.FindTable("a")->state() == operation().waits_as;
     };
     while (!begun()) SleepForNanos(1'000'000);
     cluster->Kill(2);

@@ -12,8 +12,8 @@
 #include "index/record_header.h"
 #include "rdma/versioned.h"
 #include "tests/txn/cluster.h"
-#include "txn/run/database_state.h"
 #include "txn/record/record.h"
+#include "txn/run/database_state.h"
 
 namespace gannet::txn {
 namespace {
@@ -169,7 +169,7 @@ class ReusedMemoryTest : public testing::Test {
     std::byte* const memory = cluster.databases[0]->state().node->memory().data();
     std::vector<std::byte*> places;
     {
-      index::IndexService::Lease lease(cluster.databases[0]->state().indexes.get());
+      index::IndexService::Guard guard(cluster.databases[0]->state().indexes.get());
       for (const uint64_t key : victims) {
         places.push_back(memory + cluster.table(0, "blobs").local_index().Find(key).record.offset());
       }

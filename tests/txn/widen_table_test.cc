@@ -470,7 +470,7 @@ TEST(WidenTableOnNodesTest, ATableOfVariableLengthIsUsedMeanwhile) {
         const Status dropped = Drop(nodes, "words");
         EXPECT_TRUE(dropped.ok()) << dropped;
       });
-      while (tables[2]->life() != Table::Life::kBeingDropped) SleepForNanos(1'000'000);
+      while (tables[2]->state() != Table::State::kBeingDropped) SleepForNanos(1'000'000);
     }
     EXPECT_TRUE(open->Commit().ok());
     if (widen.joinable()) widen.join();

@@ -84,7 +84,7 @@ class LeafQueuesTest : public ::testing::Test {
   LeafQueues queues_;
   coro::Worker worker_;
   Came came_;
-  std::optional<LeafQueues::Lead> lead_;
+  std::optional<LeafQueues::Leader> lead_;
 };
 
 TEST_F(LeafQueuesTest, TheLeadIsPassedInOrder) {
@@ -193,7 +193,7 @@ TEST(LeafQueuesThreads, OneLeadsAtATime) {
       if (turn == Turn::kAgain) continue;
       ++i;
       if (turn == Turn::kAnswered) continue;
-      LeafQueues::Lead lead(&queues, kLeaf);
+      LeafQueues::Leader lead(&queues, kLeaf);
       ++led;
       co_await worker->Yield();
       lead.Take(3, [](const LeafQueues::Waiter&) {});

@@ -291,7 +291,7 @@ Status LocalScanner::AppendScanned(const Table& table, const index::ScanRange& r
     const auto take = [&](std::span<const rdma::GlobalAddress> records, const index::Witness& witness) {
       // A scan of at most so many rows mostly finds them.
       const size_t left = range.limit == SIZE_MAX ? 0 : range.limit - std::min(range.limit, rows->size() - first_row);
-      reads_.calm().Look(session_->change_counters, reads_.records().size(), left);
+      reads_.quiescent().Look(session_->change_counters, reads_.records().size(), left);
       if (!copy(records)) return false;
       scan_.witnesses.push_back(witness);
       ahead_.assign(records.begin(), records.end());
@@ -327,7 +327,7 @@ Status LocalScanner::AppendFound(const Table& table, absl::FunctionRef<Status(in
   // A scan of thousands of rows would push the first out of the nearest cache again if it asked for all at once.
   constexpr size_t kRowsAhead = 32;
   const bool second_line = MayTakeSecondLine(table, options);
-  reads_.calm().Look(session_->change_counters, reads_.records().size(), 0);
+  reads_.quiescent().Look(session_->change_counters, reads_.records().size(), 0);
   const size_t first_row = rows->rows_.size();
   const size_t first_byte = rows->bytes_.size();
   for (int looks = 0; looks < kLookAgain; ++looks) {

@@ -13,7 +13,7 @@
 #include "base/plain_vector.h"
 #include "index/index.h"
 #include "rdma/global_address.h"
-#include "txn/session/calm.h"
+#include "txn/session/quiescent_interval.h"
 
 namespace gannet::txn {
 
@@ -60,12 +60,12 @@ class ReadSet {
   // The transaction itself made `change` to an index: a witness that was current before it is current after it.
   void Carry(const index::Change& change);
 
-  Calm& calm() { return calm_; }
-  const Calm& calm() const { return calm_; }
+  QuiescentInterval& quiescent() { return quiescent_; }
+  const QuiescentInterval& quiescent() const { return quiescent_; }
 
   // Keeps the memory, unless it is large, and larger than the last transactions needed.
   void Clear() {
-    calm_.Clear();
+    quiescent_.Clear();
     uses_verbs_ = false;
     confirmed_ = 0;
     if (records_.capacity() > kMostKept) [[unlikely]]
@@ -89,7 +89,7 @@ class ReadSet {
   bool uses_verbs_ = false;
   int idle_ = 0;          // transactions, one after the other, that did not need what is kept for a while
   size_t confirmed_ = 0;  // number of words, from the first on
-  Calm calm_;
+  QuiescentInterval quiescent_;
   PlainVector<ReadEntry> records_;
   std::vector<ReadEntry> witnesses_;
   absl::flat_hash_map<uint64_t, uint32_t> witness_of_;  // by word; empty unless a commit carries many

@@ -27,18 +27,21 @@
 //
 // A verb or call may fail although its node lives, with or without effect. The consequence for the transaction:
 //
-//   lock      It ends: Unavailable. Any lock of the batch may be held, so an unlock becomes a debt for each.
-//   prepare   It ends. The owner may have made the placeholders, or may make them later: a cancel becomes a debt.
+//   lock      It ends: Unavailable. Any lock of the batch may be held, so an unlock becomes a pending operation for
+//             each.
+//   prepare   It ends. The owner may have made the placeholders, or may make them later: a cancel becomes a pending
+//             operation.
 //   validate  It ends. (READs change nothing.)
 //   log       It ends. The part may be in the other log, without a decision: void.
-//   release   It ends in any case. Unlocks and the unmaking of placeholders become debts.
-//   decide    It is committed (decision.h). The request becomes a debt, and is awaited before anything is installed.
-//   install   It is committed. The installs and finishes that failed become debts, and it waits until they are done:
-//             Ok. If a node dies in that time, or call_timeout passes: Unknown, and the debts remain. With a log it
-//             waits as long as the nodes live, because it is in its epoch until everything is installed: a checkpoint
-//             of that epoch must find it.
+//   release   It ends in any case. Unlocks and the unmaking of placeholders become pending operations.
+//   decide    It is committed (decision.h). The request becomes a pending operation, and is awaited before anything is
+//             installed.
+//   install   It is committed. The installs and finishes that failed become pending operations, and it waits until they
+//             are done: Ok. If a node dies in that time, or call_timeout passes: Unknown, and the pending operations
+//             remain. With a log it waits as long as the nodes live, because it is in its epoch until everything is
+//             installed: a checkpoint of that epoch must find it.
 //
-// debts.h says how debts are settled, and why that disturbs no other transaction.
+// pending_operations.h says how pending operations are settled, and why that disturbs no other transaction.
 #include "txn/commit/commit.h"
 
 #include <algorithm>
@@ -146,12 +149,12 @@ coro::Task<Status> Commit::LockRemote() {
 
 void Commit::NoteNoneHeld() {
   may_hold_locks_ = false;
-  session_->debts.NoteRelease();
+  session_->pending.NoteRelease();
 }
 
 coro::Task<Status> Commit::CommitMixed() {
-  if (!session_->debts.empty()) [[unlikely]]
-    session_->debts.Forget();
+  if (!session_->pending.empty()) [[unlikely]]
+    session_->pending.Forget();
   Status status = co_await links_.JoinAll();
   if (status.ok()) status = local_.LockAndIndex();
   Redo::Stay stay(&redo_);
@@ -185,13 +188,13 @@ coro::Task<Status> Commit::InstallAll() {
   if (decision_.IsNeeded()) co_await decision_.Make();
   co_await remote_.Install(Where::kElsewhere);
   Status finished = co_await remote_.Finish(/*committed=*/true, Where::kElsewhere);
-  if (debts_.has_ticket() || !finished.ok()) finished = co_await debts_.Await(std::move(finished));
+  if (pending_.has_group() || !finished.ok()) finished = co_await pending_.Await(std::move(finished));
   local_.Install();
   if (session_->direct) co_return finished;
-  debts_.Clear();
+  pending_.Clear();
   co_await remote_.Install(Where::kHere);
   Status here = co_await remote_.Finish(/*committed=*/true, Where::kHere);
-  if (debts_.has_ticket() || !here.ok()) here = co_await debts_.Await(std::move(here));
+  if (pending_.has_group() || !here.ok()) here = co_await pending_.Await(std::move(here));
   co_return finished.ok() ? here : finished;
 }
 

@@ -10,13 +10,13 @@
 //   validation.h         whether what was read is unchanged
 //   redo.h               the log: room in its buffer, the epoch, the changes
 //   decision.h           several changes at other nodes: what survivors of this node need
-//   commit_debts.h       what failed at other nodes but must be done
+//   commit_pending.h       what failed at other nodes but must be done
 //   owner_links.h        connections and calls to other nodes
 //   duplicate_key.h      the insert that met a record
 //
 // Belongs to the transaction, which uses it for one commit after the other: the parts keep their memory, so that a
 // commit allocates nothing. The state of a commit stays until Clear, because its epoch says what its result waits for,
-// and because debts ask whether it may hold a lock.
+// and because pending operations ask whether it may hold a lock.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@
 #include "base/status.h"
 #include "rdma/fabric.h"
 #include "txn/access/access.h"
-#include "txn/commit/commit_debts.h"
+#include "txn/commit/commit_pending.h"
 #include "txn/commit/decision.h"
 #include "txn/commit/duplicate_key.h"
 #include "txn/commit/local_writes.h"
@@ -52,14 +52,14 @@ class Commit {
         writes_(access->writes()),
         links_(session, &writes_),
         redo_(session, &reads_, &writes_, &links_),
-        debts_(session, &links_, &redo_),
+        pending_(session, &links_, &redo_),
         duplicate_(session, &reads_, &writes_),
         validation_(session, &reads_, &writes_, &redo_),
         local_(session, &reads_, &writes_, &redo_, &duplicate_),
-        remote_(session, &writes_, &links_, &debts_),
-        prepares_(session, &reads_, &writes_, &links_, &debts_, &duplicate_),
+        remote_(session, &writes_, &links_, &pending_),
+        prepares_(session, &reads_, &writes_, &links_, &pending_, &duplicate_),
         inserts_(session, &reads_, &writes_, &links_, &redo_, &validation_, &duplicate_),
-        decision_(session, &writes_, &links_, &debts_, &remote_) {}
+        decision_(session, &writes_, &links_, &pending_, &remote_) {}
   Commit(const Commit&) = delete;
   Commit& operator=(const Commit&) = delete;
 
@@ -79,7 +79,7 @@ class Commit {
     is_used_ = may_hold_locks_ = false;
     duplicate_.Clear();
     redo_.Clear();
-    debts_.Clear();
+    pending_.Clear();
   }
 
   // True from when it asks for locks by verbs until each of them is released or owed.
@@ -119,7 +119,7 @@ class Commit {
 
   OwnerLinks links_;
   Redo redo_;
-  CommitDebts debts_;
+  CommitPending pending_;
   DuplicateKey duplicate_;
   Validation validation_;
   LocalWrites local_;

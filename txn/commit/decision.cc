@@ -82,7 +82,7 @@ size_t Decision::Encode(size_t next, rdma::NodeId keeper, bool only_note) {
   flags[0] = static_cast<std::byte>((first ? kFirstOfDecision : 0) | (next == entries_.size() ? kLastOfDecision : 0) |
                                     (only_note ? kDecisionIsNoted : 0));
   std::memcpy(parts.data(), &count, sizeof count);
-  links_.PutCaller(caller, debts_.decision_slot());
+  links_.PutCaller(caller, pending_.decision_slot());
   request_ = writer.written();
   return next;
 }
@@ -115,9 +115,9 @@ coro::Task<bool> Decision::Tell(rdma::NodeId keeper, bool only_note) {
     // The owner has refused. An owner only refuses a request that breaks the protocol, so no simulation reaches this.
     if (!IsUnknownOutcome(answer.status())) co_return false;
     Sometimes<"decision: the decider may have been told or not">();
-    debts_.OpenTicket();
-    debts_.OweDecision(keeper, request_, finished_);
-    const bool settled = co_await debts_.AwaitDecision();
+    pending_.OpenGroup();
+    pending_.OweDecision(keeper, request_, finished_);
+    const bool settled = co_await pending_.AwaitDecision();
     if (!settled && next < entries_.size()) co_return false;
   }
   co_return true;

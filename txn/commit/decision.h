@@ -6,8 +6,8 @@
 //
 // From the first answer on, the transaction is committed whatever happens to this node. Until then no other transaction
 // sees any of it: the install at other nodes begins after the last answer, and that at this node after all of those. If
-// there is no answer, the request is a debt like every other. If it is not settled in time, the transaction continues
-// without it: it is committed as long as this node lives.
+// there is no answer, the request is a pending operation like every other. If it is not settled in time, the
+// transaction continues without it: it is committed as long as this node lives.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 #include "rdma/fabric.h"
 #include "rdma/message_buffer.h"
 #include "txn/access/write_buffer.h"
-#include "txn/commit/commit_debts.h"
+#include "txn/commit/commit_pending.h"
 #include "txn/commit/owner_links.h"
 #include "txn/commit/remote_writes.h"
 #include "txn/peer/wire.h"
@@ -31,15 +31,15 @@ namespace gannet::txn {
 class Decision {
  public:
   // All must outlive this.
-  Decision(SessionState* session, WriteBuffer* writes, OwnerLinks* links, CommitDebts* debts, RemoteWrites* remote)
-      : session_(session), writes_(*writes), links_(*links), debts_(*debts), remote_(*remote) {}
+  Decision(SessionState* session, WriteBuffer* writes, OwnerLinks* links, CommitPending* pending, RemoteWrites* remote)
+      : session_(session), writes_(*writes), links_(*links), pending_(*pending), remote_(*remote) {}
   Decision(const Decision&) = delete;
   Decision& operator=(const Decision&) = delete;
 
   // The changes at other nodes take effect one after the other. True if a death could leave only a part of them.
   bool IsNeeded() const;
   // Tells the decider, after the commit point. What the decider installs is installed then. What may have been told or
-  // not is a debt of the commit's ticket.
+  // not is a pending operation of the commit's group.
   coro::Task<void> Make();
 
  private:
@@ -51,7 +51,7 @@ class Decision {
   SessionState* const session_;
   WriteBuffer& writes_;
   OwnerLinks& links_;
-  CommitDebts& debts_;
+  CommitPending& pending_;
   RemoteWrites& remote_;
 
   // Scratch.

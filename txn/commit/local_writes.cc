@@ -68,7 +68,7 @@ Status LocalWrites::Index(WriteEntry& entry) {
     return absl::OkStatus();
   }
   if (!absl::IsAlreadyExists(change.status())) return change.status();
-  GANNET_RETURN_IF_ERROR(CheckLead(*session_->local, *entry.table, entry.key, existing));
+  GANNET_RETURN_IF_ERROR(CheckLeadsToKey(*session_->local, *entry.table, entry.key, existing));
   return duplicate_.Note(entry, {existing, LoadWord(session_->Direct(existing))});
 }
 

@@ -76,7 +76,7 @@ std::span<OwnerCall> OwnerLinks::Calls() {
 }
 
 void OwnerLinks::PutCaller(std::span<std::byte> place, std::optional<uint16_t>* slot) {
-  if (!slot->has_value()) *slot = session_->debts.TakeSlot();
+  if (!slot->has_value()) *slot = session_->pending.TakeSlot();
   rdma::WireWriter writer(place);
   txn::Put(writer, Caller{.name = Caller::NameOf(session_->owner_bits, **slot),
                           .number = session_->incarnation->NextRequest()});

@@ -31,7 +31,7 @@ coro::Task<Status> PrepareCalls::Run() {
     if (size.ok()) return Decode(&call, call.response.room().first(*size));
     if (IsUnknownOutcome(size.status())) {
       Sometimes<"commit: a prepare may have been done or not">();
-      debts_.OweCall(&call, kTxnCancel, call.request.first(Caller::kBytes));
+      pending_.OweCall(&call, kTxnCancel, call.request.first(Caller::kBytes));
     }
     return size.status();
   };

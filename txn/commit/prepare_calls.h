@@ -10,7 +10,7 @@
 #include "rdma/rpc.h"
 #include "txn/access/read_set.h"
 #include "txn/access/write_buffer.h"
-#include "txn/commit/commit_debts.h"
+#include "txn/commit/commit_pending.h"
 #include "txn/commit/duplicate_key.h"
 #include "txn/commit/owner_links.h"
 
@@ -20,15 +20,20 @@ namespace gannet::txn {
 class PrepareCalls {
  public:
   // All must outlive this.
-  PrepareCalls(SessionState* session, ReadSet* reads, WriteBuffer* writes, OwnerLinks* links, CommitDebts* debts,
+  PrepareCalls(SessionState* session, ReadSet* reads, WriteBuffer* writes, OwnerLinks* links, CommitPending* pending,
                DuplicateKey* duplicate)
-      : session_(session), reads_(*reads), writes_(*writes), links_(*links), debts_(*debts), duplicate_(*duplicate) {}
+      : session_(session),
+        reads_(*reads),
+        writes_(*writes),
+        links_(*links),
+        pending_(*pending),
+        duplicate_(*duplicate) {}
   PrepareCalls(const PrepareCalls&) = delete;
   PrepareCalls& operator=(const PrepareCalls&) = delete;
 
   // Prepares all that is to be prepared and is not in its index yet. Aborted: a prepare met a record that is locked or
-  // absent. After a call of unknown outcome, its cancel is a debt. Others: those of DuplicateKey::Note and of the
-  // owners.
+  // absent. After a call of unknown outcome, its cancel is a pending operation. Others: those of DuplicateKey::Note and
+  // of the owners.
   coro::Task<Status> Run();
 
  private:
@@ -40,7 +45,7 @@ class PrepareCalls {
   ReadSet& reads_;
   WriteBuffer& writes_;
   OwnerLinks& links_;
-  CommitDebts& debts_;
+  CommitPending& pending_;
   DuplicateKey& duplicate_;
 };
 

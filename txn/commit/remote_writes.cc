@@ -28,7 +28,7 @@ bool IsInstalledByVerbs(const WriteEntry& entry) {
 Status RemoteWrites::AppendLocks(std::vector<rdma::Operation>* operations) {
   for (const WriteEntry& entry : writes_.entries()) {
     if (entry.is_direct() || !ChangesRecord(entry)) continue;
-    if (!session_->debts.empty() && session_->debts.Covers(entry.record)) [[unlikely]] {
+    if (!session_->pending.empty() && session_->pending.Covers(entry.record)) [[unlikely]] {
       Sometimes<"commit: a record to write is owed by the same session">();
       return Conflict(AbortCause::kLock);
     }
@@ -48,7 +48,7 @@ Status RemoteWrites::TakeLocks(const Status& posted, std::span<const rdma::Opera
   if (!posted.ok()) {
     Sometimes<"commit: locks at other nodes may be held or not">();
     for (const WriteEntry& entry : writes_.entries()) {
-      if (!entry.is_direct() && ChangesRecord(entry)) debts_.OweUnlock(entry);
+      if (!entry.is_direct() && ChangesRecord(entry)) pending_.OweUnlock(entry);
     }
     return posted;
   }
@@ -115,10 +115,10 @@ coro::Task<void> RemoteWrites::Install(Where where) {
   if (operations_.empty()) co_return;
   const Status status = co_await session_->channel->Post(operations_);
   if (!status.ok()) Sometimes<"commit: an install fails after the commit point">();
-  if (!status.ok()) debts_.OpenTicket();
+  if (!status.ok()) pending_.OpenGroup();
   for (WriteEntry& entry : writes_.entries()) {
     if (!IsInstalledByVerbs(entry) || !Is(where, entry.record.node())) continue;
-    if (!status.ok()) debts_.OweInstall(entry);
+    if (!status.ok()) pending_.OweInstall(entry);
     entry.locked = false;
   }
 }
@@ -182,8 +182,8 @@ coro::Task<Status> RemoteWrites::Finish(bool committed, Where where) {
     if (answer.ok()) return absl::OkStatus();
     if (IsUnknownOutcome(answer.status())) {
       Sometimes<"commit: a finish may have been done or not">();
-      if (committed) debts_.OpenTicket();
-      debts_.OweCall(&call, kTxnFinish, call.request);
+      if (committed) pending_.OpenGroup();
+      pending_.OweCall(&call, kTxnFinish, call.request);
     } else if (first_error.ok()) {
       first_error = answer.status();
     }
@@ -194,7 +194,7 @@ coro::Task<Status> RemoteWrites::Finish(bool committed, Where where) {
 }
 
 coro::Task<void> RemoteWrites::Release() {
-  // Whatever failed is a debt; or the owner does not know the placeholder, and it is not there.
+  // Whatever failed is a pending operation; or the owner does not know the placeholder, and it is not there.
   Status status = co_await Finish(/*committed=*/false, Where::kElsewhere);
   status = co_await Finish(/*committed=*/false, Where::kHere);
   operations_.clear();
@@ -208,7 +208,7 @@ coro::Task<void> RemoteWrites::Release() {
   for (WriteEntry& entry : writes_.entries()) {
     if (entry.is_direct() || !entry.locked || !ChangesRecord(entry)) continue;
     if (!status.ok()) Sometimes<"commit: the unlocking of an abort fails">();
-    if (!status.ok()) debts_.OweUnlock(entry);
+    if (!status.ok()) pending_.OweUnlock(entry);
     entry.locked = false;
   }
 }

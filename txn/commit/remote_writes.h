@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "rdma/fabric.h"
 #include "txn/access/write_buffer.h"
-#include "txn/commit/commit_debts.h"
+#include "txn/commit/commit_pending.h"
 #include "txn/commit/owner_links.h"
 #include "txn/peer/wire.h"
 #include "txn/session/session_state.h"
@@ -24,8 +24,8 @@ namespace gannet::txn {
 class RemoteWrites {
  public:
   // All must outlive this.
-  RemoteWrites(SessionState* session, WriteBuffer* writes, OwnerLinks* links, CommitDebts* debts)
-      : session_(session), writes_(*writes), links_(*links), debts_(*debts) {}
+  RemoteWrites(SessionState* session, WriteBuffer* writes, OwnerLinks* links, CommitPending* pending)
+      : session_(session), writes_(*writes), links_(*links), pending_(*pending) {}
   RemoteWrites(const RemoteWrites&) = delete;
   RemoteWrites& operator=(const RemoteWrites&) = delete;
 
@@ -37,13 +37,13 @@ class RemoteWrites {
   Status AppendLocks(std::vector<rdma::Operation>* operations);
   // Takes the results of the locks, the first of `operations`. Aborted: a record is locked or was changed. Unavailable:
   // a worker of a dead node has locked it. After an error of the posting, any lock may be held, so an unlock becomes a
-  // debt for each.
+  // pending operation for each.
   Status TakeLocks(const Status& posted, std::span<const rdma::Operation> operations);
 
-  // Installs updates and unlocks inserts by verbs. What fails becomes a debt of the commit's ticket.
+  // Installs updates and unlocks inserts by verbs. What fails becomes a pending operation of the commit's group.
   coro::Task<void> Install(Where where);
   // Asks every owner for all of its part, even after another owner has failed. What may have been done or not becomes a
-  // debt, after the commit point one of the commit's ticket. Others: the first error.
+  // pending operation, after the commit point one of the commit's group. Others: the first error.
   coro::Task<Status> Finish(bool committed, Where where);
   // Releases the locks and placeholders of a commit that failed.
   coro::Task<void> Release();
@@ -61,7 +61,7 @@ class RemoteWrites {
   SessionState* const session_;
   WriteBuffer& writes_;
   OwnerLinks& links_;
-  CommitDebts& debts_;
+  CommitPending& pending_;
   std::vector<rdma::Operation> operations_;  // scratch
 };
 

@@ -27,7 +27,7 @@ bool Validation::IsOwnLockOf(const ReadEntry& read, uint64_t word) const {
 std::span<const ReadEntry> Validation::RecordsInDoubt() const {
   const std::span<const ReadEntry> all = reads_.records();
   if (!writes_.entries().empty()) return all;
-  return all.first(reads_.calm().RecordsInDoubt(session_->change_counters, all.size()));
+  return all.first(reads_.quiescent().RecordsInDoubt(session_->change_counters, all.size()));
 }
 
 Status Validation::CheckLocal() const {

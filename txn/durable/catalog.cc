@@ -219,7 +219,7 @@ void LeaveOutUnknown(log::Manifest* manifest) {
 void LeaveOutDropped(const LocalNode& local, log::Manifest* manifest) {
   const auto is_gone = [&local](uint16_t id) {
     const Table* const table = local.TableById(id);
-    return local.tables.WasRemoved(id) || (table != nullptr && table->life() == Table::Life::kDropped);
+    return local.tables.WasRemoved(id) || (table != nullptr && table->state() == Table::State::kDropped);
   };
   std::erase_if(manifest->tables, [&](const log::TableDescription& table) { return is_gone(table.id); });
   for (log::CheckpointDescription& checkpoint : manifest->checkpoints) {

@@ -443,8 +443,8 @@ Status WriteTable(const LocalNode& local, const Table& table, log::CheckpointWri
   while (walk.has_more()) {
     size_t n = 0;
     {
-      if (table.life() == Table::Life::kDropped) return absl::OkStatus();  // DropTable waits for this walk
-      index::IndexService::Lease lease(&local.indexes);
+      if (table.state() == Table::State::kDropped) return absl::OkStatus();  // DropTable waits for this walk
+      index::IndexService::Guard guard(&local.indexes);
       // A checkpoint without rows that the log has, and that a damaged index does not find, would lose them for good.
       const auto records = walk.Next();
       if (!records.ok()) return records.status();
@@ -456,7 +456,7 @@ Status WriteTable(const LocalNode& local, const Table& table, log::CheckpointWri
       }
     }
     for (size_t i = 0; i < n; ++i) {
-      if (table.life() == Table::Life::kDropped) return absl::OkStatus();
+      if (table.state() == Table::State::kDropped) return absl::OkStatus();
       const Key key = copies[i].key.view();
       const RedoKey bytes(key);
       GANNET_RETURN_IF_ERROR(writer->Add(

@@ -41,8 +41,8 @@ RecordMaker::~RecordMaker() {
 }
 
 void RecordMaker::NextLease() {
-  lease_.reset();
-  lease_.emplace(&local_->indexes);
+  guard_.reset();
+  guard_.emplace(&local_->indexes);
 }
 
 std::span<const std::byte> RecordMaker::Widened(const Table& table, std::span<const std::byte> payload) {

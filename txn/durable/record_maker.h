@@ -50,11 +50,11 @@ class RecordMaker {
   void Discard(const Table& table, std::byte* record);
 
   rdma::GlobalAddress AddressOf(const std::byte* record) const { return local_->node.AddressOf(record); }
-  // Resources for one more change of an index. Takes one lease after another, so that a long load does not hold back
+  // Resources for one more change of an index. Takes one guard after another, so that a long load does not hold back
   // the grace period.
   index::Context& context() {
     if (used_++ % kRecordsPerLease == 0) NextLease();
-    return lease_->context();
+    return guard_->context();
   }
 
  private:
@@ -70,7 +70,7 @@ class RecordMaker {
   int64_t records_ = 0;
   std::vector<int64_t> bytes_;  // by table
   size_t used_ = 0;
-  std::optional<index::IndexService::Lease> lease_;
+  std::optional<index::IndexService::Guard> guard_;
   std::vector<std::byte> widened_;
 };
 

@@ -36,7 +36,7 @@ bool StillLeadsTo(const Table& table, const Key& key, rdma::GlobalAddress record
   return table.index_traits().client_writes && table.local_index().Find(key).record == record;
 }
 
-Status CheckLead(const LocalNode& local, const Table& table, const Key& key, rdma::GlobalAddress record) {
+Status CheckLeadsToKey(const LocalNode& local, const Table& table, const Key& key, rdma::GlobalAddress record) {
   if (!LeadsToKey(local, table, key, record)) return IndexDamaged(table, key);
   const uint64_t state = LoadWord(local.Direct(record));
   if (!IsLocked(state) && IsAbsent(state) && StillLeadsTo(table, key, record)) return IndexDamaged(table, key);

@@ -44,7 +44,7 @@ inline bool LeadsToKey(const LocalNode& local, const Table& table, const Key& ke
 bool StillLeadsTo(const Table& table, const Key& key, rdma::GlobalAddress record);
 
 // Ok, or the error of an index that leads from `key` to a record that is not the key's, or that is gone.
-Status CheckLead(const LocalNode& local, const Table& table, const Key& key, rdma::GlobalAddress record);
+Status CheckLeadsToKey(const LocalNode& local, const Table& table, const Key& key, rdma::GlobalAddress record);
 
 // The damages that this node's CPU met when it changed or walked its indexes. Thread-safe.
 class IndexDamage {

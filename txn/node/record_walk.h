@@ -3,7 +3,7 @@
 //
 //   RecordWalk walk(local, table);
 //   while (walk.has_more()) {
-//     const index::IndexService::Lease lease(&local.indexes);
+//     const index::IndexService::Guard guard(&local.indexes);
 //     const auto records = walk.Next();
 //     if (!records.ok()) return records.status();
 //     ...

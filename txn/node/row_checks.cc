@@ -5,7 +5,7 @@
 namespace gannet::txn {
 
 Status NotOwnTable(const Table& table) {
-  GANNET_RETURN_IF_ERROR(CheckLife(table));
+  GANNET_RETURN_IF_ERROR(CheckState(table));
   return absl::InvalidArgumentError(absl::StrCat(NameOf(table),
                                                  " is none of this transaction's database: use the one "
                                                  "that FindTable of this database returns"));

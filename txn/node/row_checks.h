@@ -11,7 +11,7 @@ namespace gannet::txn {
 
 [[gnu::cold]] Status NotOwnTable(const Table& table);
 [[gnu::cold]] Status CheckUnusualRow(const LocalNode& local, const Table& table, const index::Key& key);
-// InvalidArgument: the table is none of this node's database. FailedPrecondition: that of CheckLife, for one that was
+// InvalidArgument: the table is none of this node's database. FailedPrecondition: that of CheckState, for one that was
 // dropped. CheckKey does not ask.
 inline Status CheckOwnTable(const LocalNode& local, const Table& table) {
   if (local.TableById(table.id()) == &table) [[likely]]

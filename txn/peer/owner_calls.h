@@ -8,9 +8,9 @@
 // If a call fails while others are in flight:
 //   - The others are awaited, and each answer is taken. It is then known what each owner has made, and the release
 //     unmakes it. So nothing of the transaction is in flight when the step returns.
-//   - Each call of unknown outcome becomes a debt. The debt takes the slot under which the call was made (debts.h);
-//     that is why calls of one step do not share a slot. A later call to that owner is made under another slot, so it
-//     does not overtake the repetition of the first.
+//   - Each call of unknown outcome becomes a pending operation. The pending operation takes the slot under which the
+//     call was made (pending_operations.h); that is why calls of one step do not share a slot. A later call to that
+//     owner is made under another slot, so it does not overtake the repetition of the first.
 //   - Answers are taken in the order of nodes, not of arrival, and the first error in that order is the result. So a
 //     step's effects on the transaction do not depend on timing.
 //

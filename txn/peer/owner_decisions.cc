@@ -60,7 +60,7 @@ void OwnerService::Install(const FinishItem& item) {
 
 Status OwnerService::FinishWork(std::span<const std::byte> work) {
   std::lock_guard lock(work_mutex_);
-  index::IndexService::Lease lease(&local_->indexes);
+  index::IndexService::Guard guard(&local_->indexes);
   for (const bool apply : {false, true}) {  // checks all of it before it does any of it
     rdma::WireReader reader(work);
     const uint64_t owner_bits = reader.GetU64();
@@ -73,7 +73,7 @@ Status OwnerService::FinishWork(std::span<const std::byte> work) {
         continue;
       }
       if (apply) {
-        FinishOne(lease.context(), item);
+        FinishOne(guard.context(), item);
       } else {
         GANNET_RETURN_IF_ERROR(CheckItem(item, owner_bits));
       }
@@ -205,7 +205,7 @@ void OwnerService::ReleaseRecord(index::Context& context, const Table& table, rd
 
 void OwnerService::ReleaseIndexesOf(rdma::NodeId node) {
   for (const Table* table : local_->tables) {
-    const index::IndexService::Lease lease(&local_->indexes);
+    const index::IndexService::Guard guard(&local_->indexes);
     if (!local_->tables.WasRemoved(table->id())) table->local_index().RepairAfter(node);
   }
 }
@@ -222,23 +222,23 @@ bool OwnerService::ReleaseAllOf(rdma::NodeId node, const std::function<bool()>& 
     for (bool more = true; more;) {
       if (stop()) return false;
       addresses.clear();
-      index::IndexService::Lease lease(&local_->indexes);
+      index::IndexService::Guard guard(&local_->indexes);
       if (local_->tables.WasRemoved(table->id())) break;
       more = table->local_index().Walk(&position, &addresses);
       for (const rdma::GlobalAddress address : addresses) {
-        ReleaseRecord(lease.context(), *table, address, node);
+        ReleaseRecord(guard.context(), *table, address, node);
         if (local_->lent_records.MayHave(address)) lent.emplace_back(address, table->id());
       }
     }
   }
-  index::IndexService::Lease lease(&local_->indexes);
+  index::IndexService::Guard guard(&local_->indexes);
   for (const Unmaking& one : moves_.Of(node)) {
     Sometimes<"repair: a block that a dead node meant to move to is given back">();
-    FinishOne(lease.context(),
+    FinishOne(guard.context(),
               {.kind = one.kind, .table = one.table, .key = one.key.view(), .record = one.record, .state = one.state});
   }
   for (const auto& [address, table] : lent) CountBytes(table, local_->lent_records.TakeOut(address, node, 0));
-  local_->lent_records.Sweep(lease.context(), node);
+  local_->lent_records.Sweep(guard.context(), node);
   ledger_.CloseAllOf(node);
   return true;
 }

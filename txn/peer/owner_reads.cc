@@ -69,7 +69,7 @@ StatusOr<ReadOutcome> OwnerService::AnswerRead(const Table& table, const Key& ke
 
 StatusOr<size_t> OwnerService::Read(std::span<const std::byte> request, std::span<std::byte> response) {
   rdma::WireReader reader(request);
-  index::IndexService::Lease lease(&local_->indexes);  // before it finds the table, which may be dropped
+  index::IndexService::Guard guard(&local_->indexes);  // before it finds the table, which may be dropped
   const Table* table = local_->TableById(reader.GetU16());
   bool valid;
   const Key key = index::GetKey(reader, &valid);
@@ -101,7 +101,7 @@ StatusOr<size_t> OwnerService::ReadMany(std::span<const std::byte> request, std:
   uint16_t served = 0;
   bool any_locked = false;
   SeenWords words;
-  index::IndexService::Lease lease(&local_->indexes);
+  index::IndexService::Guard guard(&local_->indexes);
   std::array<const Table*, kAnswerGroup> tables;
   std::array<Key, kAnswerGroup> keys;
   std::array<index::FindResult, kAnswerGroup> found;

@@ -66,7 +66,7 @@ StatusOr<size_t> OwnerService::Scan(std::span<const std::byte> request, std::spa
   ScanRequest asked;
   const bool valid = Get(reader, &asked);
   GANNET_RETURN_IF_ERROR(reader.Finish());
-  index::IndexService::Lease lease(&local_->indexes);  // before it finds the table, which may be dropped
+  index::IndexService::Guard guard(&local_->indexes);  // before it finds the table, which may be dropped
   const Table* table = local_->TableById(asked.table);
   if (!valid || table == nullptr) return absl::InvalidArgumentError("scan: no such table, or not keys of it");
   index::ScanResult found;
@@ -97,7 +97,7 @@ StatusOr<size_t> OwnerService::Scan(std::span<const std::byte> request, std::spa
     if (!LeadsToKey(*local_, *table, row.key, entry.record)) return IndexDamaged(*table, row.key);
     if (!ReadRow(memory + entry.record.offset(), *table, row.key.size(), &payload, &row)) {
       Sometimes<"owner: a row to scan stays locked or is gone">();
-      GANNET_RETURN_IF_ERROR(CheckLead(*local_, *table, row.key, entry.record));
+      GANNET_RETURN_IF_ERROR(CheckLeadsToKey(*local_, *table, row.key, entry.record));
       return ConflictAtOwner();
     }
     if (writer.room() < ScannedRowBytes(row.key.size(), payload.size())) break;

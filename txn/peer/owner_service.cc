@@ -77,7 +77,7 @@ StatusOr<PrepareOutcome> OwnerService::PrepareOne(index::Context& context, const
   const Table* const table = local_->TableById(item.table);
   if (table == nullptr) return NoTable(item.table);
   const auto meet = [&](rdma::GlobalAddress existing) -> StatusOr<PrepareOutcome> {
-    GANNET_RETURN_IF_ERROR(CheckLead(*local_, *table, item.key, existing));
+    GANNET_RETURN_IF_ERROR(CheckLeadsToKey(*local_, *table, item.key, existing));
     const uint64_t state = LoadWord(local_->Direct(existing));
     // The record is locked by the worker that asks, which knows whether by the same transaction.
     if (IsLocked(state) ? (state & ~(kVersionMask | kAbsentBit)) != Locked(0, owner_bits) : IsAbsent(state)) {
@@ -145,11 +145,11 @@ StatusOr<size_t> OwnerService::Prepare(std::span<const std::byte> request, std::
 
 StatusOr<size_t> OwnerService::PrepareAll(std::span<const PrepareItem> items, uint64_t owner_bits,
                                           std::vector<Unmaking>* made, std::span<std::byte> response) {
-  index::IndexService::Lease lease(&local_->indexes);
+  index::IndexService::Guard guard(&local_->indexes);
   std::vector<Prepared> prepared(items.size());
   rdma::WireWriter writer(response);
   for (size_t i = 0; i < items.size(); ++i) {
-    const StatusOr<PrepareOutcome> outcome = PrepareOne(lease.context(), items[i], owner_bits, &prepared[i]);
+    const StatusOr<PrepareOutcome> outcome = PrepareOne(guard.context(), items[i], owner_bits, &prepared[i]);
     if (outcome.ok() && *outcome == PrepareOutcome::kPrepared) {
       made->push_back({.kind = items[i].move ? FinishKind::kUnmake : FinishKind::kRemove,
                        .table = items[i].table,
@@ -170,7 +170,7 @@ StatusOr<size_t> OwnerService::PrepareAll(std::span<const PrepareItem> items, ui
       return writer.Finish();
     }
     if (!made->empty()) Sometimes<"owner: a prepare is undone in the middle">();
-    Unmake(lease.context(), made);
+    Unmake(guard.context(), made);
     if (!outcome.ok()) return outcome.status();
     writer.PutU8(static_cast<uint8_t>(*outcome));
     return writer.Finish();
@@ -193,8 +193,8 @@ StatusOr<size_t> OwnerService::Cancel(std::span<const std::byte> request) {
       return UnderWay();
     case RequestLedger::Turn::kDone: {
       Sometimes<"ledger: a cancel comes after its prepare">();
-      index::IndexService::Lease lease(&local_->indexes);
-      Unmake(lease.context(), &claim.made());
+      index::IndexService::Guard guard(&local_->indexes);
+      Unmake(guard.context(), &claim.made());
       return 0;
     }
     case RequestLedger::Turn::kRun:  // it has not come, and is refused if it comes now
@@ -312,12 +312,12 @@ StatusOr<size_t> OwnerService::Finish(std::span<const std::byte> request) {
 
 Status OwnerService::FinishAll(rdma::WireReader& reader, uint64_t owner_bits) {
   const uint16_t n = reader.GetU16();
-  index::IndexService::Lease lease(&local_->indexes);
+  index::IndexService::Guard guard(&local_->indexes);
   for (size_t i = 0; i < n; ++i) {
     FinishItem item;
     if (!Get(reader, &item)) return absl::InvalidArgumentError("finish: malformed request");
     GANNET_RETURN_IF_ERROR(CheckItem(item, owner_bits));
-    FinishOne(lease.context(), item);
+    FinishOne(guard.context(), item);
   }
   return reader.Finish();
 }
@@ -342,9 +342,9 @@ StatusOr<size_t> OwnerService::Lend(rdma::NodeId caller, std::span<const std::by
     if (local_->TableById(used.table) == nullptr) continue;
     CountBytes(used.table, local_->lent_records.TakeOut(used.block.address, caller, used.block.lent_word));
   }
-  index::IndexService::Lease lease(&local_->indexes);
+  index::IndexService::Guard guard(&local_->indexes);
   rdma::WireWriter writer(response);
-  PutLent(writer, local_->lent_records.Lend(lease.context(), caller, asked.bytes, asked.wanted));
+  PutLent(writer, local_->lent_records.Lend(guard.context(), caller, asked.bytes, asked.wanted));
   return writer.Finish();
 }
 

@@ -9,10 +9,10 @@
 #include "base/sometimes.h"
 #include "rdma/rpc.h"
 #include "txn/node/local_node.h"
-#include "txn/peer/debt.h"
 #include "txn/peer/incarnation.h"
 #include "txn/peer/owner_service.h"
 #include "txn/peer/peers.h"
+#include "txn/peer/pending_operation.h"
 #include "txn/peer/wire.h"
 #include "txn/store/event.h"
 

@@ -17,13 +17,13 @@
 #include "txn/node/local_node.h"
 #include "txn/node/record_bytes.h"
 #include "txn/node/table_set.h"
-#include "txn/peer/debt_collector.h"
 #include "txn/peer/incarnation.h"
 #include "txn/peer/peers.h"
+#include "txn/peer/pending_completer.h"
 #include "txn/peer/precedence.h"
 #include "txn/peer/repair.h"
 #include "txn/peer/table_digests.h"
-#include "txn/session/calm.h"
+#include "txn/session/quiescent_interval.h"
 #include "txn/session/session_registry.h"
 #include "txn/store/options.h"
 #include "txn/store/table.h"
@@ -66,7 +66,7 @@ struct DatabaseState {
   std::unique_ptr<Durability> durability;
   std::unique_ptr<OwnerService> owner_service;
   std::unique_ptr<Repairer> repairer;  // null on a node that is alone
-  std::unique_ptr<DebtCollector> debts;
+  std::unique_ptr<PendingCompleter> pending;
   ChangeCounters change_counters;
   SessionRegistry sessions;
   std::unique_ptr<RunSessions> run_sessions;

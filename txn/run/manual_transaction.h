@@ -52,11 +52,11 @@ class ManualTransaction {
 
  private:
   friend class Database;
-  struct Lease;
-  explicit ManualTransaction(std::unique_ptr<Lease> lease);
+  struct Borrowed;
+  explicit ManualTransaction(std::unique_ptr<Borrowed> borrowed);
   void Begin();
 
-  std::unique_ptr<Lease> lease_;
+  std::unique_ptr<Borrowed> borrowed_;
   BlockingTransaction operations_;
 };
 

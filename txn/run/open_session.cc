@@ -33,7 +33,7 @@ StatusOr<std::unique_ptr<Session>> Session::Make(DatabaseState& database) {
   session->incarnation = database.incarnation.get();
   session->durability = database.durability.get();
   session->registry = &database.sessions;
-  session->collector = database.debts.get();
+  session->collector = database.pending.get();
   session->channel = std::move(*channel);
   session->slab = std::make_unique<rdma::SlabCache>(database.slab.get());
   StatusOr<std::unique_ptr<rdma::EpochManager::Participant>> participant =
@@ -65,7 +65,7 @@ StatusOr<std::unique_ptr<Session>> Session::Make(DatabaseState& database) {
   }
   uint64_t number = 0;
   GANNET_RETURN_IF_ERROR(
-      database.sessions.Add(session->owner_bits, &session->debts, {&session->paths, &session->meter}, &number));
+      database.sessions.Add(session->owner_bits, &session->pending, {&session->paths, &session->meter}, &number));
   session->random = Random(0x9e3779b97f4a7c15ull * number + session->self + Mix64(database.options.seed));
   database.record_bytes.Open(session->live_bytes.get());
   std::unique_ptr<Session> result(new Session(std::move(session)));

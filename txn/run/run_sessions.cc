@@ -55,30 +55,30 @@ inline RunSessions::Nest* RunSessions::MyNest() {
   return &nests_[static_cast<size_t>(number_of_thread)];
 }
 
-RunSessions::Lease RunSessions::BorrowOwn() {
+RunSessions::Borrowed RunSessions::BorrowOwn() {
   Nest* const nest = MyNest();
-  // The nest's session is borrowed already: this is a Run within a body of Run, or the lease was moved to another
-  // thread.
+  // The nest's session is borrowed already: this is a Run within a body of Run, or the borrowed session was moved to
+  // another thread.
   if (nest == nullptr || nest->borrowed.load(std::memory_order_acquire)) [[unlikely]]
     return {};
   nest->borrowed.store(true, std::memory_order_relaxed);
   AsymmetricFence::Often();
   if (!gate_closed_.load(std::memory_order_acquire)) [[likely]] {
     if (Session* const session = nest->session.load(std::memory_order_relaxed); session != nullptr) [[likely]] {
-      return Lease(this, session, nest);
+      return Borrowed(this, session, nest);
     }
   }
   nest->borrowed.store(false, std::memory_order_release);
   return {};
 }
 
-StatusOr<RunSessions::Lease> RunSessions::BorrowShared() {
+StatusOr<RunSessions::Borrowed> RunSessions::BorrowShared() {
   std::unique_lock lock(mutex_);
   Nest* const nest = MyNest();
   std::unique_ptr<Session> own = nest == nullptr ? nullptr : TakeFrom(*nest);
   if (waiters_.empty()) {
-    if (own != nullptr) return LeaseOf(std::move(own));
-    if (std::unique_ptr<Session> session = TakeIdle(); session != nullptr) return LeaseOf(std::move(session));
+    if (own != nullptr) return BorrowedOf(std::move(own));
+    if (std::unique_ptr<Session> session = TakeIdle(); session != nullptr) return BorrowedOf(std::move(session));
     if (open_ < most_) {
       ++open_;
       lock.unlock();
@@ -124,9 +124,9 @@ std::unique_ptr<Session> RunSessions::TakeIdle() {
 }
 
 // The caller has already counted the session in open_.
-StatusOr<RunSessions::Lease> RunSessions::Open() {
+StatusOr<RunSessions::Borrowed> RunSessions::Open() {
   StatusOr<std::unique_ptr<Session>> session = open_session_();
-  if (session.ok()) return LeaseOf(*std::move(session));
+  if (session.ok()) return BorrowedOf(*std::move(session));
   std::unique_lock lock(mutex_);
   // The node has no place for another session, but borrowed ones will come back.
   if (absl::IsResourceExhausted(session.status()) && open_ > 1) {
@@ -153,18 +153,18 @@ void RunSessions::RemoveWaiter(const std::deque<Waiter*>::iterator& waiter) {
   OpenGateIfNobodyWaits();
 }
 
-StatusOr<RunSessions::Lease> RunSessions::Wait(std::unique_lock<Mutex>& lock) {
+StatusOr<RunSessions::Borrowed> RunSessions::Wait(std::unique_lock<Mutex>& lock) {
   Waiter self;
   AddWaiter(&self);
   // Only the first one has to look: a session that is given back after that is handed to it.
   if (waiters_.front() == &self) {
     if (std::unique_ptr<Session> session = TakeIdle(); session != nullptr) {
       RemoveWaiter(waiters_.begin());
-      return LeaseOf(std::move(session));
+      return BorrowedOf(std::move(session));
     }
   }
   self.given.wait_for(lock, patience_, [&] { return self.session != nullptr || self.may_open; });
-  if (self.session != nullptr) return LeaseOf(std::move(self.session));
+  if (self.session != nullptr) return BorrowedOf(std::move(self.session));
   if (self.may_open) {
     lock.unlock();
     return Open();

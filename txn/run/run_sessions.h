@@ -69,13 +69,13 @@ class RunSessions {
   };
 
   // Gives the session back when it is destroyed, also by an exception. May be moved to another thread.
-  class Lease {
+  class Borrowed {
    public:
-    Lease() = default;  // of nothing
-    Lease(Lease&& other) noexcept
+    Borrowed() = default;  // of nothing
+    Borrowed(Borrowed&& other) noexcept
         : from_(other.from_), session_(std::exchange(other.session_, nullptr)), nest_(other.nest_) {}
-    Lease& operator=(Lease&&) = delete;
-    ~Lease() {
+    Borrowed& operator=(Borrowed&&) = delete;
+    ~Borrowed() {
       if (session_ != nullptr) from_->GiveBack(session_, nest_);
     }
     bool has_session() const { return session_ != nullptr; }
@@ -83,22 +83,22 @@ class RunSessions {
 
    private:
     friend class RunSessions;
-    Lease(RunSessions* from, Session* session, Nest* nest) : from_(from), session_(session), nest_(nest) {}
+    Borrowed(RunSessions* from, Session* session, Nest* nest) : from_(from), session_(session), nest_(nest) {}
 
     RunSessions* from_ = nullptr;
     Session* session_ = nullptr;
-    Nest* nest_ = nullptr;  // that owns the session; null: the lease owns it
+    Nest* nest_ = nullptr;  // that owns the session; null: the borrowed session owns it
   };
 
   // ResourceExhausted if no session becomes free within the patience.
-  StatusOr<Lease> Borrow() {
-    Lease own = BorrowOwn();
+  StatusOr<Borrowed> Borrow() {
+    Borrowed own = BorrowOwn();
     if (own.has_session()) [[likely]]
       return own;
     return BorrowShared();
   }
   // The session of the caller's nest; of nothing if that cannot be had at once: then call Borrow.
-  Lease BorrowOwn();
+  Borrowed BorrowOwn();
   // Closes a session that is not borrowed; false: there is none, or threads wait for one.
   bool CloseIdle();
   // Closes all sessions that are not borrowed.
@@ -125,10 +125,10 @@ class RunSessions {
   void Keep(std::unique_ptr<Session> session);
   // Closes the sessions that have been idle for kIdleNanos or longer.
   void Sweep();
-  StatusOr<Lease> BorrowShared();
-  Lease LeaseOf(std::unique_ptr<Session> session) { return Lease(this, session.release(), nullptr); }
-  StatusOr<Lease> Open();
-  StatusOr<Lease> Wait(std::unique_lock<Mutex>& lock);
+  StatusOr<Borrowed> BorrowShared();
+  Borrowed BorrowedOf(std::unique_ptr<Session> session) { return Borrowed(this, session.release(), nullptr); }
+  StatusOr<Borrowed> Open();
+  StatusOr<Borrowed> Wait(std::unique_lock<Mutex>& lock);
   // The caller of these holds the mutex.
   void AddWaiter(Waiter* waiter);
   void RemoveWaiter(const std::deque<Waiter*>::iterator& waiter);

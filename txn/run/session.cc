@@ -22,7 +22,7 @@ Session::~Session() {
     return;
   }
   state_->local->record_bytes.Close(state_->live_bytes.get());
-  state_->registry->Remove(state_->owner_bits, &state_->debts, {&state_->paths, &state_->meter});
+  state_->registry->Remove(state_->owner_bits, &state_->pending, {&state_->paths, &state_->meter});
 }
 
 Transaction Session::Begin() {

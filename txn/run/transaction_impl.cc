@@ -153,7 +153,7 @@ coro::Task<Status> TransactionImpl::JudgeRead(Status read) {
 
 coro::Async<StatusOr<RowBy>> TransactionImpl::GetBy(const SecondaryIndex& index, const Key& key, bool for_update) {
   using Result = StatusOr<RowBy>;
-  if (Status s = CheckLife(index.entries()); !s.ok()) return Result(std::move(s));
+  if (Status s = CheckState(index.entries()); !s.ok()) return Result(std::move(s));
   if (!index.unique()) {
     return Result(absl::FailedPreconditionError(
         absl::StrCat(index.Describe(), " is not unique: use an IndexCursor, which finds all rows with a key")));
@@ -176,7 +176,7 @@ coro::Task<StatusOr<RowBy>> TransactionImpl::GetByEntry(const SecondaryIndex& in
 }
 
 coro::Async<Status> TransactionImpl::ReadyToReadBy(const SecondaryIndex& index) {
-  GANNET_RETURN_IF_ERROR(CheckLife(index.entries()));
+  GANNET_RETURN_IF_ERROR(CheckState(index.entries()));
   if (!index.is_complete()) return NotComplete(index);
   if (!writes().has_touched()) return absl::OkStatus();
   return KeepBeforeRead();

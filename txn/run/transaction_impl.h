@@ -85,7 +85,7 @@ class TransactionImpl final : public OpenTransaction {
   // Makes the transaction a failed one, unless it has failed already.
   void Fail(const Status& failure) { access_.failure().Set(failure); }
 
-  // True if it has asked for a remote lock of `record`, which is neither released nor owed (debts.h).
+  // True if it has asked for a remote lock of `record`, which is neither released nor owed (pending_operations.h).
   bool MayHold(rdma::GlobalAddress record) const override {
     return commit_.may_hold_locks() && access_.writes().FindRecord(record) >= 0;
   }

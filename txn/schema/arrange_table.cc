@@ -2,12 +2,12 @@
 // keys. Scans in this order then read memory in sequence.
 //
 //   1. Keep checkpoints' walks and loads away from the table (UnsavedLoads::TryHold).
-//   2. Life::kBeingArranged: accesses that begin now are conflicts. Wait for a grace period, as dropping a table does.
+//   2. State::kBeingArranged: accesses that begin now are conflicts. Wait for a grace period, as dropping a table does.
 //      Then this thread alone uses the table.
 //   3. Of the rows whose blocks have one size, row i belongs to the block with the i-th address. One free block is
 //      enough: a row that lies in the wrong place moves there, and then always the row that belongs to the block that
 //      was left last. Each move leaves the table whole, so this may end after any of them.
-//   4. Life::kUsed.
+//   4. State::kUsed.
 //
 // A block that a row has left gets another row at once, without a grace period, because nobody can be reading it. The
 // location cache (index/own_locations.h), which keeps addresses for longer, finds another key there. The new version of
@@ -71,8 +71,8 @@ class Arrangement {
   }
   ~Arrangement() {
     if (free_ == nullptr) return;
-    index::IndexService::Lease lease(state_.indexes.get());
-    lease.context().epoch->Retire(free_, free_bytes_, lease.context().slab);
+    index::IndexService::Guard guard(state_.indexes.get());
+    guard.context().epoch->Retire(free_, free_bytes_, guard.context().slab);
   }
   Arrangement(const Arrangement&) = delete;
   Arrangement& operator=(const Arrangement&) = delete;
@@ -87,15 +87,15 @@ class Arrangement {
   }
 
  private:
-  // A lease keeps the memory that others retire, so it is not kept for long.
-  static constexpr uint64_t kMovesPerLease = 1024;
+  // A guard keeps the memory that others retire, so it is not kept for long.
+  static constexpr uint64_t kMovesPerGuard = 1024;
 
   // A block for rows like that at `place`.
   Status AllocateFree(rdma::GlobalAddress place) {
     const index::RecordMeta meta = index::LoadMeta(state_.local->Direct(place));
     free_bytes_ = index::RecordBytes(meta.key_bytes, meta.payload_bytes);
-    index::IndexService::Lease lease(state_.indexes.get());
-    const StatusOr<std::byte*> block = lease.context().slab->Allocate(free_bytes_);
+    index::IndexService::Guard guard(state_.indexes.get());
+    const StatusOr<std::byte*> block = guard.context().slab->Allocate(free_bytes_);
     if (!block.ok()) return block.status();
     free_ = *block;
     MarkAbsent(free_, rdma::LinesFor(index::PayloadDataOffset(meta.key_bytes) + meta.payload_bytes), LoadWord(free_));
@@ -118,10 +118,10 @@ class Arrangement {
 
   // Moves the row at `from` to the free block. Then its own is free.
   Status MoveToFree(rdma::GlobalAddress from) {
-    if (moves_++ % kMovesPerLease == 0) {
+    if (moves_++ % kMovesPerGuard == 0) {
       GANNET_RETURN_IF_ERROR(CheckStop(state_.options.stop, "a table was arranged"));
-      lease_.reset();
-      lease_.emplace(state_.indexes.get());
+      guard_.reset();
+      guard_.emplace(state_.indexes.get());
     }
     std::byte* const record = state_.local->Direct(from);
     const StatusOr<uint64_t> state = AwaitUnlocked(table_, record);
@@ -145,7 +145,7 @@ class Arrangement {
   std::span<rdma::GlobalAddress> places_;  // by their addresses: row i belongs to place i
   BulkArray<size_t> row_at_;               // by place
   BulkArray<size_t> place_of_;             // by row
-  std::optional<index::IndexService::Lease> lease_;
+  std::optional<index::IndexService::Guard> guard_;
   uint64_t moves_ = 0;
   std::byte* free_ = nullptr;  // a block of the same size without a row
   size_t free_bytes_ = 0;
@@ -158,7 +158,7 @@ Status ForEachRow(const DatabaseState& state, const Table& table, const Take& ta
   RecordWalk walk(*state.local, table);
   while (walk.has_more()) {
     GANNET_RETURN_IF_ERROR(CheckStop(state.options.stop, "a table was arranged"));
-    const index::IndexService::Lease lease(state.indexes.get());
+    const index::IndexService::Guard guard(state.indexes.get());
     const auto records = walk.Next();
     if (!records.ok()) return records.status();
     for (const rdma::GlobalAddress address : *records) {
@@ -222,18 +222,19 @@ Status Schema::ArrangeTable(std::string_view name) {
       return absl::FailedPreconditionError(absl::StrCat(NameOf(*table), " has the entries of a secondary index"));
     }
     if (!TryHoldLoads(nodes_, table->id())) return false;
-    table->SetLife(Table::Life::kBeingArranged);
+    table->SetState(Table::State::kBeingArranged);
     return true;
   }));
   const auto apply = [&] {
-    node.indexes->AwaitLeases();
+    node.indexes->AwaitGuards();
     return ArrangeRows(node, *table);
   };
   const auto release = [&](const Status&) {
-    table->SetLife(Table::Life::kUsed);
+    table->SetState(Table::State::kUsed);
     ReleaseLoads(nodes_, table->id());
   };
-  return ApplyAlone(nodes_, absl::StrCat(NameOf(*table), " was not arranged"), Awaits::kTheirDebtsToo, apply, release);
+  return ApplyAlone(nodes_, absl::StrCat(NameOf(*table), " was not arranged"), Awaits::kTheirPendingToo, apply,
+                    release);
 }
 
 }  // namespace gannet::txn

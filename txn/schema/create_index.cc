@@ -7,10 +7,10 @@
 //   add       each node's rows are scanned, and what is missing is added, by transactions of some rows each
 //   complete  when all of that is durable, the catalog says so, and reads may use the index
 //
-// A record that a node still owes the end of a transaction (session/debts.h) is locked and in its table's index: the
-// scan finds it, and the transaction that looks at it repeats until the debt is settled. A node that dies in the middle
-// of a build ends it, because a transaction of that node may be completed by others later: no change of the catalog is
-// made while a node is dead (NodeLocks).
+// A record that a node still owes the end of a transaction (session/pending_operations.h) is locked and in its table's
+// index: the scan finds it, and the transaction that looks at it repeats until the pending operation is settled. A node
+// that dies in the middle of a build ends it, because a transaction of that node may be completed by others later: no
+// change of the catalog is made while a node is dead (NodeLocks).
 //
 // access/entry_keeper.h says why no entry is wrong in between. A build that ends early, by an error or a crash, leaves
 // an index that is not complete: nobody keeps it or reads by it. The next build removes its entries first, because rows
@@ -59,7 +59,7 @@ Status ForAllKeys(const LocalNode& local, const Table& table,
   std::vector<index::OwnedKey> keys;
   while (walk.has_more()) {
     {
-      index::IndexService::Lease lease(&local.indexes);
+      index::IndexService::Guard guard(&local.indexes);
       const auto records = walk.Next();
       if (!records.ok()) return records.status();
       for (const rdma::GlobalAddress record : *records) {
@@ -167,7 +167,7 @@ StatusOr<Table*> TableToIndex(const DatabaseState& node, const SecondaryIndexOpt
     return absl::NotFoundError(
         absl::StrCat("index '", options.name, "': there is no table '", options.table, "'; create it first"));
   }
-  GANNET_RETURN_IF_ERROR(CheckLife(*table));
+  GANNET_RETURN_IF_ERROR(CheckState(*table));
   return table;
 }
 

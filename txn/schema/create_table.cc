@@ -39,7 +39,7 @@ StatusOr<const Table*> Schema::CreateTable(const TableOptions& options) {
   for (DatabaseState* const node : nodes_) {
     Table* const table = node->tables.Find(options.name);
     if (table == nullptr) continue;
-    GANNET_RETURN_IF_ERROR(CheckLife(*table));
+    GANNET_RETURN_IF_ERROR(CheckState(*table));
     if (table->is_created()) return NameIsTaken(options.name);
     had.push_back(table);
   }

@@ -1,23 +1,23 @@
 // Dropping a table, on one node or on all nodes of a fabric together. The order of the steps:
 //
-//   1. Life::kBeingDropped, on all nodes: accesses that begin now are refused.
+//   1. State::kBeingDropped, on all nodes: accesses that begin now are refused.
 //   2. Wait for a grace period, which is one of all nodes. A transaction is inside the epoch from its begin to its end,
 //      so those that could have found the table usable have ended, on every node, and so have loads
 //      (BulkLoader::Finish). A step that comes too late is refused: it loads Table::life inside the epoch, as a reader
 //      loads a link to a block that may be retired (rdma/epoch.h).
-//   3. Wait for the debts of these transactions (session/debts.h): until then a node still writes into records of the
-//      table, or has an owner remove some. From here on no node does. If step 2 or 3 takes too long, the table is
-//      usable again, and nothing has happened.
+//   3. Wait for the pending operations of these transactions (session/pending_operations.h): until then a node still
+//      writes into records of the table, or has an owner remove some. From here on no node does. If step 2 or 3 takes
+//      too long, the table is usable again, and nothing has happened.
 //   4. The manifests: here the table is dropped durably. The number of a table is never used again, so to recovery the
 //      log's changes of it are changes of no table, which it leaves out. With several nodes the change may be taken
 //      back (catalog_notes.h): so a manifest that lacks the table still has the files that checkpoints have of it.
-//   5. Life::kDropped, for good: each later manifest leaves out the table and its rows (LeaveOutDropped). With one node
-//      this comes before step 4, so that no manifest has the table and a checkpoint without its rows. With several
+//   5. State::kDropped, for good: each later manifest leaves out the table and its rows (LeaveOutDropped). With one
+//      node this comes before step 4, so that no manifest has the table and a checkpoint without its rows. With several
 //      nodes all manifests lack the table by then, or Durability owes them such a catalog.
 //   6. Wait for a checkpoint's walk over the table, which ends early (UnsavedLoads::Hold).
 //   7. On each node, wait for the calls that found the table or its index before it left their sets
-//      (IndexService::AwaitLeases): a call of step 2's transactions may be served late. A handler looks for the table
-//      after it has its lease. Then the index has no user.
+//      (IndexService::AwaitGuards): a call of step 2's transactions may be served late. A handler looks for the table
+//      after it has its guard. Then the index has no user.
 //   8. The memory of the rows and of the index goes back to the slab, and from there to the system. Addresses of it
 //      remain in caches of other nodes' sessions: they are used only for accesses to the table, which are refused. The
 //      sessions drop those caches when they open an index next (SessionState::ForgetDroppedTables).
@@ -96,7 +96,7 @@ Status EndIndex(Nodes nodes, Tables entries) {
     NodeLocks locks(nodes);
     ended = locks.Take();
     for (Table* const table : entries) {
-      if (ended.ok()) table->SetLife(Table::Life::kBeingDropped);
+      if (ended.ok()) table->SetState(Table::State::kBeingDropped);
     }
   }
   if (!ended.ok()) AllowBuild(nodes, entries);
@@ -121,7 +121,7 @@ bool NoteDrop(Nodes nodes, Tables tables, Status* error) {
     }
   }
   for (size_t i = 0; i < nodes.size(); ++i) {
-    tables[i]->SetLife(Table::Life::kDropped);
+    tables[i]->SetState(Table::State::kDropped);
     nodes[i]->tables.Remove(id);
   }
   if (nodes.size() == 1) *error = nodes[0]->durability->NoteCatalog(DescribeCatalog(*nodes[0]));
@@ -138,24 +138,24 @@ bool NoteDrop(Nodes nodes, Tables tables, Status* error) {
 void FreeRows(DatabaseState& node, const Table& table, index::LocalIndex& index) {
   RecordWalk walk(*node.local, table, index, RecordWalk::Strays::kAreLeftOut);
   while (walk.has_more()) {
-    index::IndexService::Lease lease(node.indexes.get());
+    index::IndexService::Guard guard(node.indexes.get());
     const auto records = walk.Next();
     for (const rdma::GlobalAddress address : *records) {
       node.lent_records->Drop(address);
       std::byte* const record = node.local->Direct(address);
       const index::RecordMeta meta = index::LoadMeta(record);
       const size_t bytes = index::RecordBytes(meta.key_bytes, meta.payload_bytes);
-      // A lock that is still owed to the record (debts.h) finds another version.
+      // A lock that is still owed to the record (pending_operations.h) finds another version.
       MarkAbsent(record, rdma::LinesFor(index::PayloadDataOffset(meta.key_bytes) + meta.payload_bytes),
                  LoadWord(record));
-      lease.context().slab->Free(record, bytes);
+      guard.context().slab->Free(record, bytes);
     }
   }
 }
 
 void FreeDropped(DatabaseState& node, Table* table) {
   node.indexes->Remove(table->id());
-  node.indexes->AwaitLeases();
+  node.indexes->AwaitGuards();
   node.client_caches.Forget(table->id());
   const std::unique_ptr<index::LocalIndex> index = table->TakeIndex();
   FreeRows(node, *table, *index);
@@ -172,7 +172,7 @@ Status Schema::DropTable(std::string_view name) {
     tables = *std::move(found);
     for (Table* const table : tables) {
       if (table->secondary() == nullptr) {
-        table->SetLife(Table::Life::kBeingDropped);
+        table->SetState(Table::State::kBeingDropped);
       } else {
         table->SetCreated(true);  // nobody builds it meanwhile
       }
@@ -184,14 +184,14 @@ Status Schema::DropTable(std::string_view name) {
   Status noted;
   bool dropped = false;
   const Status ended = ApplyAlone(
-      nodes_, absl::StrCat(NameOf(*tables.front()), " was not dropped"), Awaits::kTheirDebtsToo,
+      nodes_, absl::StrCat(NameOf(*tables.front()), " was not dropped"), Awaits::kTheirPendingToo,
       [&] {
         dropped = NoteDrop(nodes_, tables, &noted);
         return dropped ? absl::OkStatus() : noted;
       },
       [&](const Status&) {
         for (Table* const table : tables) {
-          if (!dropped) table->SetLife(Table::Life::kUsed);
+          if (!dropped) table->SetState(Table::State::kUsed);
         }
       });
   if (!dropped) {

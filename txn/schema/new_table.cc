@@ -95,7 +95,7 @@ StatusOr<std::vector<Table*>> ChangeableTables(Nodes nodes, std::string_view nam
     if (tables.back() == nullptr) {
       return absl::NotFoundError(absl::StrCat("there is no table '", absl::CHexEscape(std::string(name)), "'"));
     }
-    GANNET_RETURN_IF_ERROR(CheckLife(*tables.back()));
+    GANNET_RETURN_IF_ERROR(CheckState(*tables.back()));
   }
   return tables;
 }

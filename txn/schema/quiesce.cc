@@ -21,11 +21,12 @@ uint64_t Nanos(absl::Duration wait) {
   return static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Nanoseconds(wait)));
 }
 
-// Waits until everything that sessions of these nodes owed to other nodes before this call is done (session/debts.h).
-Status AwaitDebts(Nodes nodes, absl::Duration wait, absl::string_view not_done) {
+// Waits until everything that sessions of these nodes owed to other nodes before this call is done
+// (session/pending_operations.h).
+Status AwaitPending(Nodes nodes, absl::Duration wait, absl::string_view not_done) {
   const uint64_t start = NowNanos();
   for (const DatabaseState* const node : nodes) {
-    while (node->debts->open().since <= start) {
+    while (node->pending->open().since <= start) {
       GANNET_RETURN_IF_ERROR(CheckStop(node->options.stop, "the end of transactions was awaited"));
       if (NowNanos() - start > Nanos(wait)) {
         return absl::DeadlineExceededError(
@@ -88,7 +89,7 @@ Status ApplyAlone(Nodes nodes, absl::string_view not_done, Awaits awaits, absl::
                   absl::FunctionRef<void(const Status&)> release) {
   const absl::Duration wait = nodes.front()->options.durable_within;
   Status done = AwaitOlderTransactions(*nodes.front(), wait, not_done);
-  if (done.ok() && awaits == Awaits::kTheirDebtsToo) done = AwaitDebts(nodes, wait, not_done);
+  if (done.ok() && awaits == Awaits::kTheirPendingToo) done = AwaitPending(nodes, wait, not_done);
   NodeLocks locks(nodes);
   if (const Status locked = locks.Take(); done.ok()) done = locked;
   if (done.ok()) done = apply();

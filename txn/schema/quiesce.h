@@ -29,7 +29,7 @@ Status Hold(Nodes nodes, absl::FunctionRef<StatusOr<bool>()> hold);
 bool TryHoldLoads(Nodes nodes, TableId table);
 void ReleaseLoads(Nodes nodes, TableId table);
 
-enum class Awaits : uint8_t { kTransactions, kTheirDebtsToo };
+enum class Awaits : uint8_t { kTransactions, kTheirPendingToo };
 // Awaits, applies and releases; returns the result of apply(), or why it was not called. `not_done`: "table 'x' was not
 // widened". release() is called with that result, under the locks if they could be taken.
 Status ApplyAlone(Nodes nodes, absl::string_view not_done, Awaits awaits, absl::FunctionRef<Status()> apply,

@@ -13,14 +13,15 @@
 // nobody uses the table, on any node:
 //
 //   1. Keep checkpoints' walks and loads away from the table (UnsavedLoads::TryHold).
-//   2. Life::kBeingWidened: accesses that begin now are conflicts. Wait for a grace period, as dropping a table does,
-//      and for the debts and the calls of the transactions that have ended. Then this thread alone uses the table.
+//   2. State::kBeingWidened: accesses that begin now are conflicts. Wait for a grace period, as dropping a table does,
+//      and for the pending operations and the calls of the transactions that have ended. Then this thread alone uses
+//      the table.
 //   3. The manifests: here the table is widened durably. Rows of the log and of checkpoints are shorter, which
 //      Table::least_payload_bytes allows; recovery fills them up. So the rewriting needs no log, and a crash in the
 //      middle of it is completed by recovery.
 //   4. All nodes get the new size. On each node every row moves to a larger block. Its version goes on, because the
 //      log's next change of it must be newer.
-//   5. Life::kUsed, on all nodes. Those whose turn comes later accept what the first ones send: handlers of calls look
+//   5. State::kUsed, on all nodes. Those whose turn comes later accept what the first ones send: handlers of calls look
 //      at the size, not at the life.
 //
 // Sessions may remember addresses of blocks that rows have left. They are smaller than what a READ of a row takes now,
@@ -118,11 +119,11 @@ Status WidenRows(DatabaseState& node, const Table& table) {
   std::vector<std::byte> scratch(table.payload_bytes());
   RecordWalk walk(*node.local, table);
   while (walk.has_more()) {
-    index::IndexService::Lease lease(node.indexes.get());
+    index::IndexService::Guard guard(node.indexes.get());
     const auto records = walk.Next();
     if (!records.ok()) return records.status();
     for (const rdma::GlobalAddress address : *records) {
-      GANNET_RETURN_IF_ERROR(WidenRecord(*node.local, table, lease.context(), address, &scratch));
+      GANNET_RETURN_IF_ERROR(WidenRecord(*node.local, table, guard.context(), address, &scratch));
     }
   }
   return absl::OkStatus();
@@ -166,7 +167,7 @@ StatusOr<bool> BeginToWiden(Nodes nodes, std::string_view name, size_t payload_b
     for (Table* const table : *found) table->BeginToGrow(payload_bytes);
   } else {
     if (!TryHoldLoads(nodes, first.id())) return false;
-    for (Table* const table : *found) table->SetLife(Table::Life::kBeingWidened);
+    for (Table* const table : *found) table->SetState(Table::State::kBeingWidened);
   }
   *tables = *std::move(found);
   return true;
@@ -177,7 +178,7 @@ StatusOr<bool> BeginToWiden(Nodes nodes, std::string_view name, size_t payload_b
 Status WidenUnused(Nodes nodes, Tables tables, size_t payload_bytes, bool* half) {
   const bool moves = !tables.front()->options().variable_length;
   for (size_t i = 0; i < nodes.size(); ++i) {
-    nodes[i]->indexes->AwaitLeases();
+    nodes[i]->indexes->AwaitGuards();
     if (!moves) continue;
     GANNET_RETURN_IF_ERROR(OfNode(nodes, *nodes[i], CheckRoomToWiden(*nodes[i], *tables[i], payload_bytes)));
   }
@@ -201,7 +202,7 @@ Status Schema::WidenTable(std::string_view name, size_t payload_bytes) {
   bool half = false;
   const auto apply = [&] {
     if (grows) {  // it was in use: it may have been dropped, or have got a secondary index
-      GANNET_RETURN_IF_ERROR(CheckLife(first));
+      GANNET_RETURN_IF_ERROR(CheckState(first));
       GANNET_RETURN_IF_ERROR(CheckMayBeWidened(*nodes_.front(), first));
     }
     return WidenUnused(nodes_, tables, payload_bytes, &half);
@@ -211,14 +212,14 @@ Status Schema::WidenTable(std::string_view name, size_t payload_bytes) {
       if (grows) {
         table->EndGrowing();
       } else {
-        table->SetLife(half ? Table::Life::kHalfWidened : Table::Life::kUsed);
+        table->SetState(half ? Table::State::kHalfWidened : Table::State::kUsed);
       }
     }
     if (!grows) ReleaseLoads(nodes_, first.id());
   };
   const Status widened = ApplyAlone(nodes_, absl::StrCat(NameOf(first), " was not widened"),
-                                    grows ? Awaits::kTransactions : Awaits::kTheirDebtsToo, apply, release);
-  return half ? CheckLife(first) : widened;
+                                    grows ? Awaits::kTransactions : Awaits::kTheirPendingToo, apply, release);
+  return half ? CheckState(first) : widened;
 }
 
 }  // namespace gannet::txn

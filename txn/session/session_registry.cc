@@ -24,22 +24,23 @@ Status SessionRegistry::CheckOpen() const {
   return closed_ ? Closed() : absl::OkStatus();
 }
 
-Status SessionRegistry::Add(uint64_t owner_bits, Debts* debts, const SessionCounts& counts, uint64_t* number) {
+Status SessionRegistry::Add(uint64_t owner_bits, PendingOperations* pending, const SessionCounts& counts,
+                            uint64_t* number) {
   const std::lock_guard lock(mutex_);
   if (closed_) return Closed();
   ++open_;
   *number = ++opened_;
   counts_.push_back(counts);
-  for (auto left = left_debts_.begin(); left != left_debts_.end(); ++left) {
+  for (auto left = left_pending_.begin(); left != left_pending_.end(); ++left) {
     if (left->first != owner_bits) continue;
-    debts->TakeOver(std::move(left->second));
-    left_debts_.erase(left);
+    pending->TakeOver(std::move(left->second));
+    left_pending_.erase(left);
     break;
   }
   return absl::OkStatus();
 }
 
-void SessionRegistry::Remove(uint64_t owner_bits, Debts* debts, const SessionCounts& counts) {
+void SessionRegistry::Remove(uint64_t owner_bits, PendingOperations* pending, const SessionCounts& counts) {
   const std::lock_guard lock(mutex_);
   --open_;
   std::erase_if(counts_, [&counts](const SessionCounts& open) { return open.paths == counts.paths; });
@@ -50,9 +51,9 @@ void SessionRegistry::Remove(uint64_t owner_bits, Debts* debts, const SessionCou
     paths_of_closed_[i] +=
         counts.paths->statistics(static_cast<TableId>(i / kAccessKinds), static_cast<AccessKind>(i % kAccessKinds));
   }
-  if (debts->empty()) return;
-  if (std::vector<std::shared_ptr<Debt>> left = debts->Leave(); !left.empty()) {
-    left_debts_.emplace_back(owner_bits, std::move(left));
+  if (pending->empty()) return;
+  if (std::vector<std::shared_ptr<PendingOperation>> left = pending->Leave(); !left.empty()) {
+    left_pending_.emplace_back(owner_bits, std::move(left));
   }
 }
 

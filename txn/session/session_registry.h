@@ -1,4 +1,5 @@
-// SessionRegistry: the open sessions of a database, and the debts that were open when a session was closed.
+// SessionRegistry: the open sessions of a database, and the pending operations that were open when a session was
+// closed.
 #pragma once
 
 #include <unistd.h>
@@ -13,7 +14,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "txn/path/offload_chooser.h"
-#include "txn/session/debts.h"
+#include "txn/session/pending_operations.h"
 #include "txn/session/transaction_meter.h"
 #include "txn/store/transaction_statistics.h"
 
@@ -35,11 +36,11 @@ class SessionRegistry {
   Status CheckHome() const { return home_.is_here() ? absl::OkStatus() : NotHome(); }
   // FailedPrecondition once the database is closed: no session can be opened after that; and in a forked child.
   Status CheckOpen() const;
-  // Counts a session with these owner bits. *number: how many there have been with it. `debts` takes over those that a
-  // closed session with the same bits left.
-  Status Add(uint64_t owner_bits, Debts* debts, const SessionCounts& counts, uint64_t* number);
-  // That session is closed; its open debts pass to the next one.
-  void Remove(uint64_t owner_bits, Debts* debts, const SessionCounts& counts);
+  // Counts a session with these owner bits. *number: how many there have been with it. `pending operations` takes over
+  // those that a closed session with the same bits left.
+  Status Add(uint64_t owner_bits, PendingOperations* pending, const SessionCounts& counts, uint64_t* number);
+  // That session is closed; its open pending operations pass to the next one.
+  void Remove(uint64_t owner_bits, PendingOperations* pending, const SessionCounts& counts);
 
   // Sums over all sessions, also those that were closed.
   PathStatistics PathsOf(TableId table, AccessKind kind) const;
@@ -62,7 +63,7 @@ class SessionRegistry {
   std::vector<SessionCounts> counts_;            // of the open sessions
   std::vector<PathStatistics> paths_of_closed_;  // by table and kind
   TransactionStatistics transactions_of_closed_;
-  std::vector<std::pair<uint64_t, std::vector<std::shared_ptr<Debt>>>> left_debts_;  // by owner bits
+  std::vector<std::pair<uint64_t, std::vector<std::shared_ptr<PendingOperation>>>> left_pending_;  // by owner bits
 };
 
 }  // namespace gannet::txn

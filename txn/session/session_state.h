@@ -18,12 +18,12 @@
 #include "txn/node/table_set.h"
 #include "txn/path/measured_access.h"
 #include "txn/path/offload_chooser.h"
-#include "txn/peer/debt_collector.h"
 #include "txn/peer/incarnation.h"
+#include "txn/peer/pending_completer.h"
 #include "txn/peer/precedence.h"
-#include "txn/session/calm.h"
 #include "txn/session/conflict_place.h"
-#include "txn/session/debts.h"
+#include "txn/session/pending_operations.h"
+#include "txn/session/quiescent_interval.h"
 #include "txn/session/session_registry.h"
 #include "txn/session/transaction_meter.h"
 #include "txn/store/conflict.h"
@@ -71,8 +71,8 @@ struct SessionState {
   std::unique_ptr<rdma::EpochManager::Participant> participant;  // of all its transactions
   index::Context context;                                        // of these two
   std::unique_ptr<LiveBytes> live_bytes;
-  Debts debts{this};
-  DebtCollector* collector = nullptr;
+  PendingOperations pending{this};
+  PendingCompleter* collector = nullptr;
   coro::Worker worker;
   Random random{1};
   rdma::NodeId self = 0;
@@ -82,7 +82,7 @@ struct SessionState {
   // The owner's CPU may lock, read and write records while others use one-sided verbs. If not, own records take the
   // remote path.
   bool direct = true;
-  // The session's own counter, and those of all sessions, on a node that is alone (calm.h).
+  // The session's own counter, and those of all sessions, on a node that is alone (quiescent_interval.h).
   ChangeCounter* change_counter = nullptr;
   const ChangeCounters* change_counters = nullptr;
 

@@ -121,26 +121,26 @@ Status CheckKey(const Table& table, const index::Key& key) {
 Status CheckUsable(const Table& table) {
   if (!table.checks_more()) [[likely]]
     return absl::OkStatus();
-  GANNET_RETURN_IF_ERROR(CheckLife(table));
+  GANNET_RETURN_IF_ERROR(CheckState(table));
   return CheckOwnersKnown(table);
 }
 
-Status CheckLife(const Table& table) {
-  switch (table.life()) {
-    case Table::Life::kUsed:
+Status CheckState(const Table& table) {
+  switch (table.state()) {
+    case Table::State::kUsed:
       return absl::OkStatus();
-    case Table::Life::kBeingWidened:
+    case Table::State::kBeingWidened:
       return ConflictWithChangeOf(table, "widened");
-    case Table::Life::kBeingArranged:
+    case Table::State::kBeingArranged:
       return ConflictWithChangeOf(table, "arranged");
-    case Table::Life::kHalfWidened:
+    case Table::State::kHalfWidened:
       return absl::FailedPreconditionError(
           absl::StrCat(NameOf(table),
                        " was widened only in part, because memory ran out or a record stayed locked: close the "
                        "database, and open it again with more memory"));
-    case Table::Life::kBeingDropped:
+    case Table::State::kBeingDropped:
       return absl::FailedPreconditionError(absl::StrCat(NameOf(table), " is being dropped"));
-    case Table::Life::kDropped:
+    case Table::State::kDropped:
       return absl::FailedPreconditionError(absl::StrCat(NameOf(table), " has been dropped"));
   }
   return absl::OkStatus();

@@ -34,8 +34,8 @@ Status CheckKey(const Table& table, const index::Key& key);
 Status CheckOrdered(const Table& table);
 // Checks Table::life. FailedPrecondition: the table has been dropped, or is being dropped, or is half widened. Aborted,
 // so that Run repeats the transaction: it is being widened.
-Status CheckLife(const Table& table);
-// Does what CheckLife does, and returns FailedPrecondition if the owners of its keys are unknown here. CheckKey asks,
+Status CheckState(const Table& table);
+// Does what CheckState does, and returns FailedPrecondition if the owners of its keys are unknown here. CheckKey asks,
 // too.
 Status CheckUsable(const Table& table);
 

@@ -75,17 +75,17 @@ void Table::Derive() {
   least_payload_bytes_.store(options_.payload_bytes, std::memory_order_release);
   index_traits_ = index::TraitsOf(index::EntryOf(options_.index), *options_.index_rights);
   all_here_ = options_.placement.replicated || (data_nodes_ == 1 && self_ == 0);
-  SetLife(life());
+  SetState(state());
   DeriveWrites();
 }
 
-// Accesses look at checks_more() alone, which leads them to life(): so life() changes first when it gets worse, and
+// Accesses look at checks_more() alone, which leads them to state(): so state() changes first when it gets worse, and
 // last when it gets better again.
-void Table::SetLife(Life life) {
+void Table::SetState(State state) {
   const bool more = index_traits_.spatial || !knows_owners();
-  if (life == Life::kUsed) checks_more_.store(more, std::memory_order_seq_cst);
-  life_.store(life, std::memory_order_seq_cst);
-  if (life != Life::kUsed) checks_more_.store(true, std::memory_order_seq_cst);
+  if (state == State::kUsed) checks_more_.store(more, std::memory_order_seq_cst);
+  state_.store(state, std::memory_order_seq_cst);
+  if (state != State::kUsed) checks_more_.store(true, std::memory_order_seq_cst);
 }
 
 void Table::DeriveWrites() {

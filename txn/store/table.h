@@ -57,7 +57,7 @@ struct TableOptions {
 
 // A table as one node sees it. Made by Database::CreateTable, or by Database::Open for a table that the directory has.
 // The object lives as long as the database, also after Database::DropTable: accesses then return FailedPrecondition.
-// Immutable once the database starts, except for its life and for what has a function that returns the present one;
+// Immutable once the database starts, except for its state and for what has a function that returns the present one;
 // thread-safe.
 class Table {
  public:
@@ -106,8 +106,8 @@ class Table {
   // See Database::DropTable: accesses are refused in all lives but the first. From kDropped there is no way back.
   // See Database::WidenTable and ArrangeTable: kBeingWidened and kBeingArranged are conflicts for accesses.
   // kHalfWidened: memory ran out, or a record stayed locked; accesses are refused.
-  enum class Life : uint8_t { kUsed, kBeingDropped, kDropped, kBeingWidened, kHalfWidened, kBeingArranged };
-  Life life() const { return life_.load(std::memory_order_acquire); }
+  enum class State : uint8_t { kUsed, kBeingDropped, kDropped, kBeingWidened, kHalfWidened, kBeingArranged };
+  State state() const { return state_.load(std::memory_order_acquire); }
 
   // False while it is created on all nodes, and this node has it, but another one may not: nobody can find it yet.
   bool is_everywhere() const { return is_everywhere_.load(std::memory_order_acquire); }
@@ -145,7 +145,7 @@ class Table {
   void NoteInDirectory(std::string_view placement_name, size_t least_payload_bytes);
   void SetName(std::string name);
   void SetKeyForm(KeyForm form) { key_form_.store(form, std::memory_order_relaxed); }
-  void SetLife(Life life);
+  void SetState(State state);
   void SetEverywhere(bool everywhere) { is_everywhere_.store(everywhere, std::memory_order_release); }
   // CreateTable has returned it.
   bool is_created() const { return created_; }
@@ -184,7 +184,7 @@ class Table {
   std::atomic<size_t> accepted_payload_bytes_{0};
   std::atomic<size_t> least_payload_bytes_{0};
   std::atomic<bool> checks_more_{false};
-  std::atomic<Life> life_{Life::kUsed};
+  std::atomic<State> state_{State::kUsed};
   std::atomic<bool> is_everywhere_{true};
   std::atomic<bool> checks_writes_{false};
   std::unique_ptr<index::LocalIndex> local_index_;

@@ -13,7 +13,7 @@
 namespace gannet::index {
 namespace catfish {
 
-CatfishClient::SessionLease::SessionLease(CatfishClient* client) : client_(client) {
+CatfishClient::PooledSession::PooledSession(CatfishClient* client) : client_(client) {
   if (client_->free_sessions_.empty()) {
     session_ = std::make_unique<Session>();
     return;
@@ -21,7 +21,7 @@ CatfishClient::SessionLease::SessionLease(CatfishClient* client) : client_(clien
   session_ = std::move(client_->free_sessions_.back());
   client_->free_sessions_.pop_back();
 }
-CatfishClient::SessionLease::~SessionLease() {
+CatfishClient::PooledSession::~PooledSession() {
   client_->free_sessions_.push_back(std::move(session_));
 }
 
@@ -64,13 +64,13 @@ coro::Task<StatusOr<Change>> CatfishClient::Remove(Key key, rdma::GlobalAddress 
 }
 
 coro::Task<StatusOr<Change>> CatfishClient::CallChange(rdma::MethodId method, Key key, rdma::GlobalAddress record) {
-  SessionLease lease(this);
+  PooledSession pooled(this);
   std::array<std::byte, 128> request;
   rdma::WireWriter writer(request);
   writer.PutU16(id_);
   PutKey(writer, key);
   writer.PutAddress(record);
-  const StatusOr<std::span<const std::byte>> response = co_await Call(*lease, method, writer.written());
+  const StatusOr<std::span<const std::byte>> response = co_await Call(*pooled, method, writer.written());
   if (!response.ok()) co_return response.status();
   rdma::WireReader reader(*response);
   Change change;

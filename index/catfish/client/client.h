@@ -90,12 +90,12 @@ class CatfishClient final : public RemoteIndex {
     bool too_large = false;  // the last ReadNodes met more nodes than it reads
     rdma::MessageBuffer response;
   };
-  class SessionLease {
+  class PooledSession {
    public:
-    explicit SessionLease(CatfishClient* client);
-    ~SessionLease();
-    SessionLease(const SessionLease&) = delete;
-    SessionLease& operator=(const SessionLease&) = delete;
+    explicit PooledSession(CatfishClient* client);
+    ~PooledSession();
+    PooledSession(const PooledSession&) = delete;
+    PooledSession& operator=(const PooledSession&) = delete;
     Session& operator*() const { return *session_; }
 
    private:

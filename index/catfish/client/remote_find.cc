@@ -75,8 +75,8 @@ coro::Task<StatusOr<FindResult>> CatfishClient::FindOne(Key key) {
 
 coro::Task<Status> CatfishClient::FindMany(std::span<const Key> keys, std::span<FindResult> results) {
   statistics_.lookups += keys.size();
-  SessionLease lease(this);
-  Session& session = *lease;
+  PooledSession pooled(this);
+  Session& session = *pooled;
   if (!tree_.has_value() && !keys.empty() && !options_.by_call) {
     const Status described = co_await Describe(session);
     GANNET_CO_RETURN_IF_ERROR(described);

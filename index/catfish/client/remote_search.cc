@@ -90,8 +90,8 @@ coro::Task<Status> CatfishClient::Search(WindowQuery query, ScanResult* result) 
   const Status valid = CheckRectangle(query.window);
   GANNET_CO_RETURN_IF_ERROR(valid);
   ++statistics_.lookups;
-  SessionLease lease(this);
-  Session& session = *lease;
+  PooledSession pooled(this);
+  Session& session = *pooled;
   if (!options_.by_call) {
     if (!tree_.has_value()) {
       const Status described = co_await Describe(session);
@@ -233,14 +233,14 @@ coro::Task<Status> CatfishClient::Nearest(NearestQuery query, ScanResult* result
 }
 
 coro::Task<StatusOr<std::optional<double>>> CatfishClient::AskForNearest(NearestQuery query, ScanResult* result) {
-  SessionLease lease(this);
+  PooledSession pooled(this);
   std::array<std::byte, 64> request;
   rdma::WireWriter writer(request);
   writer.PutU16(id_);
   PutNumber(writer, query.x);
   PutNumber(writer, query.y);
   writer.PutU64(query.count);
-  const StatusOr<std::span<const std::byte>> response = co_await Call(*lease, kNearest, writer.written());
+  const StatusOr<std::span<const std::byte>> response = co_await Call(*pooled, kNearest, writer.written());
   if (!response.ok()) co_return response.status();
   rdma::WireReader reader(*response);
   const size_t before = result->entries.size();

@@ -51,7 +51,7 @@ StatusOr<size_t> ServeExchange(IndexService* service, rdma::NodeId caller, std::
   if (!GetBlocks(reader, &dead) || !GetBlocks(reader, &unused) || !reader.Finish().ok()) {
     return absl::InvalidArgumentError("a malformed request for blocks");
   }
-  IndexService::Lease lease(service);
+  IndexService::Guard guard(service);
   auto* lender = dynamic_cast<BlockLender*>(service->Find(id));
   if (lender == nullptr) {
     return absl::NotFoundError(absl::StrCat("node ", service->node().id(), " lends no blocks of index ", id));
@@ -63,7 +63,7 @@ StatusOr<size_t> ServeExchange(IndexService* service, rdma::NodeId caller, std::
   for (const FreeBlock& block : dead) lender->blocks().Return(block);
   for (const FreeBlock& block : unused) lender->blocks().GiveBack(caller, block);
   rdma::WireWriter writer(response);
-  PutBlocks(writer, lender->blocks().Lend(lease.context(), caller, std::min(wanted, kMostBlocks)));
+  PutBlocks(writer, lender->blocks().Lend(guard.context(), caller, std::min(wanted, kMostBlocks)));
   return writer.Finish();
 }
 

@@ -29,7 +29,7 @@ Status TooLong(const Key& key) {
       absl::StrCat("a key of ", key.size(), " bytes: an index has keys of at most ", kShortKeyBytes));
 }
 
-// The common beginning of the three requests. The caller of ReadAsked has a lease.
+// The common beginning of the three requests. The caller of ReadAsked has a guard.
 struct Asked {
   LocalIndex* index = nullptr;
   Key key{};
@@ -57,15 +57,15 @@ StatusOr<Asked> ReadAsked(IndexService* service, rdma::WireReader& reader) {
 StatusOr<size_t> ServeChange(IndexService* service, rdma::MethodId method, std::span<const std::byte> request,
                              std::span<std::byte> response) {
   rdma::WireReader reader(request);
-  IndexService::Lease lease(service);
+  IndexService::Guard guard(service);
   const StatusOr<Asked> asked = ReadAsked(service, reader);
   if (!asked.ok()) return asked.status();
   const rdma::GlobalAddress record = reader.GetAddress();
   GANNET_RETURN_IF_ERROR(reader.Finish());
   if (record.is_null()) return Malformed();
   const StatusOr<Change> change = method == kCallInsert
-                                      ? asked->index->Insert(lease.context(), asked->key, record, nullptr)
-                                      : asked->index->Remove(lease.context(), asked->key, record);
+                                      ? asked->index->Insert(guard.context(), asked->key, record, nullptr)
+                                      : asked->index->Remove(guard.context(), asked->key, record);
   if (!change.ok()) return change.status();
   rdma::WireWriter writer(response);
   PutChange(writer, *change);
@@ -85,7 +85,7 @@ Status ReplaceAny(LocalIndex* index, const Key& key, rdma::GlobalAddress to) {
 
 StatusOr<size_t> ServeReplace(IndexService* service, std::span<const std::byte> request) {
   rdma::WireReader reader(request);
-  const IndexService::Lease lease(service);
+  const IndexService::Guard guard(service);
   const StatusOr<Asked> asked = ReadAsked(service, reader);
   if (!asked.ok()) return asked.status();
   const rdma::GlobalAddress from = reader.GetAddress();

@@ -17,7 +17,7 @@ coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Publish(Draft* draft) {
 }
 
 template <class Keys>
-coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Add(const Place& place, Entry entry, Change* change) {
+coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Add(const LeafCopy& place, Entry entry, Change* change) {
   Draft draft(place.address, place.image, leaves_->owner_bits());
   draft.AddToRoom(entry);
   const StatusOr<bool> done = co_await Publish(&draft);
@@ -26,8 +26,8 @@ coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Add(const Place& place, Entry
 }
 
 template <class Keys>
-coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Split(const Place& place, Keyed entry, Change* change, Keyed* right,
-                                                         SplitHints<Keys>* hints, SplitHint* hint) {
+coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Split(const LeafCopy& place, IndexEntry entry, Change* change,
+                                                         IndexEntry* right, SplitHints<Keys>* hints, SplitHint* hint) {
   const StatusOr<FreeBlock> block = co_await blocks_->Take();
   if (!block.ok()) co_return block.status();
   Draft old(place.address, place.image, leaves_->owner_bits());
@@ -54,7 +54,7 @@ coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Split(const Place& place, Key
 }
 
 template <class Keys>
-coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Remove(Place* place, int slot, Change* change) {
+coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Remove(LeafCopy* place, int slot, Change* change) {
   Draft draft(place->address, place->image, leaves_->owner_bits());
   draft.Remove(slot);
   const StatusOr<bool> done = co_await Publish(&draft);
@@ -65,7 +65,7 @@ coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Remove(Place* place, int slot
 }
 
 template <class Keys>
-coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Replace(const Place& place, int slot, Entry entry) {
+coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Replace(const LeafCopy& place, int slot, Entry entry) {
   Draft draft(place.address, place.image, leaves_->owner_bits());
   draft.Replace(slot, entry);
   const StatusOr<bool> done = co_await Publish(&draft);
@@ -73,7 +73,7 @@ coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Replace(const Place& place, i
 }
 
 template <class Keys>
-coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Absorb(const Place& left, const Place& right, Change* change,
+coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Absorb(const LeafCopy& left, const LeafCopy& right, Change* change,
                                                           std::optional<Condition> only_if) {
   Draft to(left.address, left.image, leaves_->owner_bits());
   Draft from(right.address, right.image, leaves_->owner_bits());

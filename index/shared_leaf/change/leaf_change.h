@@ -27,7 +27,7 @@ template <class Keys>
 class SplitHints {
  public:
   // `rights`: the new leaves, with their low fences as keys. Called when the leaf that is split is locked.
-  virtual SplitHint HintOf(std::span<const typename Keys::Keyed> rights) = 0;
+  virtual SplitHint HintOf(std::span<const typename Keys::IndexEntry> rights) = 0;
 
  protected:
   ~SplitHints() = default;
@@ -39,29 +39,29 @@ class SplitHints {
 template <class Keys>
 class BasicLeafChanger {
  public:
-  using Place = LeafPlaceOf<Keys>;
+  using LeafCopy = LeafCopyOf<Keys>;
   using Entry = typename Keys::Entry;
-  using Keyed = typename Keys::Keyed;
+  using IndexEntry = typename Keys::IndexEntry;
   using Draft = typename Keys::Draft;
 
   // Both must outlive this.
   BasicLeafChanger(LeafChannel* leaves, BlockSource* blocks) : leaves_(leaves), blocks_(blocks) {}
 
   // Adds an entry to a leaf that has room and covers its key, which it does not have.
-  coro::Task<StatusOr<bool>> Add(const Place& place, Entry entry, Change* change);
+  coro::Task<StatusOr<bool>> Add(const LeafCopy& place, Entry entry, Change* change);
   // Splits a full leaf, all of whose keys the place knows, and adds an entry. *right: the new leaf, with its low fence
   // as key. Also the errors of BlockSource::Take. `hints` (null: none) gives the FAA that goes out with the split,
   // *hint is that as it was posted.
-  coro::Task<StatusOr<bool>> Split(const Place& place, Keyed entry, Change* change, Keyed* right,
+  coro::Task<StatusOr<bool>> Split(const LeafCopy& place, IndexEntry entry, Change* change, IndexEntry* right,
                                    SplitHints<Keys>* hints = nullptr, SplitHint* hint = nullptr);
   // Empties a slot. Then place->image is the leaf as it is now.
-  coro::Task<StatusOr<bool>> Remove(Place* place, int slot, Change* change);
-  coro::Task<StatusOr<bool>> Replace(const Place& place, int slot, Entry entry);
+  coro::Task<StatusOr<bool>> Remove(LeafCopy* place, int slot, Change* change);
+  coro::Task<StatusOr<bool>> Replace(const LeafCopy& place, int slot, Entry entry);
   // Moves the entries of `right` to `left`, its left neighbour, which has room for them. `right` is dead then, and its
   // block is given back. `only_if` (nullopt: none) is called when both are locked, and must not wait for a lock. If it
   // returns false or an error, so does this, and nothing is changed.
   using Condition = absl::FunctionRef<coro::Task<StatusOr<bool>>()>;
-  coro::Task<StatusOr<bool>> Absorb(const Place& left, const Place& right, Change* change,
+  coro::Task<StatusOr<bool>> Absorb(const LeafCopy& left, const LeafCopy& right, Change* change,
                                     std::optional<Condition> only_if = std::nullopt);
   // Makes the changes of a draft, whose leaf is not locked.
   coro::Task<StatusOr<bool>> Publish(Draft* draft);

@@ -33,8 +33,9 @@ coro::Task<Status> LeafEditor<Keys>::Replace(Key key, rdma::GlobalAddress from, 
 }
 
 template <class Keys>
-coro::Task<StatusOr<Change>> LeafEditor<Keys>::InsertAt(uint8_t level, Keyed entry, rdma::GlobalAddress* existing) {
-  Place place;
+coro::Task<StatusOr<Change>> LeafEditor<Keys>::InsertAt(uint8_t level, IndexEntry entry,
+                                                        rdma::GlobalAddress* existing) {
+  LeafCopy place;
   Patience patience(leaves_->patience_nanos());
   for (;;) {
     const Status located = co_await LocateToChange(Keys::At(Keys::KeyOf(entry)), level, &place);
@@ -57,11 +58,11 @@ coro::Task<StatusOr<Change>> LeafEditor<Keys>::InsertAt(uint8_t level, Keyed ent
     } else {
       done = co_await KnowAllKeys(&place);
       if (done.ok() && *done) {
-        std::optional<Keyed> right;
+        std::optional<IndexEntry> right;
         SplitHint hint;
         done = co_await Split(place, entry, &change, &right, &hint);
         if (done.ok() && *done && right.has_value()) {
-          std::vector<Keyed> rights(1, *right);
+          std::vector<IndexEntry> rights(1, *right);
           co_await PublishSplit(level, std::move(rights), hint);
         }
       }
@@ -73,7 +74,7 @@ coro::Task<StatusOr<Change>> LeafEditor<Keys>::InsertAt(uint8_t level, Keyed ent
 }
 
 template <class Keys>
-coro::Task<StatusOr<int>> LeafEditor<Keys>::FindSame(uint8_t level, const Keyed& entry, Place* place) {
+coro::Task<StatusOr<int>> LeafEditor<Keys>::FindSame(uint8_t level, const IndexEntry& entry, LeafCopy* place) {
   if constexpr (Keys::kKeysElsewhere) {
     // The separator of a child is its low fence: it needs no comparison.
     if (level > 0) co_return SlotOf<Keys>(place->image, Keys::EntryOf(entry));
@@ -84,16 +85,16 @@ coro::Task<StatusOr<int>> LeafEditor<Keys>::FindSame(uint8_t level, const Keyed&
 }
 
 template <class Keys>
-coro::Task<StatusOr<bool>> LeafEditor<Keys>::KnowAllKeys(Place* place) {
+coro::Task<StatusOr<bool>> LeafEditor<Keys>::KnowAllKeys(LeafCopy* place) {
   const Status read = co_await ReadAllKeys<Keys>(leaves_, *schema_, place, /*sure=*/true);
   if (!read.ok()) co_return read;
   co_return KnowsAll<Keys>(*place);
 }
 
 template <class Keys>
-coro::Task<StatusOr<bool>> LeafEditor<Keys>::Split(const Place& place, Keyed entry, Change* change,
-                                                   std::optional<Keyed>* right, SplitHint* hint) {
-  Keyed made;
+coro::Task<StatusOr<bool>> LeafEditor<Keys>::Split(const LeafCopy& place, IndexEntry entry, Change* change,
+                                                   std::optional<IndexEntry>* right, SplitHint* hint) {
+  IndexEntry made;
   const StatusOr<bool> done = co_await changer_.Split(place, entry, change, &made, this, hint);
   if (done.ok() && *done) *right = made;
   co_return done;
@@ -101,7 +102,7 @@ coro::Task<StatusOr<bool>> LeafEditor<Keys>::Split(const Place& place, Keyed ent
 
 template <class Keys>
 coro::Task<StatusOr<Change>> LeafEditor<Keys>::Remove(Key key, rdma::GlobalAddress record) {
-  Place place;
+  LeafCopy place;
   Patience patience(leaves_->patience_nanos());
   for (;;) {
     const Status located = co_await LocateToChange(Keys::At(key), 0, &place);
@@ -128,8 +129,8 @@ coro::Task<StatusOr<Change>> LeafEditor<Keys>::Remove(Key key, rdma::GlobalAddre
 }
 
 template <class Keys>
-coro::Task<Status> LeafEditor<Keys>::ReplaceAt(uint8_t level, Keyed to, std::optional<Entry> from) {
-  Place place;
+coro::Task<Status> LeafEditor<Keys>::ReplaceAt(uint8_t level, IndexEntry to, std::optional<Entry> from) {
+  LeafCopy place;
   const Key key = Keys::KeyOf(to);
   Patience patience(leaves_->patience_nanos());
   for (;;) {

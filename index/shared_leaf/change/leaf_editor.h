@@ -38,10 +38,10 @@ class LeafEditor : public SplitHints<Keys> {
  public:
   using Key = typename Keys::Key;
   using Point = typename Keys::Point;
-  using Keyed = typename Keys::Keyed;
+  using IndexEntry = typename Keys::IndexEntry;
   using Entry = typename Keys::Entry;
   using Schema = typename Keys::Schema;
-  using Place = LeafPlaceOf<Keys>;
+  using LeafCopy = LeafCopyOf<Keys>;
 
   // All must outlive this.
   LeafEditor(LeafChannel* leaves, const Schema* schema, BlockSource* blocks)
@@ -49,7 +49,7 @@ class LeafEditor : public SplitHints<Keys> {
   virtual ~LeafEditor() = default;
 
   // The leaf that covers `point`, for a reader.
-  virtual coro::Task<Status> Locate(Point point, Place* place) = 0;
+  virtual coro::Task<Status> Locate(Point point, LeafCopy* place) = 0;
 
   // These are the methods of LocalIndex with the same names (index.h). Replace with a null `from`: whatever the key is
   // mapped to.
@@ -58,32 +58,32 @@ class LeafEditor : public SplitHints<Keys> {
   coro::Task<Status> Replace(Key key, rdma::GlobalAddress from, rdma::GlobalAddress to);
 
   // Number of entries for which a node has room, without a split.
-  virtual int RoomIn(const Place& place) const { return Keys::kSlots - place.image.template count<Entry>(); }
+  virtual int RoomIn(const LeafCopy& place) const { return Keys::kSlots - place.image.template count<Entry>(); }
   // Whether a split of this leaf is one of leaf_split.h.
-  virtual bool MaySplit(const Place& /*place*/) const { return true; }
-  SplitHint HintOf(std::span<const Keyed> /*rights*/) override { return std::nullopt; }
+  virtual bool MaySplit(const LeafCopy& /*place*/) const { return true; }
+  SplitHint HintOf(std::span<const IndexEntry> /*rights*/) override { return std::nullopt; }
   // Makes the nodes of `level` that a split has made known to others; `hint` went out with the split. Without that the
   // index works as before.
-  virtual coro::Task<void> PublishSplit(uint8_t level, std::vector<Keyed> rights, SplitHint hint) = 0;
+  virtual coro::Task<void> PublishSplit(uint8_t level, std::vector<IndexEntry> rights, SplitHint hint) = 0;
 
  protected:
   // The node of `level` that covers `point`, for a change.
-  virtual coro::Task<Status> LocateToChange(Point point, uint8_t level, Place* place) = 0;
+  virtual coro::Task<Status> LocateToChange(Point point, uint8_t level, LeafCopy* place) = 0;
   // Called before a separator is added to an inner node of `level`, and after that node was READ: ok if it leads to its
   // child.
-  virtual coro::Task<Status> LookAtChild(uint8_t /*level*/, Keyed /*separator*/) { co_return absl::OkStatus(); }
+  virtual coro::Task<Status> LookAtChild(uint8_t /*level*/, IndexEntry /*separator*/) { co_return absl::OkStatus(); }
   // Reads all keys of a node that is to be split. False: it is to be READ again.
-  virtual coro::Task<StatusOr<bool>> KnowAllKeys(Place* place);
+  virtual coro::Task<StatusOr<bool>> KnowAllKeys(LeafCopy* place);
   // Splits a full node, all of whose keys are known, and adds the entry. *right: the new node, if others have to be
   // told of it. False: as those of BasicLeafChanger.
-  virtual coro::Task<StatusOr<bool>> Split(const Place& place, Keyed entry, Change* change, std::optional<Keyed>* right,
-                                           SplitHint* hint);
+  virtual coro::Task<StatusOr<bool>> Split(const LeafCopy& place, IndexEntry entry, Change* change,
+                                           std::optional<IndexEntry>* right, SplitHint* hint);
   // Merges a leaf that has few entries with its left neighbour. True: *change has the words of both.
-  virtual coro::Task<bool> MergeLeft(const Place& leaf, Change* change) = 0;
+  virtual coro::Task<bool> MergeLeft(const LeafCopy& leaf, Change* change) = 0;
 
-  coro::Task<StatusOr<Change>> InsertAt(uint8_t level, Keyed entry, rdma::GlobalAddress* existing);
+  coro::Task<StatusOr<Change>> InsertAt(uint8_t level, IndexEntry entry, rdma::GlobalAddress* existing);
   // `from` nullopt: whatever the key is mapped to.
-  coro::Task<Status> ReplaceAt(uint8_t level, Keyed to, std::optional<Entry> from);
+  coro::Task<Status> ReplaceAt(uint8_t level, IndexEntry to, std::optional<Entry> from);
 
   Entry EntryOf(const Key& key, rdma::GlobalAddress record) const {
     return Keys::EntryOf(Keys::RecordEntry(*schema_, key, record));
@@ -97,7 +97,7 @@ class LeafEditor : public SplitHints<Keys> {
 
  private:
   // The slot that has the entry's key, or leads to its child; -1: there is none.
-  coro::Task<StatusOr<int>> FindSame(uint8_t level, const Keyed& entry, Place* place);
+  coro::Task<StatusOr<int>> FindSame(uint8_t level, const IndexEntry& entry, LeafCopy* place);
 };
 
 }  // namespace gannet::index::shared_leaf

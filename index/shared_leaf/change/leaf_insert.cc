@@ -103,7 +103,7 @@ void LeafInserts<Keys>::AppendReads(std::vector<rdma::Operation>* reads) {
       right->rights = from->rights + 1;
       right->is_read = true;
       Sometimes<"leaf: inserts by verbs follow a right link">();
-      const Keyed found = Keys::ChildEntry(Keys::NextLow(from->place.image), right->place.address);
+      const IndexEntry found = Keys::ChildEntry(Keys::NextLow(from->place.image), right->place.address);
       if (!finder_->NoteSplit(found)) notices_->Add(found);
       reads->push_back(rdma::Operation::Read(right->place.address, &right->place.image,
                                              static_cast<uint32_t>(leaves_->leaf_bytes())));
@@ -115,7 +115,7 @@ void LeafInserts<Keys>::AppendReads(std::vector<rdma::Operation>* reads) {
 template <class Keys>
 void LeafInserts<Keys>::Add(Leaf* leaf, Item* item) {
   Insertion& one = *item->insertion;
-  const Keyed entry = Keys::RecordEntry(finder_->schema(), item->key, one.record);
+  const IndexEntry entry = Keys::RecordEntry(finder_->schema(), item->key, one.record);
   item->leaf = leaf;
   if constexpr (Keys::kKeysElsewhere) {
     if (MatchTag(leaf->place.image, Keys::EntryOf(entry).tag()) != 0) {
@@ -134,7 +134,7 @@ void LeafInserts<Keys>::Add(Leaf* leaf, Item* item) {
 template <class Keys>
 coro::Task<bool> LeafInserts<Keys>::Prepare(Leaf* leaf) {
   if (leaf->entries.size() <= finder_->RoomIn(leaf->place)) {
-    for (const Keyed& entry : leaf->entries) leaf->draft->AddToRoom(Keys::EntryOf(entry));
+    for (const IndexEntry& entry : leaf->entries) leaf->draft->AddToRoom(Keys::EntryOf(entry));
     co_return !leaf->entries.empty();
   }
   const bool splits = co_await PrepareSplit(leaf);
@@ -152,7 +152,7 @@ coro::Task<bool> LeafInserts<Keys>::PrepareSplit(Leaf* leaf) {
     const StatusOr<FreeBlock> block = co_await blocks_->Take();
     if (!block.ok()) co_return false;
     const SplitPlanOf<Keys> plan = PlanSplit<Keys>(leaf->place.image, {}, leaf->entries);
-    const Keyed right = Keys::ChildEntry(plan.border, block->address);
+    const IndexEntry right = Keys::ChildEntry(plan.border, block->address);
     if (block->connection == connection_ && notices_->Add(right)) {
       leaf->split.emplace(Split{.block = *block,
                                 .fresh = Draft(block->address, block->word, 0, leaves_->owner_bits()),
@@ -268,7 +268,7 @@ void LeafInserts<Keys>::AppendChanges(std::vector<rdma::Operation>* operations) 
     operation.connection = connection_;
     operations->push_back(operation);
   }
-  const auto is_made = [this](const Keyed& right) {
+  const auto is_made = [this](const IndexEntry& right) {
     const auto used = std::span(leaf_pool_).first(used_);
     return std::ranges::none_of(used, [&right](const std::unique_ptr<Leaf>& leaf) {
       return leaf->split.has_value() && !leaf->is_locked && Keys::KeyOf(leaf->split->right) == Keys::KeyOf(right);

@@ -39,14 +39,14 @@ class LeafFinder {
   // The leaf that the client's caches expect to cover `key`; null if they expect none.
   virtual rdma::GlobalAddress ExpectLeaf(const typename Keys::Key& key) = 0;
   // The leaf that covers `key`.
-  virtual coro::Task<Status> LocateLeaf(typename Keys::Key key, LeafPlaceOf<Keys>* place) = 0;
+  virtual coro::Task<Status> LocateLeaf(typename Keys::Key key, LeafCopyOf<Keys>* place) = 0;
   // Number of entries for which a leaf has room.
-  virtual size_t RoomIn(const LeafPlaceOf<Keys>& place) const = 0;
+  virtual size_t RoomIn(const LeafCopyOf<Keys>& place) const = 0;
   // Whether a split of this leaf is one of leaf_split.h. All of its keys are known.
-  virtual bool MaySplit(const LeafPlaceOf<Keys>& place) const = 0;
+  virtual bool MaySplit(const LeafCopyOf<Keys>& place) const = 0;
   // A split has made this leaf, with its low fence as key. For the client's caches; returns whether they lead to it
   // now.
-  virtual bool NoteSplit(const typename Keys::Keyed& right) = 0;
+  virtual bool NoteSplit(const typename Keys::IndexEntry& right) = 0;
   // The schema of the index. Valid once a leaf was expected or located.
   virtual const typename Keys::Schema& schema() const = 0;
 
@@ -76,22 +76,22 @@ class LeafInserts final : public InsertBatch {
   size_t locked() const override { return locked_; }
 
  private:
-  using Place = LeafPlaceOf<Keys>;
+  using LeafCopy = LeafCopyOf<Keys>;
   using Draft = typename Keys::Draft;
-  using Keyed = typename Keys::Keyed;
+  using IndexEntry = typename Keys::IndexEntry;
   // A leaf that gets another one to its right.
   struct Split {
     FreeBlock block;
     Draft fresh;
     SplitPlanOf<Keys> plan;
-    Keyed right;  // with the low fence as key
+    IndexEntry right;  // with the low fence as key
   };
   // A leaf that was READ, or is to be READ.
   struct Leaf {
-    Place place;
-    int rights = 0;              // right links that led there
-    std::optional<Draft> draft;  // it is the leaf of some keys
-    std::vector<Keyed> entries;  // to add
+    LeafCopy place;
+    int rights = 0;                   // right links that led there
+    std::optional<Draft> draft;       // it is the leaf of some keys
+    std::vector<IndexEntry> entries;  // to add
     std::optional<Split> split;
     bool is_read = false;   // by the caller's posting
     bool is_noted = false;  // as one to lock

@@ -64,7 +64,7 @@ Child LookAtChild(const std::byte* child, size_t fence_lines, uint8_t level, boo
 // Notes what was found in the slots of a place.
 class Notes {
  public:
-  explicit Notes(TaggedPlace* place)
+  explicit Notes(TaggedCopy* place)
       : keys_(&place->keys), low_(place->image, Fence::kLow), high_(place->image, Fence::kHigh) {}
 
   // `known`: the key is stored in the place.
@@ -98,7 +98,7 @@ bool IsRecordAt(const LeafBlocks& blocks, uint64_t offset, size_t lines) {
 
 }  // namespace
 
-void LoadOwnKeys(const LeafBlocks& blocks, const ByteKeys::Schema& schema, TaggedPlace* place, uint64_t slots,
+void LoadOwnKeys(const LeafBlocks& blocks, const ByteKeys::Schema& schema, TaggedCopy* place, uint64_t slots,
                  bool sure) {
   place->keys.known &= ~slots;
   place->keys.stale &= ~slots;
@@ -149,7 +149,7 @@ bool OwnRecordHolds(const LeafBlocks& blocks, uint64_t offset, const ByteKey& ke
          RecordHoldsKey(blocks.Memory(offset), index::Key(key.view()));
 }
 
-coro::Task<Status> ReadKeys(LeafChannel* leaves, const ByteKeys::Schema& schema, TaggedPlace* place, uint64_t slots,
+coro::Task<Status> ReadKeys(LeafChannel* leaves, const ByteKeys::Schema& schema, TaggedCopy* place, uint64_t slots,
                             bool sure) {
   if (leaves->own_blocks() != nullptr) {
     LoadOwnKeys(*leaves->own_blocks(), schema, place, slots, sure);
@@ -210,7 +210,7 @@ coro::Task<Status> ReadKeys(LeafChannel* leaves, const ByteKeys::Schema& schema,
 
 template <class Keys>
 coro::Task<StatusOr<int>> FindKey(LeafChannel* leaves, const typename Keys::Schema& schema, typename Keys::Key key,
-                                  LeafPlaceOf<Keys>* leaf) {
+                                  LeafCopyOf<Keys>* leaf) {
   if constexpr (Keys::kKeysElsewhere) {
     uint64_t same = MatchTag(leaf->image, schema.TagOf(key));
     if (same == 0) co_return -1;
@@ -228,7 +228,7 @@ coro::Task<StatusOr<int>> FindKey(LeafChannel* leaves, const typename Keys::Sche
 
 template <class Keys>
 int FindOwnKey(const LeafBlocks& blocks, const typename Keys::Schema& schema, const typename Keys::Key& key,
-               const LeafPlaceOf<Keys>& leaf) {
+               const LeafCopyOf<Keys>& leaf) {
   if constexpr (Keys::kKeysElsewhere) {
     for (uint64_t same = MatchTag(leaf.image, schema.TagOf(key)); same != 0; same &= same - 1) {
       const int slot = std::countr_zero(same);
@@ -241,7 +241,7 @@ int FindOwnKey(const LeafBlocks& blocks, const typename Keys::Schema& schema, co
 }
 
 template <class Keys>
-coro::Task<Status> ReadAllKeys(LeafChannel* leaves, const typename Keys::Schema& schema, LeafPlaceOf<Keys>* leaf,
+coro::Task<Status> ReadAllKeys(LeafChannel* leaves, const typename Keys::Schema& schema, LeafCopyOf<Keys>* leaf,
                                bool sure) {
   if constexpr (Keys::kKeysElsewhere) {
     const Status read =
@@ -251,10 +251,10 @@ coro::Task<Status> ReadAllKeys(LeafChannel* leaves, const typename Keys::Schema&
   co_return absl::OkStatus();
 }
 
-#define GANNET_INSTANTIATE(Keys)                                                                                      \
-  template coro::Task<StatusOr<int>> FindKey<Keys>(LeafChannel*, const Keys::Schema&, Keys::Key, LeafPlaceOf<Keys>*); \
-  template int FindOwnKey<Keys>(const LeafBlocks&, const Keys::Schema&, const Keys::Key&, const LeafPlaceOf<Keys>&);  \
-  template coro::Task<Status> ReadAllKeys<Keys>(LeafChannel*, const Keys::Schema&, LeafPlaceOf<Keys>*, bool);
+#define GANNET_INSTANTIATE(Keys)                                                                                     \
+  template coro::Task<StatusOr<int>> FindKey<Keys>(LeafChannel*, const Keys::Schema&, Keys::Key, LeafCopyOf<Keys>*); \
+  template int FindOwnKey<Keys>(const LeafBlocks&, const Keys::Schema&, const Keys::Key&, const LeafCopyOf<Keys>&);  \
+  template coro::Task<Status> ReadAllKeys<Keys>(LeafChannel*, const Keys::Schema&, LeafCopyOf<Keys>*, bool);
 GANNET_INSTANTIATE(IntegerKeys)
 GANNET_INSTANTIATE(ByteKeys)
 #undef GANNET_INSTANTIATE

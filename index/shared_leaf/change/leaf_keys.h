@@ -19,11 +19,11 @@ namespace gannet::index::shared_leaf {
 // does not keep the rules. The caller is inside the epoch. With `sure`, a key of an inner node is known only if its
 // child was at rest, as a split needs it; others can use a separator that is only probably right (blink.h).
 // Errors: those of the channel.
-coro::Task<Status> ReadKeys(LeafChannel* leaves, const ByteKeys::Schema& schema, TaggedPlace* place, uint64_t slots,
+coro::Task<Status> ReadKeys(LeafChannel* leaves, const ByteKeys::Schema& schema, TaggedCopy* place, uint64_t slots,
                             bool sure = false);
 
 // Does what ReadKeys does, by the owner's CPU. `blocks`: of the index.
-void LoadOwnKeys(const LeafBlocks& blocks, const ByteKeys::Schema& schema, TaggedPlace* place, uint64_t slots,
+void LoadOwnKeys(const LeafBlocks& blocks, const ByteKeys::Schema& schema, TaggedCopy* place, uint64_t slots,
                  bool sure = false);
 
 // True if the owner's record at `offset` holds the key. The offset may be anything.
@@ -58,19 +58,19 @@ auto FirstRightOf(Map& map, const typename Keys::Point& point) {
 // The slot of a whole leaf that has the key; -1: none has. Byte keys: READs the records whose tags match.
 template <class Keys>
 coro::Task<StatusOr<int>> FindKey(LeafChannel* leaves, const typename Keys::Schema& schema, typename Keys::Key key,
-                                  LeafPlaceOf<Keys>* leaf);
+                                  LeafCopyOf<Keys>* leaf);
 // Does what FindKey does, by the owner's CPU.
 template <class Keys>
 int FindOwnKey(const LeafBlocks& blocks, const typename Keys::Schema& schema, const typename Keys::Key& key,
-               const LeafPlaceOf<Keys>& leaf);
+               const LeafCopyOf<Keys>& leaf);
 
 // Reads all keys of a whole leaf, as far as they are not in the image (ReadKeys).
 template <class Keys>
-coro::Task<Status> ReadAllKeys(LeafChannel* leaves, const typename Keys::Schema& schema, LeafPlaceOf<Keys>* leaf,
+coro::Task<Status> ReadAllKeys(LeafChannel* leaves, const typename Keys::Schema& schema, LeafCopyOf<Keys>* leaf,
                                bool sure = false);
 // All keys of the leaf are known, as a split needs them.
 template <class Keys>
-bool KnowsAll(const LeafPlaceOf<Keys>& leaf) {
+bool KnowsAll(const LeafCopyOf<Keys>& leaf) {
   if constexpr (Keys::kKeysElsewhere) {
     return (leaf.image.template used<typename Keys::Entry>() & ~leaf.keys.known) == 0;
   }
@@ -78,7 +78,7 @@ bool KnowsAll(const LeafPlaceOf<Keys>& leaf) {
 }
 // Loads all keys by the owner's CPU.
 template <class Keys>
-void LoadAllKeys(const LeafBlocks& blocks, const typename Keys::Schema& schema, LeafPlaceOf<Keys>* leaf) {
+void LoadAllKeys(const LeafBlocks& blocks, const typename Keys::Schema& schema, LeafCopyOf<Keys>* leaf) {
   if constexpr (Keys::kKeysElsewhere) {
     LoadOwnKeys(blocks, schema, leaf, leaf->image.template used<typename Keys::Entry>());
   }
@@ -87,7 +87,7 @@ void LoadAllKeys(const LeafBlocks& blocks, const typename Keys::Schema& schema, 
 // The result for a key that this whole leaf covers. Byte keys: if one entry has the key's tag, it is returned without a
 // look at its record, and the witness of the leaf with it (FindResult); nullopt, if there are several.
 template <class Keys>
-std::optional<FindResult> ResultOf(const typename Keys::Schema& schema, const LeafPlaceOf<Keys>& leaf,
+std::optional<FindResult> ResultOf(const typename Keys::Schema& schema, const LeafCopyOf<Keys>& leaf,
                                    const typename Keys::Key& key) {
   int slot = -1;
   FindResult result;

@@ -18,18 +18,18 @@ namespace gannet::index::shared_leaf {
 template <class Keys>
 class SplitNotices {
  public:
-  using Keyed = typename Keys::Keyed;
+  using IndexEntry = typename Keys::IndexEntry;
 
   virtual ~SplitNotices() = default;
   // Forgets what was added. Verbs go over `connection`.
   virtual void Begin(uint64_t connection) = 0;
   // A leaf that is to become known, with its low fence as key. False: that takes more than these postings.
-  virtual bool Add(const Keyed& leaf) = 0;
+  virtual bool Add(const IndexEntry& leaf) = 0;
   // The steps that go with the locks of leaves.
   virtual void AppendLocks(std::vector<rdma::Operation>* operations) = 0;
   virtual coro::Task<void> TakeLocks(Status posted, std::span<const rdma::Operation> operations) = 0;
   // The steps that go with the changes of leaves, and behind them. `is_made`: whether a leaf is there then.
-  virtual void AppendChanges(absl::FunctionRef<bool(const Keyed&)> is_made,
+  virtual void AppendChanges(absl::FunctionRef<bool(const IndexEntry&)> is_made,
                              std::vector<rdma::Operation>* operations) = 0;
   virtual coro::Task<void> TakeChanges(Status posted) = 0;
   // What remains to be done, by postings of its own. No leaf is locked.

@@ -28,7 +28,7 @@ struct ByteKeys {
   using Entry = TaggedEntry;
   static constexpr int kSlots = Entry::kSlots;
   using Key = ByteKey;
-  struct Keyed {
+  struct IndexEntry {
     ByteKey key;
     TaggedEntry entry;
   };
@@ -85,14 +85,14 @@ struct ByteKeys {
     return entry.tag() == schema.TagOf(key);
   }
 
-  static Keyed RecordEntry(const Schema& schema, const Key& key, rdma::GlobalAddress record) {
+  static IndexEntry RecordEntry(const Schema& schema, const Key& key, rdma::GlobalAddress record) {
     return {key, TaggedEntry::Of(schema.TagOf(key), record.offset())};
   }
-  static Keyed ChildEntry(const Key& low, rdma::GlobalAddress child) {
+  static IndexEntry ChildEntry(const Key& low, rdma::GlobalAddress child) {
     return {low, TaggedEntry::Of(0, child.offset())};
   }
-  static const Key& KeyOf(const Keyed& entry) { return entry.key; }
-  static const Entry& EntryOf(const Keyed& entry) { return entry.entry; }
+  static const Key& KeyOf(const IndexEntry& entry) { return entry.key; }
+  static const Entry& EntryOf(const IndexEntry& entry) { return entry.entry; }
   static rdma::GlobalAddress TargetOf(const Entry& entry, rdma::NodeId owner) { return {owner, entry.offset()}; }
 
   static bool Knows(const EntryKeys& keys, int slot) { return (keys.known >> slot & 1) != 0; }
@@ -149,6 +149,6 @@ struct ByteKeys {
   }
 };
 
-using TaggedPlace = LeafPlaceOf<ByteKeys>;
+using TaggedCopy = LeafCopyOf<ByteKeys>;
 
 }  // namespace gannet::index::shared_leaf

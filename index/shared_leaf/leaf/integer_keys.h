@@ -18,7 +18,7 @@ namespace gannet::index::shared_leaf {
 
 // A leaf as it was READ, with the keys of its entries as far as they are known (Keys::EntryKeys).
 template <class Keys>
-struct LeafPlaceOf {
+struct LeafCopyOf {
   rdma::GlobalAddress address;
   typename Keys::Image image;
   [[no_unique_address]] typename Keys::EntryKeys keys{};
@@ -37,7 +37,7 @@ struct IntegerKeys {
   static constexpr int kSlots = Entry::kSlots;
   using Key = uint64_t;
   // An entry and its key.
-  using Keyed = IntegerEntry;
+  using IndexEntry = IntegerEntry;
   // What a search looks for: the leaf that covers a key, or that covers the keys right below it.
   using Point = uint64_t;
   // A position in the order of keys, from which a scan goes on: the next key.
@@ -58,10 +58,10 @@ struct IntegerKeys {
   // Whether an entry is that of the key, which its record, or child, has.
   static bool IsEntryOf(const Schema&, Key, const Entry&) { return true; }
 
-  static Keyed RecordEntry(const Schema&, Key key, rdma::GlobalAddress record) { return {key, record.bits()}; }
-  static Keyed ChildEntry(Key low, rdma::GlobalAddress child) { return {low, child.bits()}; }
-  static const Key& KeyOf(const Keyed& entry) { return entry.key; }
-  static const Entry& EntryOf(const Keyed& entry) { return entry; }
+  static IndexEntry RecordEntry(const Schema&, Key key, rdma::GlobalAddress record) { return {key, record.bits()}; }
+  static IndexEntry ChildEntry(Key low, rdma::GlobalAddress child) { return {low, child.bits()}; }
+  static const Key& KeyOf(const IndexEntry& entry) { return entry.key; }
+  static const Entry& EntryOf(const IndexEntry& entry) { return entry; }
   static rdma::GlobalAddress TargetOf(const Entry& entry, rdma::NodeId /*owner*/) {
     return rdma::GlobalAddress::FromBits(entry.target);
   }
@@ -107,7 +107,7 @@ struct IntegerKeys {
   }
 };
 
-using LeafPlace = LeafPlaceOf<IntegerKeys>;
+using LeafCopy = LeafCopyOf<IntegerKeys>;
 
 // The low fence of the right sibling, if there is one.
 template <class Keys>

@@ -61,7 +61,7 @@ class ScanTails {
 
 // Appends the leaf's witness and its entries, in the direction of the scan, from *next to the end of [from, to], until
 // the result has `end` entries. `place` covers *next. True: the scan is at its end. Otherwise it continues at *next.
-inline bool TakeLeaf(const LeafPlace& place, uint64_t from, uint64_t to, bool reverse, size_t end, ScanResult* result,
+inline bool TakeLeaf(const LeafCopy& place, uint64_t from, uint64_t to, bool reverse, size_t end, ScanResult* result,
                      uint64_t* next) {
   result->witnesses.push_back(place.witness());
   const uint64_t low = reverse ? from : *next;
@@ -89,7 +89,7 @@ inline bool TakeLeaf(const LeafPlace& place, uint64_t from, uint64_t to, bool re
 
 // TakeLeaf for byte keys. `place` has the keys that it could read (ReadKeys). An entry without is left out: the leaf
 // has changed meanwhile, as its witness shows, and the key's record is gone.
-inline bool TakeLeaf(const TaggedPlace& place, const ByteKey& from, const ByteKey& to, bool reverse, size_t end,
+inline bool TakeLeaf(const TaggedCopy& place, const ByteKey& from, const ByteKey& to, bool reverse, size_t end,
                      ScanResult* result, ByteKeys::Cut* next) {
   result->witnesses.push_back(place.witness());
   const auto key = [&place](int slot) { return place.keys.of[static_cast<size_t>(slot)].view(); };

@@ -18,7 +18,7 @@ struct Merged {
 
 template <class Keys>
 SplitPlanOf<Keys> PlanSplit(const typename Keys::Image& leaf, const typename Keys::EntryKeys& keys,
-                            std::span<const typename Keys::Keyed> added) {
+                            std::span<const typename Keys::IndexEntry> added) {
   constexpr size_t kSlots = Keys::kSlots;
   std::array<Merged, 2 * kSlots> all;
   size_t size = 0;
@@ -66,7 +66,7 @@ namespace {
 
 // Gives the right leaf its content, and the left one its end.
 template <class Keys>
-void Divide(const SplitPlanOf<Keys>& plan, std::span<const typename Keys::Keyed> added, typename Keys::Draft* left,
+void Divide(const SplitPlanOf<Keys>& plan, std::span<const typename Keys::IndexEntry> added, typename Keys::Draft* left,
             typename Keys::Draft* right) {
   using Entry = typename Keys::Entry;
   Keys::SetLow(right, plan.border);
@@ -84,7 +84,7 @@ void Divide(const SplitPlanOf<Keys>& plan, std::span<const typename Keys::Keyed>
 
 // The new leaves are ready, and nobody knows them yet. `added`: to the left leaf.
 template <class Keys>
-void AppendDivided(std::span<const typename Keys::Keyed> added, typename Keys::Draft* left,
+void AppendDivided(std::span<const typename Keys::IndexEntry> added, typename Keys::Draft* left,
                    std::span<typename Keys::Draft> fresh, Posting* posting) {
   for (auto& right : fresh) right.AppendNew(posting);
   if (added.empty()) {
@@ -101,14 +101,14 @@ void AppendDivided(std::span<const typename Keys::Keyed> added, typename Keys::D
 }  // namespace
 
 template <class Keys>
-void AppendSplit(const SplitPlanOf<Keys>& plan, std::span<const typename Keys::Keyed> added, typename Keys::Draft* left,
-                 typename Keys::Draft* right, Posting* posting) {
+void AppendSplit(const SplitPlanOf<Keys>& plan, std::span<const typename Keys::IndexEntry> added,
+                 typename Keys::Draft* left, typename Keys::Draft* right, Posting* posting) {
   Divide<Keys>(plan, added, left, right);
   AppendDivided<Keys>(added.first(plan.new_left), left, {right, 1}, posting);
 }
 
 template <class Keys>
-Spread AppendSpread(const typename Keys::Image& leaf, std::span<const typename Keys::Keyed> added,
+Spread AppendSpread(const typename Keys::Image& leaf, std::span<const typename Keys::IndexEntry> added,
                     typename Keys::Draft* left, std::span<typename Keys::Draft> fresh, Posting* posting) {
   constexpr size_t kSlots = Keys::kSlots;
   const auto first = added.first(std::min(added.size(), kSlots));
@@ -153,12 +153,12 @@ void AppendAbsorb(typename Keys::Draft* left, typename Keys::Draft* right, Posti
 template SplitPlan PlanSplit<IntegerKeys>(const LeafImage& leaf, const IntegerKeys::EntryKeys& keys,
                                           std::span<const IntegerEntry> added);
 template SplitPlanOf<ByteKeys> PlanSplit<ByteKeys>(const TaggedImage& leaf, const ByteKeys::EntryKeys& keys,
-                                                   std::span<const ByteKeys::Keyed> added);
+                                                   std::span<const ByteKeys::IndexEntry> added);
 template void AppendSplit<IntegerKeys>(const SplitPlan& plan, std::span<const IntegerEntry> added, LeafDraft* left,
                                        LeafDraft* right, Posting* posting);
 template Spread AppendSpread<IntegerKeys>(const LeafImage& leaf, std::span<const IntegerEntry> added, LeafDraft* left,
                                           std::span<LeafDraft> fresh, Posting* posting);
-template void AppendSplit<ByteKeys>(const SplitPlanOf<ByteKeys>& plan, std::span<const ByteKeys::Keyed> added,
+template void AppendSplit<ByteKeys>(const SplitPlanOf<ByteKeys>& plan, std::span<const ByteKeys::IndexEntry> added,
                                     TaggedDraft* left, TaggedDraft* right, Posting* posting);
 template void AppendAbsorb<IntegerKeys>(LeafDraft* left, LeafDraft* right, Posting* posting);
 template void AppendAbsorb<ByteKeys>(TaggedDraft* left, TaggedDraft* right, Posting* posting);

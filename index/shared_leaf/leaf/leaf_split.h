@@ -30,7 +30,7 @@ using SplitPlan = SplitPlanOf<IntegerKeys>;
 // the key of its first entry, if the node is an inner one.
 template <class Keys>
 SplitPlanOf<Keys> PlanSplit(const typename Keys::Image& leaf, const typename Keys::EntryKeys& keys,
-                            std::span<const typename Keys::Keyed> added);
+                            std::span<const typename Keys::IndexEntry> added);
 inline SplitPlan PlanSplit(const LeafImage& leaf, std::span<const IntegerEntry> added) {
   return PlanSplit<IntegerKeys>(leaf, {}, added);
 }
@@ -39,8 +39,8 @@ inline SplitPlan PlanSplit(const LeafImage& leaf, std::span<const IntegerEntry> 
 // to the left leaf, [lines][line 0], then [right state word]. `left` is locked, and has no other change; `right` is a
 // new leaf of the same level. Afterwards both have their published state.
 template <class Keys = IntegerKeys>
-void AppendSplit(const SplitPlanOf<Keys>& plan, std::span<const typename Keys::Keyed> added, typename Keys::Draft* left,
-                 typename Keys::Draft* right, Posting* posting);
+void AppendSplit(const SplitPlanOf<Keys>& plan, std::span<const typename Keys::IndexEntry> added,
+                 typename Keys::Draft* left, typename Keys::Draft* right, Posting* posting);
 
 // A split for more new entries than two leaves have room for, with as many of `fresh`, new leaves that follow each
 // other, as they need, each of which may be split again before it is written. [new leaves, locked][left line 0 ...],
@@ -50,7 +50,7 @@ struct Spread {
   size_t leaves = 0;  // of `fresh`
 };
 template <class Keys = IntegerKeys>
-Spread AppendSpread(const typename Keys::Image& leaf, std::span<const typename Keys::Keyed> added,
+Spread AppendSpread(const typename Keys::Image& leaf, std::span<const typename Keys::IndexEntry> added,
                     typename Keys::Draft* left, std::span<typename Keys::Draft> fresh, Posting* posting);
 
 // Appends the verbs that give the range and the entries of `right`, which is locked, to `left`, its left sibling, which

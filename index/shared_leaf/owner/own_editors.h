@@ -73,9 +73,9 @@ class OwnEditors {
 
  public:
   // An idle editor, or a new one, for a call with `context`.
-  class Lease {
+  class Pooled {
    public:
-    Lease(OwnEditors* editors, Context* context) : editors_(editors) {
+    Pooled(OwnEditors* editors, Context* context) : editors_(editors) {
       {
         std::lock_guard lock(editors->mutex_);
         if (!editors->idle_.empty()) {
@@ -94,13 +94,13 @@ class OwnEditors {
       }
       own_->channel.blocks.set_context(context);
     }
-    ~Lease() {
+    ~Pooled() {
       if (own_ == nullptr) return;
       std::lock_guard lock(editors_->mutex_);
       editors_->idle_.push_back(std::move(own_));
     }
-    Lease(const Lease&) = delete;
-    Lease& operator=(const Lease&) = delete;
+    Pooled(const Pooled&) = delete;
+    Pooled& operator=(const Pooled&) = delete;
 
     // If this is not ok, there is no channel, and nothing else may be called.
     const Status& status() const { return status_; }

@@ -22,7 +22,7 @@ LeafLook OwnLeaves<Keys>::Read(rdma::GlobalAddress address, Image* image, Patien
 }
 
 template <class Keys>
-bool OwnLeaves<Keys>::GoRight(Place* leaf) const {
+bool OwnLeaves<Keys>::GoRight(LeafCopy* leaf) const {
   if (Keys::IsLast(leaf->image)) return false;
   const Key low = Keys::NextLow(leaf->image);
   leaf->address = leaf->image.right();
@@ -40,7 +40,7 @@ std::optional<typename Keys::Key> OwnLeaves<Keys>::LowAt(uint64_t offset) const 
 }
 
 template <class Keys>
-void OwnLeaves<Keys>::LoadKeys(Place* leaf) const {
+void OwnLeaves<Keys>::LoadKeys(LeafCopy* leaf) const {
   LoadAllKeys<Keys>(*blocks_, *schema_, leaf);
 }
 
@@ -51,7 +51,7 @@ Status OwnLeaves<Keys>::EndlessError() const {
 
 template <class Keys>
 Status OwnLeaves<Keys>::ForEach(const Visit& visit) const {
-  Place leaf;
+  LeafCopy leaf;
   Key low = Keys::kLeast;
   uint64_t most = Most();
   for (bool first = true;; first = false) {
@@ -66,7 +66,7 @@ Status OwnLeaves<Keys>::ForEach(const Visit& visit) const {
 template <class Keys>
 FindResult OwnLeaves<Keys>::Find(const index::Key& wanted) const {
   const Key key = Keys::KeyFrom(wanted);
-  Place leaf;
+  LeafCopy leaf;
   if (!finder_->Locate(Keys::At(key), &leaf).ok()) return {};  // lost
   const int slot = FindOwnKey<Keys>(*blocks_, *schema_, key, leaf);
   if (slot < 0) return {.record = {}, .witness = leaf.witness()};
@@ -77,7 +77,7 @@ template <class Keys>
 StatusOr<bool> OwnLeaves<Keys>::ScanSome(const Key& from, const Key& to, bool reverse, size_t limit, size_t most_leaves,
                                          ScanResult* result, Cut* next) const {
   const size_t end = limit > SIZE_MAX - result->entries.size() ? SIZE_MAX : result->entries.size() + limit;
-  Place leaf;
+  LeafCopy leaf;
   for (size_t leaves = 0; leaves < most_leaves; ++leaves) {
     if (leaves == 0 || reverse || !GoRight(&leaf)) {
       GANNET_RETURN_IF_ERROR(finder_->Locate(Keys::PointOf(*next, reverse), &leaf));
@@ -156,7 +156,7 @@ void OwnLeaves<Keys>::RepairAfter(rdma::NodeId client, const std::function<Statu
   if (blocks_->rights() == IndexRights::kOwnerOnly) return;  // it could lock nothing, and has borrowed nothing
   blocks_->BeginRepair(client);
   absl::flat_hash_set<uint64_t> linked;
-  const Status walked = for_each([&linked](const Place& place) { linked.insert(place.address.offset()); });
+  const Status walked = for_each([&linked](const LeafCopy& place) { linked.insert(place.address.offset()); });
   // What a damaged index does not reach any more must not be thrown away.
   const auto is_linked = [&](rdma::GlobalAddress at) { return !walked.ok() || linked.contains(at.offset()); };
   blocks_->ForEach([&](rdma::GlobalAddress at) {
@@ -175,7 +175,7 @@ void OwnLeaves<Keys>::RepairAfter(rdma::NodeId client, const std::function<Statu
 }
 
 template <class Keys>
-Status OwnLeaves<Keys>::Check(Place* node, std::optional<Key>* low) const {
+Status OwnLeaves<Keys>::Check(LeafCopy* node, std::optional<Key>* low) const {
   const Image& image = node->image;
   const auto fail = [node](const auto&... what) {
     return absl::InternalError(

@@ -27,7 +27,7 @@ template <class Keys>
 class OwnLeafFinder {
  public:
   // The leaf that covers the point, without keys that are not in its image. DataLoss: there is no way to it.
-  virtual Status Locate(const typename Keys::Point& point, LeafPlaceOf<Keys>* leaf) const = 0;
+  virtual Status Locate(const typename Keys::Point& point, LeafCopyOf<Keys>* leaf) const = 0;
 
  protected:
   ~OwnLeafFinder() = default;
@@ -42,8 +42,8 @@ class OwnLeaves {
   using Entry = typename Keys::Entry;
   using Image = typename Keys::Image;
   using Schema = typename Keys::Schema;
-  using Place = LeafPlaceOf<Keys>;
-  using Visit = std::function<void(const Place&)>;
+  using LeafCopy = LeafCopyOf<Keys>;
+  using Visit = std::function<void(const LeafCopy&)>;
 
   // All must outlive this. `name` says in errors what kind of index it is.
   OwnLeaves(rdma::Node* node, LeafBlocks* blocks, const Schema* schema, uint64_t patience_nanos,
@@ -52,7 +52,7 @@ class OwnLeaves {
 
   uint64_t patience_nanos() const { return patience_nanos_; }
 
-  Status Locate(const Point& point, Place* leaf) const { return finder_->Locate(point, leaf); }
+  Status Locate(const Point& point, LeafCopy* leaf) const { return finder_->Locate(point, leaf); }
   // Reads a leaf, or an inner node of the same format, also if it is locked. kDead also if there is none at this
   // address, or if it cannot be read for as long as the patience lasts. A search has one patience for all that it
   // reads.
@@ -64,9 +64,9 @@ class OwnLeaves {
   // The low fence of the leaf at this offset; nullopt: there is none that is whole.
   std::optional<Key> LowAt(uint64_t offset) const;
   // Goes to the right sibling. False: there is none, or the right link leads elsewhere by now.
-  bool GoRight(Place* leaf) const;
+  bool GoRight(LeafCopy* leaf) const;
   // Reads the keys of the entries, as far as they are not in the image.
-  void LoadKeys(Place* leaf) const;
+  void LoadKeys(LeafCopy* leaf) const;
   // Visits every leaf, from left to right, also locked ones. DataLoss: the walk has no end, or no way on.
   Status ForEach(const Visit& visit) const;
   // More leaves than an index has, even if some are added while it is walked.
@@ -90,7 +90,7 @@ class OwnLeaves {
 
   // Internal if the node is locked, does not begin at *low, or has a key twice, out of its fences, or that cannot be
   // read. Loads the keys, and sets *low to where the node to the right begins; nullopt: nowhere.
-  Status Check(Place* node, std::optional<Key>* low) const;
+  Status Check(LeafCopy* node, std::optional<Key>* low) const;
 
  private:
   // Scans from *next on, at most `limit` entries and `most_leaves` leaves. True: there may be more, from *next.

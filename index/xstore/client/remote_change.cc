@@ -15,7 +15,7 @@ coro::Task<StatusOr<Change>> RemoteOf<W>::Remove(Key key, rdma::GlobalAddress re
 
 template <int W>
 coro::Task<StatusOr<Change>> RemoteOf<W>::CallChange(rdma::MethodId method, Words key, rdma::GlobalAddress record) {
-  SessionLease session(this);
+  PooledSession session(this);
   FollowCache();
   rdma::WireWriter writer(session->request);
   writer.PutU16(id_);

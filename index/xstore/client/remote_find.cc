@@ -13,7 +13,7 @@ RemoteOf<W>::Session::Session(rdma::Channel* channel, rdma::NodeId owner, CacheV
 }
 
 template <int W>
-RemoteOf<W>::SessionLease::SessionLease(RemoteOf* remote) : remote_(remote) {
+RemoteOf<W>::PooledSession::PooledSession(RemoteOf* remote) : remote_(remote) {
   if (remote->free_sessions_.empty()) {
     session_ = std::make_unique<Session>(remote->channel_, remote->owner_, &remote->cache_);
   } else {
@@ -23,7 +23,7 @@ RemoteOf<W>::SessionLease::SessionLease(RemoteOf* remote) : remote_(remote) {
 }
 
 template <int W>
-RemoteOf<W>::SessionLease::~SessionLease() {
+RemoteOf<W>::PooledSession::~PooledSession() {
   remote_->free_sessions_.push_back(std::move(session_));
 }
 
@@ -34,7 +34,7 @@ coro::Async<StatusOr<FindResult>> RemoteOf<W>::Find(const Key& key) {
 
 template <int W>
 coro::Task<StatusOr<FindResult>> RemoteOf<W>::FindOne(Words key) {
-  SessionLease session(this);
+  PooledSession session(this);
   FollowCache();
   if (ShouldRenewModel()) {
     const Status renewed = co_await RenewModel(*session);
@@ -67,7 +67,7 @@ coro::Task<StatusOr<FindResult>> RemoteOf<W>::FindOne(Words key) {
 template <int W>
 coro::Task<Status> RemoteOf<W>::FindMany(std::span<const Key> keys, std::span<FindResult> results) {
   GANNET_CHECK(results.size() == keys.size(), "%d results for %d keys", results.size(), keys.size());
-  SessionLease session(this);
+  PooledSession session(this);
   FollowCache();
   if (ShouldRenewModel() && !keys.empty()) {
     const Status renewed = co_await RenewModel(*session);
@@ -255,8 +255,8 @@ ClientStatistics RemoteOf<W>::statistics() const {
 }
 
 #define GANNET_INSTANTIATE(W)                                                                     \
-  template RemoteOf<W>::SessionLease::SessionLease(RemoteOf*);                                    \
-  template RemoteOf<W>::SessionLease::~SessionLease();                                            \
+  template RemoteOf<W>::PooledSession::PooledSession(RemoteOf*);                                  \
+  template RemoteOf<W>::PooledSession::~PooledSession();                                          \
   template coro::Async<StatusOr<FindResult>> RemoteOf<W>::Find(const Key&);                       \
   template coro::Task<Status> RemoteOf<W>::FindMany(std::span<const Key>, std::span<FindResult>); \
   template coro::Task<Status> RemoteOf<W>::RenewModel(Session&);                                  \

@@ -65,12 +65,12 @@ class RemoteOf final : public RemoteIndex {
     rdma::MessageBuffer response;
   };
   // Takes a session from the free ones, and returns it at the end.
-  class SessionLease {
+  class PooledSession {
    public:
-    explicit SessionLease(RemoteOf* remote);
-    ~SessionLease();
-    SessionLease(const SessionLease&) = delete;
-    SessionLease& operator=(const SessionLease&) = delete;
+    explicit PooledSession(RemoteOf* remote);
+    ~PooledSession();
+    PooledSession(const PooledSession&) = delete;
+    PooledSession& operator=(const PooledSession&) = delete;
     Session* operator->() const { return session_.get(); }
     Session& operator*() const { return *session_; }
 

@@ -46,7 +46,7 @@ coro::Task<Status> RemoteOf<W>::Scan(ScanRange range, ScanResult* result) {
       .next = {}};
   if (range.limit == 0 || state.to < state.from) co_return absl::OkStatus();
   state.next = range.reverse ? state.to : state.from;
-  SessionLease session(this);
+  PooledSession session(this);
   FollowCache();
   if (ShouldRenewModel()) {
     const Status renewed = co_await RenewModel(*session);

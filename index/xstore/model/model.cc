@@ -8,7 +8,7 @@
 namespace gannet::index::xstore {
 namespace {
 
-constexpr size_t kSlotsPerLease = 1 << 16;  // a long walk must not delay the grace period
+constexpr size_t kSlotsPerGuard = 1 << 16;  // a long walk must not delay the grace period
 constexpr size_t kMaxSamples = 1 << 16;     // of the keys' distribution, for the top model
 
 size_t TableBytes(uint32_t entries) {
@@ -36,8 +36,8 @@ auto Model<W>::CollectLeaves(Tree<W>* tree, Projection::Learner<W>* learner, uin
   snapshot.high = Words::Lowest();
   bool more = true;
   for (Words key = Words::Lowest(); more;) {
-    IndexService::Lease lease(&tree->service());
-    for (size_t slots = 0; slots < kSlotsPerLease && more; slots += LeafLayout<W>::kSlots) {
+    IndexService::Guard guard(&tree->service());
+    for (size_t slots = 0; slots < kSlotsPerGuard && more; slots += LeafLayout<W>::kSlots) {
       const Leaf<W> leaf = tree->Look(key, Words::Lowest(), Words::Highest(), &snapshot);
       leaves.push_back(
           {snapshot.low, snapshot.high, {tree->NumberOf(leaf), snapshot.meta.incarnation, snapshot.meta.count}});
@@ -75,13 +75,13 @@ StatusOr<std::unique_ptr<Model<W>>> Model<W>::Train(Tree<W>* tree, const ModelPo
   model->parts_.resize(model->top_.sub_models());
   size_t first = 0;  // first leaf that the sub-model overlaps
   for (uint32_t i = 0; i < model->top_.sub_models(); ++i) {
-    IndexService::Lease lease(&tree->service());
-    if (i == 0) GANNET_RETURN_IF_ERROR(model->AllocateLines(lease.context()));
+    IndexService::Guard guard(&tree->service());
+    if (i == 0) GANNET_RETURN_IF_ERROR(model->AllocateLines(guard.context()));
     while (first + 1 < leaves.size() && model->top_.Locate(leaves[first].high).sub_model < i) ++first;
     size_t end = first + 1;
     while (end < leaves.size() && model->top_.Locate(leaves[end].low).sub_model <= i) ++end;
     GANNET_RETURN_IF_ERROR(
-        model->TrainPart(lease.context(), i, std::span<const LeafInfo>(leaves).subspan(first, end - first)));
+        model->TrainPart(guard.context(), i, std::span<const LeafInfo>(leaves).subspan(first, end - first)));
     first = end - 1;
   }
   return model;

@@ -121,8 +121,8 @@ void ModelOwner<W>::TrainAll() {
   UpdateStatistics(0);
   if (fresh == nullptr) return;
   fresh->Disown();
-  IndexService::Lease lease(&tree_->service());
-  lease.context().epoch->RetireWith([old = std::move(fresh)] {});
+  IndexService::Guard guard(&tree_->service());
+  guard.context().epoch->RetireWith([old = std::move(fresh)] {});
 }
 
 template <int W>
@@ -140,8 +140,8 @@ void ModelOwner<W>::RetrainChanged(const std::vector<std::pair<Words, Words>>& c
   stale.erase(std::unique(stale.begin(), stale.end()), stale.end());
   // Without memory for a new table the old one stays: stale, but not wrong.
   ShareWork("trainer", stale.size(), options_.trainers, [&](size_t i, int) {
-    IndexService::Lease lease(&tree_->service());
-    return model_->Retrain(lease.context(), stale[i]);
+    IndexService::Guard guard(&tree_->service());
+    return model_->Retrain(guard.context(), stale[i]);
   }).IgnoreError();
   UpdateStatistics(stale.size());
 }

@@ -17,10 +17,10 @@
 //   low     the leaf covers the keys from low to high, both included, present or absent
 //   high    the right sibling's low is high + 1
 //
-// Life cycle. A leaf's incarnation grows when it stops covering some keys: at a split (the upper part moves to a new
-// right sibling) and at its death (an empty leaf is unlinked; then low > high, so it covers nothing). Otherwise its low
-// fence only falls and its high fence only rises, when it takes over the range of a dead neighbour. At every moment the
-// unlocked leaves cover disjoint ranges; all other keys are in ranges of locked leaves.
+// The life cycle. A leaf's incarnation grows when it stops covering some keys: at a split (the upper part moves to a
+// new right sibling) and at its death (an empty leaf is unlinked; then low > high, so it covers nothing). Otherwise its
+// low fence only falls and its high fence only rises, when it takes over the range of a dead neighbour. At every moment
+// the unlocked leaves cover disjoint ranges; all other keys are in ranges of locked leaves.
 //
 // What a racing reader may conclude from an image whose lines carry one version, unlocked and not busy:
 //   - the first lines, up to the fences: what the leaf covers; up to `count` slots: which keys it has, and which not;

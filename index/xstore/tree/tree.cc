@@ -26,8 +26,8 @@ StatusOr<std::unique_ptr<Tree<W>>> Tree<W>::Create(IndexService* service, KeyKin
     return absl::InvalidArgumentError("an XStore index needs a node with at most 256 GiB of registered memory");
   }
   std::unique_ptr<Tree> tree(new Tree(service, kind));
-  IndexService::Lease lease(service);
-  StatusOr<Leaf<W>> first = tree->NewLeaf(lease.context());
+  IndexService::Guard guard(service);
+  StatusOr<Leaf<W>> first = tree->NewLeaf(guard.context());
   if (!first.ok()) return first.status();
   first->set_low(Words::Lowest());
   first->set_high(Words::Highest());

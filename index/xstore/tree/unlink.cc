@@ -85,8 +85,8 @@ bool Tree<W>::UnlinkEmptyLeaves(Context& context) {
 template <int W>
 void Tree<W>::UnlinkInQuiet() {
   if (!empties_->any()) return;
-  IndexService::Lease lease(service_);
-  for (int calls = 0; calls < kCallsPerRound && UnlinkEmptyLeaves(lease.context()); ++calls) {
+  IndexService::Guard guard(service_);
+  for (int calls = 0; calls < kCallsPerRound && UnlinkEmptyLeaves(guard.context()); ++calls) {
   }
 }
 

@@ -47,7 +47,7 @@ struct ScenarioOptions {
   // harmless; the others have small ones, so that waits, growth and expiry happen within a short run.
   int server_threads = 0;
   std::string read_path = {};           // adaptive, one_sided or calls
-  uint64_t call_timeout_nanos = 0;      // short: calls arrive late, debts outlive their transactions
+  uint64_t call_timeout_nanos = 0;      // short: calls arrive late, pending operations outlive their transactions
   uint64_t durable_within_nanos = 0;    // short: a failing disk makes results Unknown
   uint64_t log_segment_bytes = 0;       // small: many segments begin
   uint64_t log_buffer_bytes = 0;        // small: commits wait for room

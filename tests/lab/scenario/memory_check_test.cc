@@ -151,7 +151,7 @@ TEST(MemoryCheckTest, ARecordThatIsFreeIsUsedTwice) {
   std::vector<rdma::GlobalAddress> records;
   rack.On(kOwner, [&](txn::Session&) {
     index::WalkPosition position;
-    const index::IndexService::Lease lease(state.indexes.get());
+    const index::IndexService::Guard guard(state.indexes.get());
     (*state.tables.begin())->local_index().Walk(&position, &records);
   });
   ASSERT_FALSE(records.empty());

@@ -126,8 +126,8 @@ INSTANTIATE_TEST_SUITE_P(All, MutantsTest,
                          [](const auto& test) { return std::string(test.param.name); });
 
 // Links are cut for longer than a call may take. What a session still owes then may also keep others from their work,
-// and that may be noticed first. So this goes on until a seed names the debt.
-TEST(MutantsTest, ADebtThatIsNotTriedAgainLeavesALock) {
+// and that may be noticed first. So this goes on until a seed names the pending operation.
+TEST(MutantsTest, APendingOperationThatIsNotTriedAgainLeavesALock) {
   const auto run = [](Mutant mutant, uint64_t seed) {
     active_mutant = mutant;
     ScenarioOptions options = Hostile(/*durable=*/false, /*deaths=*/false);
@@ -144,7 +144,7 @@ TEST(MutantsTest, ADebtThatIsNotTriedAgainLeavesALock) {
   };
   bool caught = false;
   for (uint64_t seed = 1; seed <= 40 && !caught; ++seed) {
-    const ScenarioReport with = run(Mutant::kDebtsRest, seed);
+    const ScenarioReport with = run(Mutant::kPendingRest, seed);
     if (with.passed) continue;
     caught = with.verdict.find("still owes") != std::string::npos;
     const ScenarioReport without = run(Mutant::kNone, seed);

@@ -162,19 +162,19 @@ TEST_F(AgentTest, AWrongSecretIsToldOnBothSides) {
   EXPECT_TRUE(zero->standing().ok()) << zero->standing();
   EXPECT_EQ(zero->generation(1), 0u);
   EXPECT_EQ(one->generation(0), 0u);
-  EXPECT_FALSE(one->MakeTicketFor(0, 1).ok());
+  EXPECT_FALSE(one->MakeCredentialFor(0, 1).ok());
 }
 
 TEST_F(AgentTest, ATicketIsGoodAtThePeerOnceAndAsLongAsTheSession) {
   const auto zero = Start(Options(0, 2));
   auto one = Start(Options(1, 2));
   ASSERT_TRUE(Eventually([&] { return one->generation(0) != 0; }));
-  const Ticket ticket = one->MakeTicketFor(0, 5).value();
-  const StatusOr<uint64_t> session = zero->Admit(ticket);
+  const Credential credential = one->MakeCredentialFor(0, 5).value();
+  const StatusOr<uint64_t> session = zero->Admit(credential);
   ASSERT_TRUE(session.ok()) << session.status();
-  EXPECT_FALSE(zero->Admit(ticket).ok());
-  EXPECT_TRUE(zero->Admit(zero->MakeTicketFor(0, 1).value()).ok());  // a ticket for itself
-  const Ticket late = one->MakeTicketFor(0, 6).value();
+  EXPECT_FALSE(zero->Admit(credential).ok());
+  EXPECT_TRUE(zero->Admit(zero->MakeCredentialFor(0, 1).value()).ok());  // a credential for itself
+  const Credential late = one->MakeCredentialFor(0, 6).value();
   one->Stop();
   ASSERT_TRUE(Eventually([&] { return witness_.last == *session; }));
   EXPECT_TRUE(absl::IsPermissionDenied(zero->Admit(late).status()));
@@ -210,7 +210,7 @@ TEST_F(AgentTest, WhatASessionAdmittedIsCutOffBeforeTheNodeIsDead) {
   // The connecting node is the last to know that the session is up.
   ASSERT_TRUE(Eventually([&] { return zero->generation(1) != 0 && one->generation(0) != 0; }));
   const uint64_t generation = zero->generation(1);
-  const Ticket late = one->MakeTicketFor(0, 1).value();
+  const Credential late = one->MakeCredentialFor(0, 1).value();
   one.reset();
   ASSERT_TRUE(Eventually([&] { return cutter.called.load(); }));
   EXPECT_EQ(cutter.generation_at_cut, generation);

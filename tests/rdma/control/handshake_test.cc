@@ -232,19 +232,19 @@ TEST(HeartbeatsTest, OldAndForeignOnesAreNoSignOfLife) {
   EXPECT_TRUE(client.Check(server.Next()).ok());
 }
 
-TEST(TicketTest, GoodOnceAndOnlyAsItWasMade) {
+TEST(CredentialTest, GoodOnceAndOnlyAsItWasMade) {
   Key key, other;
   FillRandom(key);
   FillRandom(other);
-  TicketBook book;
-  const Ticket ticket = MakeTicket(key, 1, 2, 3);
-  Ticket changed = ticket;
+  CredentialBook book;
+  const Credential credential = MakeCredential(key, 1, 2, 3);
+  Credential changed = credential;
   changed.channel = 3;
   EXPECT_FALSE(book.Use(key, changed).ok());
-  EXPECT_FALSE(book.Use(other, ticket).ok());
-  EXPECT_TRUE(book.Use(key, ticket).ok());
-  EXPECT_FALSE(book.Use(key, ticket).ok());
-  EXPECT_TRUE(book.Use(key, MakeTicket(key, 1, 2, 4)).ok());
+  EXPECT_FALSE(book.Use(other, credential).ok());
+  EXPECT_TRUE(book.Use(key, credential).ok());
+  EXPECT_FALSE(book.Use(key, credential).ok());
+  EXPECT_TRUE(book.Use(key, MakeCredential(key, 1, 2, 4)).ok());
 }
 
 }  // namespace

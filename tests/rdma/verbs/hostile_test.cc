@@ -247,14 +247,14 @@ TEST_F(HostileTest, AQueuePairWithoutATicketIsRefused) {
     std::array<std::byte, 40> forged;
     for (std::byte& byte : forged) byte = static_cast<std::byte>(random());
     if (round > 0) {  // everything is right except the tag
-      const control::Ticket ticket = parts_->core->agent->MakeTicketFor(0, 0).value();
+      const control::Credential credential = parts_->core->agent->MakeCredentialFor(0, 0).value();
       WireWriter writer(forged);
       writer.PutU64(control::kMagic);
       writer.PutU16(control::kProtocolVersion);
       writer.PutU16(0);
-      writer.PutU16(ticket.from);
-      writer.PutU16(ticket.channel);
-      writer.PutU64(ticket.number);
+      writer.PutU16(credential.from);
+      writer.PutU16(credential.channel);
+      writer.PutU64(credential.number);
     }
     rdma_conn_param parameters{};
     parameters.private_data = forged.data();

@@ -11,12 +11,12 @@
 
 namespace gannet::txn {
 
-struct ManualTransaction::Lease {
-  explicit Lease(RunSessions::Lease from) : session(std::move(from)) {}
+struct ManualTransaction::Borrowed {
+  explicit Borrowed(RunSessions::Borrowed from) : session(std::move(from)) {}
 
   // The members are destroyed in the reverse order: the transaction ends before its claim, and both before the session
   // is given back.
-  RunSessions::Lease session;
+  RunSessions::Borrowed session;
   std::unique_ptr<PrecedenceClaim> claim = std::make_unique<PrecedenceClaim>();
   std::unique_ptr<Transaction> transaction;
   uint32_t attempts = 0;

@@ -1,5 +1,5 @@
-// A debt: an operation at another node that a transaction still has to complete (txn/session/debts.h says why and
-// when).
+// A pending operation: an operation at another node that a transaction still has to complete
+// (txn/session/pending_operations.h says why and when).
 #pragma once
 
 #include <algorithm>
@@ -16,14 +16,14 @@
 
 namespace gannet::txn {
 
-// The debts that one transaction waits for.
-struct DebtTicket {
+// The pending operations that one transaction waits for.
+struct PendingGroup {
   size_t open = 0;
   bool lost = false;                 // a node died, or refused: not everything was done
-  std::vector<uint16_t> slots = {};  // to be returned when none of the debts is open
+  std::vector<uint16_t> slots = {};  // to be returned when none of the pending operations is open
 };
 
-struct Debt {
+struct PendingOperation {
   enum class Kind : uint8_t { kUnlock, kInstall, kCall };
   // Settled: by success. Lost: the node died, or gave an answer that no repetition will change.
   enum class Outcome : uint8_t { kOpen, kSettled, kLost };
@@ -31,7 +31,7 @@ struct Debt {
   // These do not change.
   Kind kind = Kind::kUnlock;
   rdma::NodeId node = 0;
-  uint64_t connection = 0;  // over which the node knows this debtor (peers.h); 0: this node itself
+  uint64_t connection = 0;  // over which the node knows this session (peers.h); 0: this node itself
   uint64_t owner_bits = 0;  // of the session
   uint64_t since = 0;       // NowNanos
 
@@ -48,11 +48,11 @@ struct Debt {
   std::vector<rdma::GlobalAddress> records = {};  // the records of the message
 
   // The members below are for the session alone.
-  std::shared_ptr<DebtTicket> ticket = nullptr;
-  bool returns_slot = true;  // when it is settled. False: its transaction or ticket returns it
+  std::shared_ptr<PendingGroup> group = nullptr;
+  bool returns_slot = true;  // when it is settled. False: its transaction or group returns it
   bool held_back = false;    // an unlock that waits for a transaction of the session
 
-  // Written once, by the collector, after everything else that it does for this debt.
+  // Written once, by the completer, after everything else that it does for this pending operation.
   std::atomic<Outcome> outcome{Outcome::kOpen};
 
   bool IsOf(rdma::GlobalAddress which) const {
@@ -60,8 +60,8 @@ struct Debt {
   }
 };
 
-// False if the debt's node is dead, or has lost the connection over which it knows the debtor.
-bool NodeLives(const Debt& debt, const LocalNode& local);
+// False if the pending operation's node is dead, or has lost the connection over which it knows the session.
+bool NodeLives(const PendingOperation& pending, const LocalNode& local);
 
 // True for errors after which a verb or call may or may not have taken effect. All other errors are answers.
 bool IsUnknownOutcome(const Status& status);

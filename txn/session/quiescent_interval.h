@@ -1,11 +1,11 @@
-// Calm: a time in which no session of a node changed a record. A transaction that reads many records and writes nothing
-// need not look at each of them a second time, when it commits, if no record was changed meanwhile.
+// QuiescentInterval: a time in which no session of a node changed a record. A transaction that reads many records and
+// writes nothing need not look at each of them a second time, when it commits, if no record was changed meanwhile.
 //
 // Each session has two counters: how often it has begun to change records, and how often it has ended. Only the session
 // writes them. A transaction that has read many records, or is about to, looks at the counters of all sessions. If none
-// of them is in the middle of a change, this may be the beginning of a calm. At the commit it looks at them again: if
-// no session has begun since, what was read after the beginning is still so, and only the records that it read before
-// are validated one by one. If not, all of them are.
+// of them is in the middle of a change, this may be the beginning of a quiescent interval. At the commit it looks at
+// them again: if no session has begun since, what was read after the beginning is still so, and only the records that
+// it read before are validated one by one. If not, all of them are.
 //
 // Why it holds. Let T find ended == begun = n of a session S, and begun == n again at its commit.
 //  - What S changed in its first n commits was done when T looked first, and T's later reads see it: S stores `ended`
@@ -101,14 +101,15 @@ class ChangingRecords {
   ChangeCounter* const counter_;
 };
 
-// What one transaction knows of a calm.
-class Calm {
+// What one transaction knows of a quiescent interval.
+class QuiescentInterval {
  public:
   // Counters of sessions are looked at twice, and those of sessions that write are in other caches. So a transaction
   // that reads fewer records, or less than kRecordsForSession for each session, validates them in less time.
   static constexpr size_t kLeastRecords = 48;
   static constexpr size_t kRecordsForSession = 16;
-  // After a calm that ended too early, so many transactions with fewer records than kManyRecords do not look for one.
+  // After a quiescent interval that ended too early, so many transactions with fewer records than kManyRecords do not
+  // look for one.
   static constexpr size_t kManyRecords = 256;
   static constexpr int kPause = 16;
 
@@ -151,8 +152,8 @@ class Calm {
 
   int looks_ = 0;
   bool begun_known_ = false;
-  int pause_ = 0;           // transactions that do not look for a calm
-  uint64_t begun_ = 0;      // ChangeCounters::Begun() when the calm began
+  int pause_ = 0;           // transactions that do not look for a quiescent interval
+  uint64_t begun_ = 0;      // ChangeCounters::Begun() when the quiescent interval began
   size_t read_before_ = 0;  // number of records that were read before that
 };
 

@@ -1,6 +1,6 @@
-// Calm (txn/session/calm.h): a transaction that reads many records need not validate each of them if no session changed
-// a record meanwhile, and still notices every change.
-#include "txn/session/calm.h"
+// QuiescentInterval (txn/session/quiescent_interval.h): a transaction that reads many records need not validate each of
+// them if no session changed a record meanwhile, and still notices every change.
+#include "txn/session/quiescent_interval.h"
 
 #include <atomic>
 #include <chrono>
@@ -42,75 +42,77 @@ TEST(ChangeCountersTest, TellWhetherASessionIsInTheMiddleOfAChange) {
   EXPECT_EQ(counters.Of(0), first);  // of the next session with this number
 }
 
-TEST(CalmTest, EndsWithTheNextChange) {
-  constexpr size_t kMany = Calm::kManyRecords;
+TEST(QuiescentIntervalTest, EndsWithTheNextChange) {
+  constexpr size_t kMany = QuiescentInterval::kManyRecords;
   ChangeCounters counters;
   ChangeCounter* const writer = counters.Of(3);
-  Calm calm;
-  calm.Look(&counters, Calm::kLeastRecords - 1, 0);
-  EXPECT_EQ(calm.RecordsInDoubt(&counters, kMany), kMany) << "nobody has looked";
-  calm.Look(&counters, kMany, 0);
-  EXPECT_EQ(calm.RecordsInDoubt(&counters, 5 * kMany), kMany);
-  EXPECT_EQ(calm.RecordsInDoubt(&counters, 10), 10u) << "it has forgotten some";
-  calm.Look(&counters, 2 * kMany, 0);
-  EXPECT_EQ(calm.RecordsInDoubt(&counters, 5 * kMany), kMany) << "the first look counts";
+  QuiescentInterval quiescent;
+  quiescent.Look(&counters, QuiescentInterval::kLeastRecords - 1, 0);
+  EXPECT_EQ(quiescent.RecordsInDoubt(&counters, kMany), kMany) << "nobody has looked";
+  quiescent.Look(&counters, kMany, 0);
+  EXPECT_EQ(quiescent.RecordsInDoubt(&counters, 5 * kMany), kMany);
+  EXPECT_EQ(quiescent.RecordsInDoubt(&counters, 10), 10u) << "it has forgotten some";
+  quiescent.Look(&counters, 2 * kMany, 0);
+  EXPECT_EQ(quiescent.RecordsInDoubt(&counters, 5 * kMany), kMany) << "the first look counts";
   { const ChangingRecords changing(writer); }
-  EXPECT_EQ(calm.RecordsInDoubt(&counters, 5 * kMany), 5 * kMany);
-  calm.Clear();
-  EXPECT_EQ(calm.RecordsInDoubt(&counters, kMany), kMany);
+  EXPECT_EQ(quiescent.RecordsInDoubt(&counters, 5 * kMany), 5 * kMany);
+  quiescent.Clear();
+  EXPECT_EQ(quiescent.RecordsInDoubt(&counters, kMany), kMany);
 
   // A change that is in progress at the first look, and at the end.
   std::optional<ChangingRecords> changing;
   changing.emplace(writer);
-  calm.Look(&counters, kMany, 0);
-  EXPECT_EQ(calm.RecordsInDoubt(&counters, 5 * kMany), 5 * kMany);
+  quiescent.Look(&counters, kMany, 0);
+  EXPECT_EQ(quiescent.RecordsInDoubt(&counters, 5 * kMany), 5 * kMany);
   changing.reset();
-  EXPECT_EQ(calm.RecordsInDoubt(&counters, 5 * kMany), 5 * kMany);
-  calm.Look(&counters, 2 * kMany, 0);
-  EXPECT_EQ(calm.RecordsInDoubt(&counters, 5 * kMany), 2 * kMany);
+  EXPECT_EQ(quiescent.RecordsInDoubt(&counters, 5 * kMany), 5 * kMany);
+  quiescent.Look(&counters, 2 * kMany, 0);
+  EXPECT_EQ(quiescent.RecordsInDoubt(&counters, 5 * kMany), 2 * kMany);
   changing.emplace(counters.Of(7));  // a session that was opened later
-  EXPECT_EQ(calm.RecordsInDoubt(&counters, 5 * kMany), 5 * kMany);
+  EXPECT_EQ(quiescent.RecordsInDoubt(&counters, 5 * kMany), 5 * kMany);
 
-  calm.Clear();
-  calm.Look(nullptr, kMany, 0);  // on a node that counts no changes
-  EXPECT_EQ(calm.RecordsInDoubt(nullptr, kMany), kMany);
+  quiescent.Clear();
+  quiescent.Look(nullptr, kMany, 0);  // on a node that counts no changes
+  EXPECT_EQ(quiescent.RecordsInDoubt(nullptr, kMany), kMany);
 }
 
-TEST(CalmTest, IsLookedForOnlyWhereItIsWorthIt) {
-  constexpr size_t kLeast = Calm::kLeastRecords;
+TEST(QuiescentIntervalTest, IsLookedForOnlyWhereItIsWorthIt) {
+  constexpr size_t kLeast = QuiescentInterval::kLeastRecords;
   ChangeCounters counters;
   ChangeCounter* const writer = counters.Of(0);
-  Calm calm;
-  calm.Look(&counters, 0, kLeast - 1);
-  EXPECT_EQ(calm.RecordsInDoubt(&counters, kLeast), kLeast) << "too few records";
-  calm.Look(&counters, 0, kLeast);
-  EXPECT_EQ(calm.RecordsInDoubt(&counters, kLeast), 0u) << "none was read before the look";
+  QuiescentInterval quiescent;
+  quiescent.Look(&counters, 0, kLeast - 1);
+  EXPECT_EQ(quiescent.RecordsInDoubt(&counters, kLeast), kLeast) << "too few records";
+  quiescent.Look(&counters, 0, kLeast);
+  EXPECT_EQ(quiescent.RecordsInDoubt(&counters, kLeast), 0u) << "none was read before the look";
 
   // It ended too early: the next ones with few records do not look.
   { const ChangingRecords changing(writer); }
-  EXPECT_EQ(calm.RecordsInDoubt(&counters, kLeast), kLeast);
-  for (int i = 0; i < Calm::kPause; ++i) {
-    calm.Clear();
-    calm.Look(&counters, 0, kLeast);
-    calm.Look(&counters, 10, kLeast);
-    EXPECT_EQ(calm.RecordsInDoubt(&counters, kLeast), kLeast) << i;
+  EXPECT_EQ(quiescent.RecordsInDoubt(&counters, kLeast), kLeast);
+  for (int i = 0; i < QuiescentInterval::kPause; ++i) {
+    quiescent.Clear();
+    quiescent.Look(&counters, 0, kLeast);
+    quiescent.Look(&counters, 10, kLeast);
+    EXPECT_EQ(quiescent.RecordsInDoubt(&counters, kLeast), kLeast) << i;
   }
-  calm.Clear();
-  calm.Look(&counters, 0, kLeast);
-  EXPECT_EQ(calm.RecordsInDoubt(&counters, kLeast), 0u) << "the pause is over";
+  quiescent.Clear();
+  quiescent.Look(&counters, 0, kLeast);
+  EXPECT_EQ(quiescent.RecordsInDoubt(&counters, kLeast), 0u) << "the pause is over";
   { const ChangingRecords changing(writer); }
-  EXPECT_EQ(calm.RecordsInDoubt(&counters, kLeast), kLeast);
-  calm.Clear();
-  calm.Look(&counters, 0, Calm::kManyRecords);
-  EXPECT_EQ(calm.RecordsInDoubt(&counters, Calm::kManyRecords), 0u) << "with many records, each looks";
+  EXPECT_EQ(quiescent.RecordsInDoubt(&counters, kLeast), kLeast);
+  quiescent.Clear();
+  quiescent.Look(&counters, 0, QuiescentInterval::kManyRecords);
+  EXPECT_EQ(quiescent.RecordsInDoubt(&counters, QuiescentInterval::kManyRecords), 0u)
+      << "with many records, each looks";
 
   // Many sessions, whose counters take long to look at.
-  counters.Of(2 * Calm::kManyRecords / Calm::kRecordsForSession - 1);
-  calm.Clear();
-  calm.Look(&counters, 0, 2 * Calm::kManyRecords - 1);
-  EXPECT_EQ(calm.RecordsInDoubt(&counters, 2 * Calm::kManyRecords), 2 * Calm::kManyRecords);
-  calm.Look(&counters, 100, 2 * Calm::kManyRecords - 100);
-  EXPECT_EQ(calm.RecordsInDoubt(&counters, 2 * Calm::kManyRecords), 100u);
+  counters.Of(2 * QuiescentInterval::kManyRecords / QuiescentInterval::kRecordsForSession - 1);
+  quiescent.Clear();
+  quiescent.Look(&counters, 0, 2 * QuiescentInterval::kManyRecords - 1);
+  EXPECT_EQ(quiescent.RecordsInDoubt(&counters, 2 * QuiescentInterval::kManyRecords),
+            2 * QuiescentInterval::kManyRecords);
+  quiescent.Look(&counters, 100, 2 * QuiescentInterval::kManyRecords - 100);
+  EXPECT_EQ(quiescent.RecordsInDoubt(&counters, 2 * QuiescentInterval::kManyRecords), 100u);
 }
 
 struct TableShape {
@@ -122,11 +124,12 @@ struct TableShape {
 
 constexpr uint64_t kRows = 3000;
 constexpr uint64_t kBlock = 100;
-static_assert(kRows % kBlock == 0 && kBlock >= Calm::kLeastRecords && kBlock < Calm::kManyRecords);
+static_assert(kRows % kBlock == 0 && kBlock >= QuiescentInterval::kLeastRecords &&
+              kBlock < QuiescentInterval::kManyRecords);
 constexpr int64_t kBalance = 1000;
 
 // Rows with the same number each.
-class CalmTableTest : public testing::TestWithParam<TableShape> {
+class QuiescentTableTest : public testing::TestWithParam<TableShape> {
  protected:
   void SetUp() override {
     auto database = Database::OpenInMemory({.memory_bytes = uint64_t{1} << 28});
@@ -203,7 +206,7 @@ class CalmTableTest : public testing::TestWithParam<TableShape> {
   const Table* table_ = nullptr;
 };
 
-TEST_P(CalmTableTest, ALockThatIsLostBeforeTheInstallStopsTheProgram) {
+TEST_P(QuiescentTableTest, ALockThatIsLostBeforeTheInstallStopsTheProgram) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   ManualTransaction t = Begin();
   ASSERT_TRUE(t->Insert(*table_, KeyOf(1).view(), kBalance).ok());
@@ -219,7 +222,7 @@ TEST_P(CalmTableTest, ALockThatIsLostBeforeTheInstallStopsTheProgram) {
 }
 
 // What no session does: a word changes without a counter. Only so can a test see which records are looked at twice.
-TEST_P(CalmTableTest, RecordsAreNotLookedAtTwice) {
+TEST_P(QuiescentTableTest, RecordsAreNotLookedAtTwice) {
   const auto commits_after_change_of = [&](uint64_t row) {
     ManualTransaction t = Begin();
     const StatusOr<int64_t> sum = Sum(*t);
@@ -237,7 +240,7 @@ TEST_P(CalmTableTest, RecordsAreNotLookedAtTwice) {
 }
 
 // A scan that says how many rows it wants looks before the first.
-TEST_P(CalmTableTest, RecordsOfAShortScanAreNotLookedAtTwice) {
+TEST_P(QuiescentTableTest, RecordsOfAShortScanAreNotLookedAtTwice) {
   if (!table_->index_traits().scans_records) GTEST_SKIP() << "the keys are found before the records are read";
   ManualTransaction t = Begin();
   ASSERT_TRUE(SumOfBlock(*t, 1).ok());
@@ -249,7 +252,7 @@ TEST_P(CalmTableTest, RecordsOfAShortScanAreNotLookedAtTwice) {
   EXPECT_TRUE(committed.ok()) << committed;
 }
 
-TEST_P(CalmTableTest, ChangesOfRowsOfAShortScanAreConflicts) {
+TEST_P(QuiescentTableTest, ChangesOfRowsOfAShortScanAreConflicts) {
   for (const uint64_t row : {kBlock, kBlock + kBlock / 2, 2 * kBlock - 1}) {
     ManualTransaction t = Begin();
     ASSERT_TRUE(SumOfBlock(*t, 1).ok());
@@ -259,7 +262,7 @@ TEST_P(CalmTableTest, ChangesOfRowsOfAShortScanAreConflicts) {
   }
 }
 
-TEST_P(CalmTableTest, ChangesOfRowsThatWereReadAreConflicts) {
+TEST_P(QuiescentTableTest, ChangesOfRowsThatWereReadAreConflicts) {
   for (const uint64_t row : {uint64_t{3}, kRows / 2, kRows - 3}) {
     ManualTransaction t = Begin();
     ASSERT_TRUE(Sum(*t).ok());
@@ -269,7 +272,7 @@ TEST_P(CalmTableTest, ChangesOfRowsThatWereReadAreConflicts) {
   }
 }
 
-TEST_P(CalmTableTest, ChangesOfOtherRowsAreNoConflicts) {
+TEST_P(QuiescentTableTest, ChangesOfOtherRowsAreNoConflicts) {
   ManualTransaction t = Begin();
   const StatusOr<int64_t> first = Sum(*t, 0, kRows / 3);
   ASSERT_TRUE(first.ok()) << first.status();
@@ -282,7 +285,7 @@ TEST_P(CalmTableTest, ChangesOfOtherRowsAreNoConflicts) {
 }
 
 // The transaction has read the old row and the new one.
-TEST_P(CalmTableTest, AChangeBetweenTwoReadsIsAConflict) {
+TEST_P(QuiescentTableTest, AChangeBetweenTwoReadsIsAConflict) {
   ManualTransaction t = Begin();
   ASSERT_TRUE(Sum(*t).ok());
   Update(kRows - 3, kBalance + 5);
@@ -293,7 +296,7 @@ TEST_P(CalmTableTest, AChangeBetweenTwoReadsIsAConflict) {
   EXPECT_TRUE(absl::IsAborted(t.Commit()));
 }
 
-TEST_P(CalmTableTest, InsertsAndRemovalsAreConflicts) {
+TEST_P(QuiescentTableTest, InsertsAndRemovalsAreConflicts) {
   for (const bool insert : {true, false}) {
     ManualTransaction t = Begin();
     ASSERT_TRUE(Sum(*t).ok());
@@ -307,7 +310,7 @@ TEST_P(CalmTableTest, InsertsAndRemovalsAreConflicts) {
 }
 
 // A row that was read for update comes into the read set at the commit or validation, long after it was read.
-TEST_P(CalmTableTest, ARowReadForUpdateBeforeIsValidated) {
+TEST_P(QuiescentTableTest, ARowReadForUpdateBeforeIsValidated) {
   for (const bool commit : {true, false}) {
     ManualTransaction t = Begin();
     int64_t number = 0;
@@ -320,7 +323,7 @@ TEST_P(CalmTableTest, ARowReadForUpdateBeforeIsValidated) {
   }
 }
 
-TEST_P(CalmTableTest, AWriterValidatesAllThatItRead) {
+TEST_P(QuiescentTableTest, AWriterValidatesAllThatItRead) {
   for (const uint64_t row : {uint64_t{3}, kRows - 3}) {
     ManualTransaction t = Begin();
     ASSERT_TRUE(Sum(*t).ok());
@@ -330,8 +333,9 @@ TEST_P(CalmTableTest, AWriterValidatesAllThatItRead) {
   }
 }
 
-// Transfers between the rows of a block leave its sum as it is, in bursts with pauses in which a calm lasts.
-TEST_P(CalmTableTest, SumsAreRightWhileOthersWrite) {
+// Transfers between the rows of a block leave its sum as it is, in bursts with pauses in which a quiescent interval
+// lasts.
+TEST_P(QuiescentTableTest, SumsAreRightWhileOthersWrite) {
   constexpr int kWriters = 2;
   constexpr auto kFor = std::chrono::milliseconds(700);
   std::atomic<bool> stop{false};
@@ -387,7 +391,7 @@ TEST_P(CalmTableTest, SumsAreRightWhileOthersWrite) {
   EXPECT_GT(transfers, 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, CalmTableTest,
+INSTANTIATE_TEST_SUITE_P(Kinds, QuiescentTableTest,
                          testing::Values(TableShape{"XStore", IndexKind::kXStore, index::KeyKind::kInteger, 8},
                                          TableShape{"XStoreShort", IndexKind::kXStore, index::KeyKind::kBytes, 16},
                                          TableShape{"XStoreLong", IndexKind::kXStore, index::KeyKind::kBytes, 64},
