@@ -188,6 +188,10 @@ void HtmlPage::AddBars(std::string_view title, std::string_view note, const std:
   absl::StrAppend(&sections_, html, "</div>\n</section>\n");
 }
 
+std::string HtmlPage::Micros(double us) {
+  return absl::StrFormat("%.1f", us);
+}
+
 void HtmlPage::AddTable(std::string_view title, std::string_view note,
                         const std::vector<std::vector<std::string>>& rows, const std::vector<size_t>& text_columns) {
   std::string html = SectionBegin(title, note) + "<div class=\"wide\"><table class=\"facts\">\n";

@@ -67,6 +67,8 @@ class HtmlPage {
   // Bars to one scale; `parts`: names of their parts. Bars without any length are left out.
   void AddBars(std::string_view title, std::string_view note, const std::vector<std::string>& parts,
                const std::vector<PageBar>& bars);
+  // A time of a table.
+  static std::string Micros(double us);
   // A table; a cell that begins with '!' is marked as bad. Columns in `text_columns` are text, the others numbers.
   void AddTable(std::string_view title, std::string_view note, const std::vector<std::vector<std::string>>& rows,
                 const std::vector<size_t>& text_columns);

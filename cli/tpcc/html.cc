@@ -11,18 +11,15 @@
 namespace gannet::cli {
 namespace {
 
-std::string Micros(double us) {
-  return absl::StrFormat("%.1f", us);
-}
-
 void AddTransactions(const tpcc::RunReport& run, HtmlPage* page) {
   std::vector<std::vector<std::string>> rows = {
       {"", "committed", "run again", "rolled back", "mean µs", "p50 µs", "p95 µs", "p99 µs", "max µs"}};
   std::vector<PageBar> bars;
   const auto add = [&rows](const char* name, const tpcc::ProcedureReport& p) {
     if (p.committed + p.aborted + p.rolled_back == 0) return;
-    rows.push_back({name, WithCommas(p.committed), WithCommas(p.aborted), WithCommas(p.rolled_back), Micros(p.mean_us),
-                    Micros(p.p50_us), Micros(p.p95_us), Micros(p.p99_us), Micros(p.max_us)});
+    rows.push_back({name, WithCommas(p.committed), WithCommas(p.aborted), WithCommas(p.rolled_back),
+                    HtmlPage::Micros(p.mean_us), HtmlPage::Micros(p.p50_us), HtmlPage::Micros(p.p95_us),
+                    HtmlPage::Micros(p.p99_us), HtmlPage::Micros(p.max_us)});
   };
   for (size_t i = 0; i < run.procedures.size(); ++i) {
     const tpcc::ProcedureReport& p = run.procedures[i];

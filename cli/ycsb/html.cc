@@ -9,17 +9,14 @@
 namespace gannet::cli {
 namespace {
 
-std::string Micros(double us) {
-  return absl::StrFormat("%.1f", us);
-}
-
 void AddOperations(const ycsb::RunReport& run, HtmlPage* page) {
   std::vector<std::vector<std::string>> rows = {
       {"", "operations", "mean µs", "p50 µs", "p95 µs", "p99 µs", "max µs", "round trips each", "bytes each"}};
   const auto add = [&rows](std::string_view name, const ycsb::KindReport& k) {
     if (k.operations == 0) return;
-    rows.push_back({std::string(name), WithCommas(k.operations), Micros(k.mean_us), Micros(k.p50_us), Micros(k.p95_us),
-                    Micros(k.p99_us), Micros(k.max_us), absl::StrFormat("%.2f", k.PerOperation(k.verbs.round_trips)),
+    rows.push_back({std::string(name), WithCommas(k.operations), HtmlPage::Micros(k.mean_us),
+                    HtmlPage::Micros(k.p50_us), HtmlPage::Micros(k.p95_us), HtmlPage::Micros(k.p99_us),
+                    HtmlPage::Micros(k.max_us), absl::StrFormat("%.2f", k.PerOperation(k.verbs.round_trips)),
                     absl::StrFormat("%.0f", k.PerOperation(k.verbs.bytes_in + k.verbs.bytes_out))});
   };
   for (size_t k = 0; k < ycsb::kKinds; ++k) add(ycsb::kKindNames[k], run.kinds[k]);
