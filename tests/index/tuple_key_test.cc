@@ -159,8 +159,8 @@ TEST(TupleKeyTest, IsInTheOrderOfItsFields) {
 }
 
 TEST(TupleKeyTest, DoublesAreInTheirOrder) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const std::vector<double> numbers = {-kInfinity, -1e300, -1.5, -1e-300, -0.0, 0.0, 1e-300, 1.5, 1e300, kInfinity};
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  const std::vector<double> numbers = {-kInfinite, -1e300, -1.5, -1e-300, -0.0, 0.0, 1e-300, 1.5, 1e300, kInfinite};
   for (size_t i = 1; i < numbers.size(); ++i) EXPECT_LT(Key::Tuple(numbers[i - 1]), Key::Tuple(numbers[i])) << i;
 }
 

@@ -10,7 +10,7 @@
 namespace gannet::txn {
 namespace {
 
-constexpr uint64_t kRows = 4;
+constexpr uint64_t kRowsRead = 4;
 
 coro::Task<void> CommitAndCount(Transaction& t, Status* status, size_t* frames) {
   const size_t before = coro::FramesOfThisThread();
@@ -24,7 +24,7 @@ coro::Task<void> CommitAndCount(Transaction& t, Status* status, size_t* frames) 
 size_t FramesOfCommit(Session& session, const Table& table, uint64_t written) {
   Transaction t = session.Begin();
   BlockingTransaction blocking(&t, &session.worker());
-  for (uint64_t key = 0; key < kRows; ++key) {
+  for (uint64_t key = 0; key < kRowsRead; ++key) {
     uint64_t row = 0;
     if (key < written) {
       const StatusOr<RecordHandle> handle = blocking.GetForUpdate(table, key, &row);
@@ -47,7 +47,7 @@ TEST(CommitFramesTest, ACommitWithoutWritesOnlyValidates) {
   Session& session = cluster.NewSession(1);
   const Table& table = cluster.table(1, "rows");
   const Status loaded = RunBlockingBody(session, [&](BlockingTransaction& t) -> Status {
-    for (uint64_t key = 0; key < kRows; ++key) {
+    for (uint64_t key = 0; key < kRowsRead; ++key) {
       if (Status s = t.Insert(table, key, uint64_t{0}); !s.ok()) return s;
     }
     return absl::OkStatus();

@@ -455,9 +455,9 @@ TEST_P(OutcomeTest, AnExceptionIsBelievedAsAnErrorIs) {
 }
 
 TEST_P(OutcomeTest, ASessionHasAnyNumberOfTransactions) {
-  constexpr uint64_t kMany = 1000;
+  constexpr uint64_t kTransactions = 1000;
   std::vector<std::unique_ptr<Step>> steps;
-  for (uint64_t i = 0; i < kMany; ++i) {
+  for (uint64_t i = 0; i < kTransactions; ++i) {
     Step& step = *steps.emplace_back(std::make_unique<Step>(session));
     Account account;
     ASSERT_TRUE(step->Get(points, kOne, &account).ok());
@@ -467,7 +467,7 @@ TEST_P(OutcomeTest, ASessionHasAnyNumberOfTransactions) {
     const Status status = step->Commit();
     ASSERT_TRUE(status.ok()) << status;
   }
-  EXPECT_TRUE(Exists(kNew + kMany - 1));
+  EXPECT_TRUE(Exists(kNew + kTransactions - 1));
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, OutcomeTest,

@@ -352,24 +352,24 @@ TEST_P(TransactionTest, TheOutputsOfGetManyMayBeFarApart) {
 // Page after page into the same rows. Each scan begins at the last key of the page before, which lies in the rows that
 // the scan overwrites.
 TEST_P(TransactionTest, ThePagesOfAScanBeginAtAKeyOfTheRowsTheyReplace) {
-  constexpr uint64_t kRows = 60;
+  constexpr uint64_t kKeys = 60;
   const auto key = [](uint64_t i) { return std::string(1 + i % 40, static_cast<char>('a' + i / 40)) + "!"; };
   const std::string eight = "01234567";
   for (const Table* table : {&text, &spread}) {
     std::vector<std::string> keys;
-    for (uint64_t i = 0; i < kRows; ++i) keys.push_back(key(i).substr(0, 40) + std::to_string(100 + i).substr(1));
+    for (uint64_t i = 0; i < kKeys; ++i) keys.push_back(key(i).substr(0, 40) + std::to_string(100 + i).substr(1));
     for (std::string& name : keys) name = name.substr(name.size() > 40 ? name.size() - 40 : 0);
     std::ranges::sort(keys);
     ASSERT_EQ(std::ranges::adjacent_find(keys), keys.end());
     for (const bool reverse : {false, true}) {
       Step step(session);
       // All but every fourth are own inserts. (The second time they exist already.)
-      for (uint64_t i = reverse ? kRows : 0; i < kRows; i += 4) {
+      for (uint64_t i = reverse ? kKeys : 0; i < kKeys; i += 4) {
         ASSERT_TRUE(Run([&](BlockingTransaction& t) {
                       return t.Insert(*table, Key(keys[i]), std::as_bytes(std::span(eight)));
                     }).ok());
       }
-      for (uint64_t i = 0; i < kRows; ++i) {
+      for (uint64_t i = 0; i < kKeys; ++i) {
         if (i % 4 == 0) continue;
         ASSERT_TRUE(step->Insert(*table, Key(keys[i]), std::as_bytes(std::span(eight))).ok());
       }
@@ -651,23 +651,23 @@ TEST_P(TransactionTest, ScansBothWaysWithLimitAndOwnChanges) {
 }
 
 TEST_P(TransactionTest, ManyInsertsInOneTransaction) {
-  constexpr uint64_t kRows = 3000;  // more than one prepare message
+  constexpr uint64_t kKeys = 3000;  // more than one prepare message
   ASSERT_TRUE(Run([&](BlockingTransaction& t) -> Status {
-                for (uint64_t key = 0; key < kRows; ++key) {
+                for (uint64_t key = 0; key < kKeys; ++key) {
                   if (Status s = t.Insert(ordered, key, Account{.balance = 1}); !s.ok()) return s;
                 }
                 return absl::OkStatus();
               }).ok());
   ScanRows rows;
-  ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Scan(ordered, {.from = 0, .to = kRows}, &rows); }).ok());
-  EXPECT_EQ(rows.size(), kRows);
+  ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Scan(ordered, {.from = 0, .to = kKeys}, &rows); }).ok());
+  EXPECT_EQ(rows.size(), kKeys);
   ASSERT_TRUE(Run([&](BlockingTransaction& t) -> Status {
-                for (uint64_t key = 0; key < kRows; ++key) {
+                for (uint64_t key = 0; key < kKeys; ++key) {
                   if (Status s = t.Remove(ordered, key); !s.ok()) return s;
                 }
                 return absl::OkStatus();
               }).ok());
-  ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Scan(ordered, {.from = 0, .to = kRows}, &rows); }).ok());
+  ASSERT_TRUE(Run([&](BlockingTransaction& t) { return t.Scan(ordered, {.from = 0, .to = kKeys}, &rows); }).ok());
   EXPECT_TRUE(rows.empty());
 }
 
