@@ -37,15 +37,15 @@ TEST(NonUniformTest, ReachesBothEndsOfASmallRange) {
 
 // The OR of two random numbers has more bits set than not, so some customers are far more popular than the average.
 TEST(NonUniformTest, IsSkewed) {
-  constexpr int kDraws = 300'000, kCustomers = 3000;
+  constexpr int kCustomerDraws = 300'000, kCustomers = 3000;
   Random random(3);
   const NonUniform constants = NonUniform::ForLoad(3);
   std::vector<int> seen(kCustomers + 1);
-  for (int i = 0; i < kDraws; ++i) ++seen[constants.Customer(random, kCustomers)];
+  for (int i = 0; i < kCustomerDraws; ++i) ++seen[constants.Customer(random, kCustomers)];
   std::sort(seen.begin(), seen.end(), std::greater<>());
   int hottest_tenth = 0;
   for (int i = 0; i < kCustomers / 10; ++i) hottest_tenth += seen[i];
-  EXPECT_GT(hottest_tenth, kDraws / 4);
+  EXPECT_GT(hottest_tenth, kCustomerDraws / 4);
 }
 
 TEST(NonUniformTest, RunConstantKeepsItsDistanceFromTheLoads) {
