@@ -10,19 +10,19 @@
 namespace gannet::ycsb {
 namespace {
 
-constexpr uint64_t kLoaded = 1000;
-constexpr int kDraws = 200'000;
+constexpr uint64_t kChosenFrom = 1000;
+constexpr int kChoices = 200'000;
 
 std::map<uint64_t, int> Draw(const KeyChooser& chooser) {
   Random random(3);
   std::map<uint64_t, int> seen;
-  for (int i = 0; i < kDraws; ++i) ++seen[chooser.Existing(&random)];
+  for (int i = 0; i < kChoices; ++i) ++seen[chooser.Existing(&random)];
   return seen;
 }
 
 double Share(const std::map<uint64_t, int>& seen, uint64_t key) {
   const auto at = seen.find(key);
-  return at == seen.end() ? 0 : static_cast<double>(at->second) / kDraws;
+  return at == seen.end() ? 0 : static_cast<double>(at->second) / kChoices;
 }
 
 double HarmonicSum(uint64_t n) {
@@ -32,25 +32,25 @@ double HarmonicSum(uint64_t n) {
 }
 
 TEST(KeyChooser, UniformDrawsLoadedAndInsertedKeysAlike) {
-  const KeySpace space(KeyForm::kLinear, kLoaded, 1);
+  const KeySpace space(KeyForm::kLinear, kChosenFrom, 1);
   KeyChooser chooser(&space, Distribution::kUniform, 0, 0, 1);
   for (int i = 0; i < 1000; ++i) chooser.Inserted(chooser.Fresh());
   const auto seen = Draw(chooser);
-  EXPECT_EQ(seen.size(), 2 * kLoaded) << "each is drawn 100 times on average";
+  EXPECT_EQ(seen.size(), 2 * kChosenFrom) << "each is drawn 100 times on average";
   for (const auto& [key, times] : seen) EXPECT_NEAR(times, 100, 60) << key;
 }
 
 TEST(KeyChooser, ZipfianHasTheSamePopularKeysForEveryClient) {
-  const KeySpace space(KeyForm::kLinear, kLoaded, 1);
+  const KeySpace space(KeyForm::kLinear, kChosenFrom, 1);
   const auto one = Draw(KeyChooser(&space, Distribution::kZipfian, 0, 0, 2));
   const auto other = Draw(KeyChooser(&space, Distribution::kZipfian, 0, 1, 2));
-  const uint64_t popular = space.LoadedKey(Permutation(kLoaded)(0));
-  EXPECT_NEAR(Share(one, popular), 1 / HarmonicSum(kLoaded), 0.01);
-  EXPECT_NEAR(Share(other, popular), 1 / HarmonicSum(kLoaded), 0.01);
+  const uint64_t popular = space.LoadedKey(Permutation(kChosenFrom)(0));
+  EXPECT_NEAR(Share(one, popular), 1 / HarmonicSum(kChosenFrom), 0.01);
+  EXPECT_NEAR(Share(other, popular), 1 / HarmonicSum(kChosenFrom), 0.01);
 }
 
 TEST(KeyChooser, LatestPrefersTheNewestInsertOfItsOwn) {
-  const KeySpace space(KeyForm::kLinear, kLoaded, 1);
+  const KeySpace space(KeyForm::kLinear, kChosenFrom, 1);
   KeyChooser chooser(&space, Distribution::kLatest, 0, 0, 1);
   uint64_t newest = 0;
   uint64_t second = 0;
@@ -60,13 +60,13 @@ TEST(KeyChooser, LatestPrefersTheNewestInsertOfItsOwn) {
     chooser.Inserted(newest);
   }
   const auto seen = Draw(chooser);
-  const double sum = HarmonicSum(kLoaded + 50);
+  const double sum = HarmonicSum(kChosenFrom + 50);
   EXPECT_NEAR(Share(seen, newest), 1 / sum, 0.01);
   EXPECT_NEAR(Share(seen, second), std::pow(2, -kYcsbTheta) / sum, 0.01);
 }
 
 TEST(KeyChooser, ClientsInsertDifferentKeysAndLaterRunsGoOn) {
-  const KeySpace space(KeyForm::kNoised, kLoaded, 1);
+  const KeySpace space(KeyForm::kNoised, kChosenFrom, 1);
   std::set<uint64_t> keys;
   uint64_t end = 0;
   for (int run = 0; run < 2; ++run) {
@@ -81,7 +81,7 @@ TEST(KeyChooser, ClientsInsertDifferentKeysAndLaterRunsGoOn) {
 }
 
 TEST(KeyChooser, AClientBesideOtherProcessesInsertsTheNumbersItIsGiven) {
-  const KeySpace space(KeyForm::kLinear, kLoaded, 1);
+  const KeySpace space(KeyForm::kLinear, kChosenFrom, 1);
   KeyChooser chooser(&space, Distribution::kUniform);
   for (const uint64_t first : {7, 100}) {
     ASSERT_TRUE(chooser.needs_block());

@@ -9,23 +9,23 @@
 namespace gannet::scenario {
 namespace {
 
-constexpr uint32_t kNodes = 12;
+constexpr uint32_t kGraphNodes = 12;
 constexpr size_t kFar = 1000;
 
 // The length of the shortest cycle, by the Floyd-Warshall algorithm; kFar if there is none.
 size_t ShortestByForce(const DependencyGraph& graph) {
-  std::array<std::array<size_t, kNodes>, kNodes> distance;
+  std::array<std::array<size_t, kGraphNodes>, kGraphNodes> distance;
   for (auto& row : distance) row.fill(kFar);
   for (const Edge& edge : graph.edges()) distance[edge.from][edge.to] = 1;
-  for (uint32_t k = 0; k < kNodes; ++k) {
-    for (uint32_t i = 0; i < kNodes; ++i) {
-      for (uint32_t j = 0; j < kNodes; ++j) {
+  for (uint32_t k = 0; k < kGraphNodes; ++k) {
+    for (uint32_t i = 0; i < kGraphNodes; ++i) {
+      for (uint32_t j = 0; j < kGraphNodes; ++j) {
         distance[i][j] = std::min(distance[i][j], distance[i][k] + distance[k][j]);
       }
     }
   }
   size_t shortest = kFar;
-  for (uint32_t i = 0; i < kNodes; ++i) shortest = std::min(shortest, distance[i][i]);
+  for (uint32_t i = 0; i < kGraphNodes; ++i) shortest = std::min(shortest, distance[i][i]);
   return shortest;
 }
 
@@ -33,11 +33,11 @@ TEST(Cycle, TheShortestOneOfRandomGraphs) {
   Random random(1);
   size_t cyclic = 0;
   for (int round = 0; round < 2'000; ++round) {
-    DependencyGraph graph(kNodes);
+    DependencyGraph graph(kGraphNodes);
     const uint64_t edges = random.Below(30);
     for (uint64_t i = 0; i < edges; ++i) {
-      graph.Add(
-          {.from = static_cast<uint32_t>(random.Below(kNodes)), .to = static_cast<uint32_t>(random.Below(kNodes))});
+      graph.Add({.from = static_cast<uint32_t>(random.Below(kGraphNodes)),
+                 .to = static_cast<uint32_t>(random.Below(kGraphNodes))});
     }
     const size_t expected = ShortestByForce(graph);
     const std::vector<Cycle> cycles = FindCycles(graph, Adjacency(graph, {}), 100);

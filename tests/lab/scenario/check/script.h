@@ -58,10 +58,11 @@ inline void ScanAll(Draft& draft, std::initializer_list<std::pair<RowKey, WriteI
   draft.EndScan();
 }
 
-inline void ExpectOk(const Script& script) {
-  const Report report = CheckSerializability(script.history);
+inline Report ExpectOk(const Script& script) {
+  Report report = CheckSerializability(script.history);
   EXPECT_EQ(report.verdict, Verdict::kSerializable) << report.ToString();
   EXPECT_TRUE(report.anomalies.empty()) << report.ToString();
+  return report;
 }
 inline Report ExpectViolated(const Script& script, AnomalyKind kind) {
   Report report = CheckSerializability(script.history);
