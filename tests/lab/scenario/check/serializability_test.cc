@@ -43,7 +43,7 @@ TEST(Serializability, AbortedRead) {
     Script script = Loaded();
     script.Fail(2, 8, [](Draft& d) { Modify(d, kX, 1, 11); });
     script.Ok(3, 9, [&](Draft& d) { d.Read(kX, seen ? 11 : 1); });
-    seen ? (void)ExpectViolated(script, AnomalyKind::kAbortedRead) : ExpectOk(script);
+    seen ? ExpectViolated(script, AnomalyKind::kAbortedRead) : ExpectOk(script);
   }
 }
 
@@ -55,7 +55,7 @@ TEST(Serializability, ReadOfAnAttemptThatWasRolledBack) {
     Modify(script.history.BeginAttempt(op, 4), kX, 1, 12);
     script.history.Complete(op, 5, Outcome::kOk);
     script.Ok(3, 9, [&](Draft& d) { d.Read(kX, seen ? 11 : 12); });
-    seen ? (void)ExpectViolated(script, AnomalyKind::kAbortedRead) : ExpectOk(script);
+    seen ? ExpectViolated(script, AnomalyKind::kAbortedRead) : ExpectOk(script);
   }
 }
 
@@ -67,7 +67,7 @@ TEST(Serializability, IntermediateRead) {
       d.Write(kX, 12);
     });
     script.Ok(3, 9, [&](Draft& d) { d.Read(kX, seen ? 11 : 12); });
-    seen ? (void)ExpectViolated(script, AnomalyKind::kIntermediateRead) : ExpectOk(script);
+    seen ? ExpectViolated(script, AnomalyKind::kIntermediateRead) : ExpectOk(script);
   }
 }
 
@@ -91,7 +91,7 @@ TEST(Serializability, OwnWrites) {
       Modify(d, kX, 1, 11);
       d.Read(kX, seen);
     });
-    seen == 1 ? (void)ExpectViolated(script, AnomalyKind::kInternal) : ExpectOk(script);
+    seen == 1 ? ExpectViolated(script, AnomalyKind::kInternal) : ExpectOk(script);
   }
   for (const bool scanned : {true, false}) {
     Script script = Loaded();
@@ -100,7 +100,7 @@ TEST(Serializability, OwnWrites) {
       d.Insert(kZ, 12);
       scanned ? ScanAll(d, {{kY, 2}, {kZ, 12}}) : ScanAll(d, {{kY, 2}});
     });
-    scanned ? ExpectOk(script) : (void)ExpectViolated(script, AnomalyKind::kInternal);
+    scanned ? ExpectOk(script) : ExpectViolated(script, AnomalyKind::kInternal);
   }
 }
 
@@ -146,7 +146,7 @@ TEST(Serializability, LostUpdate) {
     Script script = Loaded();
     script.Ok(2, 8, [](Draft& d) { Modify(d, kX, 1, 11); });
     script.Ok(3, 9, [&](Draft& d) { Modify(d, kX, seen, 12); });
-    seen == 1 ? (void)ExpectViolated(script, AnomalyKind::kLostUpdate) : ExpectOk(script);
+    seen == 1 ? ExpectViolated(script, AnomalyKind::kLostUpdate) : ExpectOk(script);
   }
 }
 
@@ -156,7 +156,7 @@ TEST(Serializability, TwoInsertsOfOneKey) {
     script.Ok(2, 8, [](Draft& d) { d.Insert(kX, 1); });
     if (removed) script.Ok(2, 8, [](Draft& d) { RemoveSeen(d, kX, 1, 2); });
     script.Ok(3, 9, [](Draft& d) { d.Insert(kX, 3); });
-    removed ? ExpectOk(script) : (void)ExpectViolated(script, AnomalyKind::kLostUpdate);
+    removed ? ExpectOk(script) : ExpectViolated(script, AnomalyKind::kLostUpdate);
   }
 }
 
@@ -194,7 +194,7 @@ TEST(Serializability, ReadSkew) {
       d.Read(kX, 11);
       d.Read(kY, seen);
     });
-    seen == 2 ? (void)ExpectViolated(script, AnomalyKind::kReadSkew) : ExpectOk(script);
+    seen == 2 ? ExpectViolated(script, AnomalyKind::kReadSkew) : ExpectOk(script);
   }
 }
 
@@ -209,7 +209,7 @@ TEST(Serializability, CircularInformationFlow) {
       Modify(d, kY, 2, 12);
       d.Read(kX, 11);
     });
-    seen == 12 ? (void)ExpectViolated(script, AnomalyKind::kCircularInformationFlow) : ExpectOk(script);
+    seen == 12 ? ExpectViolated(script, AnomalyKind::kCircularInformationFlow) : ExpectOk(script);
   }
 }
 
@@ -228,7 +228,7 @@ TEST(Serializability, DirtyWrite) {
       d.Write(kX, 21, 3);
       d.Write(kY, 22, version);
     });
-    version == 2 ? (void)ExpectViolated(script, AnomalyKind::kDirtyWrite) : ExpectOk(script);
+    version == 2 ? ExpectViolated(script, AnomalyKind::kDirtyWrite) : ExpectOk(script);
   }
 }
 
@@ -238,7 +238,7 @@ TEST(Serializability, DivergentVersions) {
     script.Ok(0, 1, [](Draft& d) { d.Write(kX, 1, 1); });
     script.Ok(2, 8, [](Draft& d) { d.Write(kX, 2, 2); });
     script.Ok(3, 9, [&](Draft& d) { d.Write(kX, 3, version); });
-    version == 2 ? (void)ExpectViolated(script, AnomalyKind::kDivergentVersions) : ExpectOk(script);
+    version == 2 ? ExpectViolated(script, AnomalyKind::kDivergentVersions) : ExpectOk(script);
   }
 }
 
@@ -254,7 +254,7 @@ TEST(Serializability, StaleRead) {
     script.Ok(2, 3, [](Draft& d) { Modify(d, kX, 1, 11); });
     script.Ok(invoked, 9, [](Draft& d) { d.Read(kX, 1); });
     script.Ok(10, 11, [](Draft& d) { d.Read(kX, 11); });
-    invoked == 4 ? (void)ExpectViolated(script, AnomalyKind::kStaleRead) : ExpectOk(script);
+    invoked == 4 ? ExpectViolated(script, AnomalyKind::kStaleRead) : ExpectOk(script);
   }
 }
 
@@ -268,7 +268,7 @@ TEST(Serializability, AClientSeesItsOwnPast) {
     script.history.draft(read).Read(kX, 1);
     script.history.Complete(read, 4, Outcome::kOk);
     script.Ok(10, 11, [](Draft& d) { d.Read(kX, 11); });
-    reader == 7 ? (void)ExpectViolated(script, AnomalyKind::kStaleRead) : ExpectOk(script);
+    reader == 7 ? ExpectViolated(script, AnomalyKind::kStaleRead) : ExpectOk(script);
   }
 }
 
