@@ -459,7 +459,8 @@ class LeafCase {
       {
         Draft right(BlockAt(1), change.before.Leaf(BlockAt(1)), kClient);
         Lock(change.before, right);
-        for (int slot = 0; slot < Keys::kSlots; ++slot) right.Remove(slot);
+        const uint64_t used = right.image().template used<typename Keys::Entry>();
+        for (uint64_t left = used; left != 0; left &= left - 1) right.Remove(std::countr_zero(left));
         right.AppendChange(&posting);
         Apply(change.before, posting);
       }
