@@ -24,7 +24,7 @@ inline constinit Forks forks;
 
 class HomeProcess {
  public:
-  // The calling one. In a simulation, whose threads a child has as well, also each child of it.
+  // The home is the calling process. In a simulation, whose threads a child has as well, so is each child of it.
   HomeProcess();
   // True if the caller is in that process. Costs a load and a comparison.
   bool is_here() const { return forks_ == internal::forks.count.load(std::memory_order_relaxed) || forks_ == kEach; }

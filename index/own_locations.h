@@ -134,7 +134,7 @@ class OwnLocations {
 
     uint64_t filled() const { return filled_.load(std::memory_order_relaxed); }
     void NoteFilled() { filled_.fetch_add(1, std::memory_order_relaxed); }
-    // An entry had to make room; it was right, or not. True: there are too few places.
+    // Notes that an entry, which was right or not, had to make room. Returns true if there are too few places.
     bool NoteReplaced(bool was_right);
     void NoteNoGrowth() { lost_.store(0, std::memory_order_relaxed); }
 

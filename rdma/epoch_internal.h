@@ -184,11 +184,11 @@ struct EpochManager::Participant::State {
   std::vector<Cohort> inside;  // oldest first
   internal::Backlog backlog;
   std::atomic<uint64_t> barrier = 0;
-  // What was retired since the last Leave that collected.
+  // These count what was retired since the last Leave that collected.
   size_t blocks = 0;
   size_t block_bytes = 0;
   size_t functions = 0;
-  // What was retired since this participant last asked for a round.
+  // This counts what was retired since this participant last asked for a round.
   size_t bytes_since_round = 0;
 
   State(EpochManager::State* m, int s)

@@ -8,7 +8,7 @@
 
 namespace gannet::bench {
 
-// Written by one worker; merged after the run. Not thread-safe.
+// One worker writes it; it is merged after the run. Not thread-safe.
 struct OperationStatistics {
   rdma::VerbCounters verbs;
   uint64_t verb_samples = 0;

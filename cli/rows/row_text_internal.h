@@ -1,4 +1,4 @@
-// What row_text.cc and row_json.cc share.
+// The parts that row_text.cc and row_json.cc share.
 #pragma once
 
 #include <array>

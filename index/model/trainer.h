@@ -2,8 +2,8 @@
 // it, so a node whose models no client asks for pays nothing.
 #pragma once
 
-#include <cstddef>
 #include <deque>
+#include <mutex>
 
 #include "base/thread.h"
 

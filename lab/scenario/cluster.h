@@ -43,7 +43,7 @@ class Cluster {
   // Waits until all living nodes have repaired what dead nodes left. DeadlineExceeded if that takes too long.
   Status AwaitRepair();
   // Waits until no living node owes the others anything (txn/session/pending_operations.h). Without faults that takes
-  // little time, whatever the clients do.
+  // little time, no matter what the clients do.
   Status AwaitPending();
   // Ends all faults and mends all links.
   void StopFaults();

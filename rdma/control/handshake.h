@@ -74,7 +74,7 @@ class ClientHandshake {
   const std::vector<std::byte>& payload() const { return peers_payload_; }
   // Valid after CHALLENGE; authenticated after done().
   uint64_t incarnation() const { return incarnation_; }
-  // What the server said if it refused, or why this client declined.
+  // The reason of the server if it refused, or of this client if it declined.
   const Refusal& refusal() const { return refusal_; }
 
  private:

@@ -23,8 +23,8 @@ struct ShmOptions {
   // that the contract does not promise do not hold by chance.
   bool adversarial = false;
   uint64_t seed = 1;  // of the adversary
-  // What the processes of Share must agree on in addition to the above: the version of their protocol, and a hash of
-  // their common configuration.
+  // The processes of Share must agree on these, too: the version of their protocol, and a hash of their common
+  // configuration.
   uint64_t protocol = 0;
   uint64_t configuration = 0;
 };

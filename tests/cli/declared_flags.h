@@ -1,4 +1,4 @@
-// What every list of declared flags must hold (cli/common/flags.h).
+// Tests that every list of declared flags passes (cli/common/flags.h).
 #pragma once
 
 #include <algorithm>

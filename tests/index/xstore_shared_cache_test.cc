@@ -153,10 +153,6 @@ TEST(XStoreSharedCache, ClientsFollowGenerations) {
   EXPECT_LE(cache->bytes(), 20'000u) << "no client keeps an old generation";
 }
 
-rdma::GlobalAddress RecordOf(uint64_t key) {
-  return rdma::GlobalAddress(0, 64 * (key % 100000 + 1));
-}
-
 // An owner, a thread that inserts and removes keys there, and clients in threads that share one cache.
 class XStoreSharedCacheTest : public testing::Test {
  protected:
@@ -183,12 +179,12 @@ class XStoreSharedCacheTest : public testing::Test {
 
   void Insert(uint64_t key) {
     EpochGuard guard(owner_->epoch());
-    const auto change = index_->Insert(owner_->context(), key, RecordOf(key), nullptr);
+    const auto change = index_->Insert(owner_->context(), key, FakeRecord(key), nullptr);
     ASSERT_TRUE(change.ok()) << change.status();
   }
   void Remove(uint64_t key) {
     EpochGuard guard(owner_->epoch());
-    const auto change = index_->Remove(owner_->context(), key, RecordOf(key));
+    const auto change = index_->Remove(owner_->context(), key, FakeRecord(key));
     ASSERT_TRUE(change.ok()) << change.status();
   }
 
@@ -212,7 +208,7 @@ class XStoreSharedCacheTest : public testing::Test {
     EpochGuard guard(client->epoch());
     const StatusOr<FindResult> found = client->Await(remote->Find(key));
     ASSERT_TRUE(found.ok()) << found.status();
-    ASSERT_EQ(found->record, key % kDistance == 0 ? RecordOf(key) : rdma::GlobalAddress()) << key;
+    ASSERT_EQ(found->record, key % kDistance == 0 ? FakeRecord(key) : rdma::GlobalAddress()) << key;
   }
   void CheckFindMany(ClientThread* client, RemoteIndex* remote, Random* random) {
     std::vector<Key> keys;
@@ -221,7 +217,7 @@ class XStoreSharedCacheTest : public testing::Test {
     EpochGuard guard(client->epoch());
     const Status status = client->Await(remote->FindMany(keys, results));
     ASSERT_TRUE(status.ok()) << status;
-    for (size_t i = 0; i < keys.size(); ++i) ASSERT_EQ(results[i].record, RecordOf(keys[i].integer()));
+    for (size_t i = 0; i < keys.size(); ++i) ASSERT_EQ(results[i].record, FakeRecord(keys[i].integer()));
   }
   void CheckScan(ClientThread* client, RemoteIndex* remote, Random* random) {
     const uint64_t from = random->Below(kStay) * kDistance;
@@ -236,7 +232,7 @@ class XStoreSharedCacheTest : public testing::Test {
     if (reverse) std::reverse(expected.begin(), expected.end());
     std::vector<uint64_t> got;
     for (const Entry& entry : result.entries) {
-      ASSERT_EQ(entry.record, RecordOf(entry.key.integer()));
+      ASSERT_EQ(entry.record, FakeRecord(entry.key.integer()));
       if (entry.key.integer() % kDistance == 0) got.push_back(entry.key.integer());
     }
     ASSERT_EQ(got, expected) << from << " to " << to;

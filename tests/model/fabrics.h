@@ -40,7 +40,7 @@ constexpr bool IsLossy(FabricKind kind) {
   return kind == FabricKind::kShmLossy || kind == FabricKind::kShmLossyTorn || kind == FabricKind::kSimLossy;
 }
 
-// Shared by all channels of a fabric. Losses are drawn only while `armed`.
+// All channels of a fabric share it. Losses are drawn only while `armed`.
 struct Awkwardness {
   bool line_consistent = true;
   bool cpu_coherent_atomics = true;

@@ -1,5 +1,5 @@
 // Tables are dropped while transactions run, on one node and on several: their memory and disk space are free again.
-// What all changes of tables have in common is in schema_change_test.cc.
+// schema_change_test.cc tests what all changes of tables have in common.
 #include <algorithm>
 #include <array>
 #include <atomic>

@@ -68,13 +68,13 @@ struct Operation {
   std::string before = "b:8, a:8";
   std::string between = before;                 // what an error or a crash may leave, too
   int manifests = 1;                            // times that each manifest changes
-  Table::State waits_as = Table::State::kUsed;  // the life of the table while it waits
+  Table::State waits_as = Table::State::kUsed;  // the state of the table while it waits
   int nodes = 1;
   Placement placement = Placement::ByHash();
 
   Status Change(const Databases& all, const std::string& table) const;
   bool drops() const { return kind == Kind::kDrop || kind == Kind::kDropIndex; }
-  // What a second call of Change returns.
+  // The result of a second call of Change.
   absl::StatusCode Twice() const;
   // Creates, before Start, the tables of a program that knows those before the change, or those after it.
   void CreateTables(Database& database, bool of_after) const;

@@ -194,7 +194,7 @@ coro::Task<Status> RemoteWrites::Finish(bool committed, Where where) {
 }
 
 coro::Task<void> RemoteWrites::Release() {
-  // Whatever failed is a pending operation; or the owner does not know the placeholder, and it is not there.
+  // A call that failed is a pending operation; or the owner does not know the placeholder, and it is not there.
   Status status = co_await Finish(/*committed=*/false, Where::kElsewhere);
   status = co_await Finish(/*committed=*/false, Where::kHere);
   operations_.clear();

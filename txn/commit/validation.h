@@ -32,8 +32,8 @@ class Validation {
   // Looks at all that was read by this node's CPU. Aborted: something has changed. Unavailable: a worker of a dead node
   // has locked a record.
   Status CheckLocal() const;
-  // Does so with READs at other nodes, whose errors it returns, too. `in_the_past`: the moment at which all was read
-  // may be any since the transaction began. FailedPrecondition: that of Redo::NoteRemoteEpochs.
+  // Looks at all that was read, at other nodes by READs, whose errors it returns, too. `in_the_past`: the moment at
+  // which all was read may be any since the transaction began. FailedPrecondition: that of Redo::NoteRemoteEpochs.
   coro::Task<Status> Check(bool in_the_past);
 
   // These are the two steps of Check: one adds the READs to *operations, which the caller posts, the other judges what

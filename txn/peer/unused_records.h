@@ -1,4 +1,4 @@
-// Records of a table that no transaction uses, because its life says so: WidenTable and ArrangeTable move them.
+// Records of a table that no transaction uses, because its state says so: WidenTable and ArrangeTable move them.
 #pragma once
 
 #include <cstddef>

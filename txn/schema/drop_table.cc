@@ -3,7 +3,7 @@
 //   1. State::kBeingDropped, on all nodes: accesses that begin now are refused.
 //   2. Wait for a grace period, which is one of all nodes. A transaction is inside the epoch from its begin to its end,
 //      so those that could have found the table usable have ended, on every node, and so have loads
-//      (BulkLoader::Finish). A step that comes too late is refused: it loads Table::life inside the epoch, as a reader
+//      (BulkLoader::Finish). A step that comes too late is refused: it loads Table::state inside the epoch, as a reader
 //      loads a link to a block that may be retired (rdma/epoch.h).
 //   3. Wait for the pending operations of these transactions (session/pending_operations.h): until then a node still
 //      writes into records of the table, or has an owner remove some. From here on no node does. If step 2 or 3 takes

@@ -7,7 +7,7 @@
 //   release   in any case
 //
 // A transaction is inside the epoch from its begin to its end, and a grace period is one of all nodes. A step that
-// comes too late is refused: it loads Table::life inside the epoch, as a reader loads a link to a block that may be
+// comes too late is refused: it loads Table::state inside the epoch, as a reader loads a link to a block that may be
 // retired (rdma/epoch.h).
 #pragma once
 

@@ -22,7 +22,7 @@
 //   4. All nodes get the new size. On each node every row moves to a larger block. Its version goes on, because the
 //      log's next change of it must be newer.
 //   5. State::kUsed, on all nodes. Those whose turn comes later accept what the first ones send: handlers of calls look
-//      at the size, not at the life.
+//      at the size, not at the state.
 //
 // Sessions may remember addresses of blocks that rows have left. They are smaller than what a READ of a row takes now,
 // and one may be the last block of its node's memory. So a session opens the index again when it finds that the table

@@ -32,8 +32,8 @@ inline bool IsKeyOf(const Table& table, const index::Key& key) {
 Status CheckKey(const Table& table, const index::Key& key);
 // FailedPrecondition: the table's index has no order.
 Status CheckOrdered(const Table& table);
-// Checks Table::life. FailedPrecondition: the table has been dropped, or is being dropped, or is half widened. Aborted,
-// so that Run repeats the transaction: it is being widened.
+// Checks Table::state. FailedPrecondition: the table has been dropped, or is being dropped, or is half widened.
+// Aborted, so that Run repeats the transaction: it is being widened.
 Status CheckState(const Table& table);
 // Does what CheckState does, and returns FailedPrecondition if the owners of its keys are unknown here. CheckKey asks,
 // too.

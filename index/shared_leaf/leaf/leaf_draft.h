@@ -79,7 +79,7 @@ class BasicLeafDraft : public LeafLock {
     image_.head.slots = slots.Pack();
     return slot;
   }
-  // The same for a caller that has counted the free slots: without one, the key would be lost.
+  // Adds an entry for a caller that has counted the free slots: without one, the key would be lost.
   template <class Entry>
   void AddToRoom(const Entry& entry) {
     const int slot = Add(entry);

@@ -1,4 +1,4 @@
-// What a scenario's run may be told, and what is drawn from its seed.
+// The options of a scenario's run, and how those that are left open are drawn from its seed.
 #pragma once
 
 #include <atomic>
