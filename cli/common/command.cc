@@ -9,10 +9,14 @@
 namespace gannet::cli {
 
 int Fail(std::string_view name, const Status& status) {
+  if (absl::IsCancelled(status)) return Fail(name, status, InterruptGuard::exit_code());
+  return Fail(name, status, absl::IsInvalidArgument(status) ? kExitBadFlags : kExitFailed);
+}
+
+int Fail(std::string_view name, const Status& status, int exit_code) {
   std::fflush(stdout);  // the output comes before its error
   absl::FPrintF(stderr, "gannet %s: %s\n", name, status.message());
-  if (absl::IsCancelled(status)) return InterruptGuard::exit_code();
-  return absl::IsInvalidArgument(status) ? kExitBadFlags : kExitFailed;
+  return exit_code;
 }
 
 Status WithRest(const Status& status, const std::string& rest) {

@@ -1,4 +1,4 @@
-// What the commands about data directories share: how they end.
+// How commands end.
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace gannet::cli {
 
-// Prints "gannet NAME: <message>" and returns the exit code of this error.
+// Prints "gannet NAME: <message>". Returns the exit code of this error, or the given one.
 int Fail(std::string_view name, const Status& status);
+int Fail(std::string_view name, const Status& status, int exit_code);
 
 // `status`; if Ctrl-C stopped the command, its message also says what is left.
 Status WithRest(const Status& status, const std::string& rest);

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/strings/str_format.h"
 #include "base/quantity.h"
 #include "base/status.h"
 #include "index/registry.h"
@@ -15,6 +16,12 @@
 #include "txn/store/read_path.h"
 
 namespace gannet::cli {
+
+// InvalidArgument: a flag, or several together, cannot be what they are. The message names them.
+template <class... Arguments>
+Status Wrong(const absl::FormatSpec<Arguments...>& format, const Arguments&... arguments) {
+  return absl::InvalidArgumentError(absl::StrFormat(format, arguments...));
+}
 
 // Any non-empty text.
 StatusOr<std::string> ParseText(const std::string& text);

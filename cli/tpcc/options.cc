@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "absl/strings/str_format.h"
 #include "base/quantity.h"
 #include "cli/common/machine_memory.h"
 #include "cli/common/output_file.h"
@@ -20,11 +19,6 @@ namespace {
 constexpr int kMaxThreadsPerNode = rdma::kMaxShmChannelsPerNode - 28;
 // The rest is for indexes' private memory, caches and everything else on the machine.
 constexpr double kDefaultShareOfMemory = 0.75;
-
-template <class... Arguments>
-Status Wrong(const absl::FormatSpec<Arguments...>& format, const Arguments&... arguments) {
-  return absl::InvalidArgumentError(absl::StrFormat(format, arguments...));
-}
 
 std::string Nodes(int n) {
   return Count(static_cast<uint64_t>(n), "node");

@@ -23,11 +23,6 @@ constexpr int kMaxThreadsPerMachine = rdma::kMaxShmChannelsPerNode - 4;
 // Share of the machine's memory; the rest is for caches and everything else.
 constexpr double kShareOfMemory = 0.9;
 
-template <class... Arguments>
-Status Wrong(const absl::FormatSpec<Arguments...>& format, const Arguments&... arguments) {
-  return absl::InvalidArgumentError(absl::StrFormat(format, arguments...));
-}
-
 Status CheckNic(const YcsbOptions& o) {
   if (!o.simulated() && !o.spread) return Wrong("--no-spread: is for --fabric sim");
   if (!o.simulated()) return o.nic.empty() ? absl::OkStatus() : Wrong("--nic %s: is for --fabric sim", o.nic);

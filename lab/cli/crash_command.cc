@@ -10,6 +10,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
 #include "base/quantity.h"
+#include "cli/common/command.h"
 #include "cli/common/data_directory.h"
 #include "cli/common/exit_codes.h"
 #include "cli/common/flags.h"
@@ -40,11 +41,6 @@ StatusOr<std::string> MakeTemporaryDirectory() {
         absl::StrFormat("cannot make a directory like %s; name one with --dir, or set TMPDIR", path));
   }
   return path;
-}
-
-int Fail(const Status& status, int exit_code) {
-  absl::FPrintF(stderr, "gannet crashtest: %s\n", status.message());
-  return exit_code;
 }
 
 Status CheckDirectory(CrashOptions* o) {
@@ -86,14 +82,14 @@ Status CheckHistory(const CrashOptions& o) {
 int Execute(CrashOptions options, const ReportFlags& report) {
   const bool temporary = options.directory.empty();
   if (options.threads < options.nodes) {
-    return Fail(absl::InvalidArgumentError(
+    return Fail("crashtest", absl::InvalidArgumentError(
                     absl::StrFormat("--threads %d: each of the %d nodes needs one", options.threads, options.nodes)),
                 kExitBadFlags);
   }
-  if (const Status usable = CheckHistory(options); !usable.ok()) return Fail(usable, kExitBadFlags);
+  if (const Status usable = CheckHistory(options); !usable.ok()) return Fail("crashtest", usable, kExitBadFlags);
   StatusOr<ReportFiles> files = ReportFiles::Open(report);
-  if (!files.ok()) return Fail(files.status(), kExitBadFlags);
-  if (const Status usable = CheckDirectory(&options); !usable.ok()) return Fail(usable, kExitBadFlags);
+  if (!files.ok()) return Fail("crashtest", files.status(), kExitBadFlags);
+  if (const Status usable = CheckDirectory(&options); !usable.ok()) return Fail("crashtest", usable, kExitBadFlags);
   Progress progress;
   const InterruptGuard interrupts(InterruptGuard::Second::kIsNoted);
   crash::CrashTest test(options, {.child_arguments = CrashChildArguments, .replay_command = CrashReplayCommand});
@@ -108,9 +104,9 @@ int Execute(CrashOptions options, const ReportFlags& report) {
   std::fflush(files->text_stream());
   Status written = files->Write("--json", [&] { return ToJson(options, test.report(), done).dump(2) + "\n"; });
   written.Update(files->Write("--html", [&] { return ToHtml(options, test.report(), cycles, done); }));
-  if (!written.ok() && done.ok()) return Fail(written, kExitFailed);
+  if (!written.ok() && done.ok()) return Fail("crashtest", written, kExitFailed);
   const bool judged = !absl::IsCancelled(done);
-  if (!done.ok() && judged) return Fail(done, kExitFailed);
+  if (!done.ok() && judged) return Fail("crashtest", done, kExitFailed);
   std::error_code error;
   if (temporary) std::filesystem::remove_all(options.directory, error);
   if (!InterruptGuard::requested()) return kExitOk;

@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/quantity.h"
+#include "cli/common/command.h"
 #include "cli/common/exit_codes.h"
 #include "cli/common/flags.h"
 #include "cli/common/interrupt.h"
@@ -55,6 +56,8 @@ struct Subject {
   const char* window;         // the measurement of one point at scale 1
   std::vector<Experiment> (*experiments)(const experiments::Options&);
   experiments::Report (*report)(const experiments::Options&, std::vector<Experiment>);
+
+  std::string Command() const { return absl::StrCat("reproduce ", name); }
 };
 
 constexpr char kExitCodes[] =
@@ -119,11 +122,6 @@ struct Options {
   std::string html;
 };
 
-int Fail(const Subject& subject, const Status& status, int exit_code) {
-  absl::FPrintF(stderr, "gannet reproduce %s: %s\n", subject.name, status.message());
-  return exit_code;
-}
-
 StatusOr<double> ParseScale(const std::string& text) {
   double scale = 0;
   if (absl::SimpleAtod(text, &scale) && scale >= kMinScale && scale <= kMaxScale) return scale;
@@ -177,11 +175,11 @@ Status CompleteAll(std::vector<Experiment>* all) {
 int Execute(const Options& options) {
   const Subject& subject = *options.subject;
   auto json = OpenOutput("--json", options.json);
-  if (!json.ok()) return Fail(subject, json.status(), kExitBadFlags);
+  if (!json.ok()) return Fail(subject.Command(), json.status(), kExitBadFlags);
   auto html = OpenOutput("--html", options.html);
-  if (!html.ok()) return Fail(subject, html.status(), kExitBadFlags);
+  if (!html.ok()) return Fail(subject.Command(), html.status(), kExitBadFlags);
   if (TextStream(*json) == stderr && TextStream(*html) == stderr) {
-    return Fail(subject,
+    return Fail(subject.Command(),
                 absl::InvalidArgumentError("--html -: --json writes to standard output, too; name a file for one"),
                 kExitBadFlags);
   }
@@ -191,7 +189,7 @@ int Execute(const Options& options) {
       return std::ranges::find(options.only, experiment.id) == options.only.end();
     });
   }
-  if (const Status complete = CompleteAll(&runs); !complete.ok()) return Fail(subject, complete, kExitBadFlags);
+  if (const Status complete = CompleteAll(&runs); !complete.ok()) return Fail(subject.Command(), complete, kExitBadFlags);
   const auto begin = std::chrono::steady_clock::now();
   const InterruptGuard interrupts;
   Progress progress;
@@ -205,7 +203,7 @@ int Execute(const Options& options) {
   how.stop = &InterruptGuard::requested();
   const Status run = experiments::RunExperiments(how, &runs);
   const bool interrupted = absl::IsCancelled(run);
-  if (!run.ok() && !interrupted) return Fail(subject, run, kExitFailed);
+  if (!run.ok() && !interrupted) return Fail(subject.Command(), run, kExitFailed);
   if (interrupted) {
     absl::FPrintF(stderr, "gannet reproduce %s: stopped; the report has the finished runs\n", subject.name);
   }
@@ -213,12 +211,12 @@ int Execute(const Options& options) {
   absl::FPrintF(TextStream(TextStream(*html) == stderr ? *html : *json), "%s", ToText(report));
   if (json->has_value()) {
     if (Status written = (*json)->Write(ToJson(report)); !written.ok()) {
-      return Fail(subject, written, kExitFailed);
+      return Fail(subject.Command(), written, kExitFailed);
     }
   }
   if (html->has_value()) {
     if (Status written = (*html)->Write(ToHtml(report)); !written.ok()) {
-      return Fail(subject, written, kExitFailed);
+      return Fail(subject.Command(), written, kExitFailed);
     }
   }
   return interrupted ? InterruptGuard::exit_code() : kExitOk;

@@ -18,6 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/quantity.h"
+#include "cli/common/command.h"
 #include "cli/common/exit_codes.h"
 #include "cli/common/flags.h"
 #include "cli/common/interrupt.h"
@@ -56,11 +57,6 @@ struct SimOptions {
   bool no_faults = false;
   bool require_marks = false;
 };
-
-int Fail(const Status& status, int exit_code) {
-  absl::FPrintF(stderr, "gannet sim: %s\n", status.message());
-  return exit_code;
-}
 
 StatusOr<std::string> ParseWorkload(const std::string& text) {
   const std::vector<std::string>& names = scenario::WorkloadNames();
@@ -187,7 +183,7 @@ int WriteFiles(ReportFiles* files, const nlohmann::ordered_json& json, const std
                bool passed) {
   Status written = files->Write("--json", [&json] { return json.dump(2) + "\n"; });
   if (written.ok()) written = files->Write("--html", html);
-  if (!written.ok()) return Fail(written, kExitFailed);
+  if (!written.ok()) return Fail("sim", written, kExitFailed);
   return passed ? kExitOk : kExitFailed;
 }
 
@@ -206,7 +202,7 @@ int RunOne(const SimOptions& o, ScenarioOptions scenario, ReportFiles* files) {
   if (!o.trace_file.empty()) {
     trace.open(o.trace_file);
     if (!trace) {
-      return Fail(absl::InvalidArgumentError(absl::StrCat("--trace ", o.trace_file, ": cannot be written")),
+      return Fail("sim", absl::InvalidArgumentError(absl::StrCat("--trace ", o.trace_file, ": cannot be written")),
                   kExitBadFlags);
     }
     scenario.trace = [&trace](std::string_view line) { trace << line << '\n'; };
@@ -219,7 +215,7 @@ int RunOne(const SimOptions& o, ScenarioOptions scenario, ReportFiles* files) {
   PrintReport(o, scenario, report, files->text_stream());
   trace.close();
   if (!o.trace_file.empty() && !trace) {
-    return Fail(absl::UnavailableError(absl::StrCat("--trace ", o.trace_file, ": is not complete: the disk is full?")),
+    return Fail("sim", absl::UnavailableError(absl::StrCat("--trace ", o.trace_file, ": is not complete: the disk is full?")),
                 kExitFailed);
   }
   nlohmann::ordered_json json = ToJson(report);
@@ -278,7 +274,7 @@ int RunMany(const SimOptions& o, const ScenarioOptions& scenario, ReportFiles* f
   });
   progress.EndCount();
   const bool interrupted = absl::IsCancelled(status);
-  if (!status.ok() && !interrupted) return Fail(status, kExitFailed);
+  if (!status.ok() && !interrupted) return Fail("sim", status, kExitFailed);
   const double seconds = static_cast<double>(NowNanos() - begun) * 1e-9;
   if (interrupted) absl::FPrintF(to, "stopped after %d of %s\n", done, Count(o.seeds, "seed"));
   Print(to, absl::StrFormat("%s from %d: %d failed, %d undecided; %s\n", Count(done, "seed"), o.seed, failed, undecided,
@@ -325,19 +321,19 @@ Status CheckSweep(const SimOptions& o) {
 
 int Execute(const SimOptions& o) {
   StatusOr<ScenarioOptions> scenario = MakeScenario(o);
-  if (!scenario.ok()) return Fail(scenario.status(), kExitBadFlags);
-  if (const Status consistent = CheckSweep(o); !consistent.ok()) return Fail(consistent, kExitBadFlags);
+  if (!scenario.ok()) return Fail("sim", scenario.status(), kExitBadFlags);
+  if (const Status consistent = CheckSweep(o); !consistent.ok()) return Fail("sim", consistent, kExitBadFlags);
   if (o.seeds != 0 && (!o.trace_file.empty() || !o.elle_file.empty())) {
-    return Fail(absl::InvalidArgumentError("--trace and --elle are for one seed: leave out --seeds"), kExitBadFlags);
+    return Fail("sim", absl::InvalidArgumentError("--trace and --elle are for one seed: leave out --seeds"), kExitBadFlags);
   }
   if (!o.elle_file.empty() && Drawn(*scenario).workload != "append") {
-    return Fail(absl::InvalidArgumentError("--elle: only --workload append makes lists"), kExitBadFlags);
+    return Fail("sim", absl::InvalidArgumentError("--elle: only --workload append makes lists"), kExitBadFlags);
   }
   if (!o.elle_file.empty() && !std::ofstream(o.elle_file)) {
-    return Fail(absl::InvalidArgumentError(absl::StrCat("--elle ", o.elle_file, ": cannot be written")), kExitBadFlags);
+    return Fail("sim", absl::InvalidArgumentError(absl::StrCat("--elle ", o.elle_file, ": cannot be written")), kExitBadFlags);
   }
   StatusOr<ReportFiles> files = ReportFiles::Open({{"--json", o.json_file}, {"--html", o.html_file}});
-  if (!files.ok()) return Fail(files.status(), kExitBadFlags);
+  if (!files.ok()) return Fail("sim", files.status(), kExitBadFlags);
   if (o.seeds == 0) return RunOne(o, *std::move(scenario), &*files);
   return RunMany(o, *scenario, &*files);
 }
