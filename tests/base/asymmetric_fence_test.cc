@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet {
-namespace {
+namespace asymmetric_fence_test {
 
 // Each of two threads stores its word and then loads the other's, in rounds that both begin at the same time.
 TEST(AsymmetricFenceTest, OneOfTwoThreadsSeesTheOther) {
@@ -48,5 +48,5 @@ TEST(AsymmetricFenceTest, OneOfTwoThreadsSeesTheOther) {
   EXPECT_EQ(missed_by_both, 0u);
 }
 
-}  // namespace
+}  // namespace asymmetric_fence_test
 }  // namespace gannet

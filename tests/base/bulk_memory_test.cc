@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet {
-namespace {
+namespace bulk_memory_test {
 
 TEST(BulkMemoryTest, IsZerosAndAligned) {
   for (const size_t alignment : {kLineBytes, size_t{4096}}) {
@@ -47,5 +47,5 @@ TEST(BulkMemoryTest, GrowsWithItsContent) {
   }
 }
 
-}  // namespace
+}  // namespace bulk_memory_test
 }  // namespace gannet

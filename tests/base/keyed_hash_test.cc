@@ -13,7 +13,7 @@
 #include "rdma/sim/simulation.h"
 
 namespace gannet {
-namespace {
+namespace keyed_hash_test {
 
 KeyedHash::Seed SeedOf(uint64_t number) {
   Random random(number);
@@ -137,5 +137,5 @@ TEST(KeyedHashTest, InASimulationTheSeedIsTheSimulations) {
   EXPECT_NE(draw(1), draw(2));
 }
 
-}  // namespace
+}  // namespace keyed_hash_test
 }  // namespace gannet

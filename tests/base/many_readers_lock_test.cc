@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet {
-namespace {
+namespace many_readers_lock_test {
 
 // Readers see both halves of each change, also those that come and go meanwhile. (Under TSan also that they may read
 // plain memory.)
@@ -54,5 +54,5 @@ TEST(ManyReadersLockTest, ReadersDoNotWaitForEachOther) {
   const std::lock_guard too(other);
 }
 
-}  // namespace
+}  // namespace many_readers_lock_test
 }  // namespace gannet

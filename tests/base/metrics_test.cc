@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet {
-namespace {
+namespace metrics_test {
 
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -63,5 +63,5 @@ TEST(MetricsTest, EveryNumberHasAText) {
   EXPECT_EQ(MetricsToText({numbers}), "# HELP n N.\n# TYPE n gauge\nn 0\nn 268435456\nn -1.5\nn NaN\nn +Inf\nn -Inf\n");
 }
 
-}  // namespace
+}  // namespace metrics_test
 }  // namespace gannet

@@ -10,7 +10,7 @@
 #include <vector>
 
 namespace gannet {
-namespace {
+namespace plain_vector_test {
 
 TEST(PlainVectorTest, DoesWhatAVectorDoes) {
   std::mt19937_64 random(1);
@@ -85,5 +85,5 @@ TEST(PlainVectorTest, RefusesMoreThanThereCanBe) {
   EXPECT_EQ(plain[0], 1u);
 }
 
-}  // namespace
+}  // namespace plain_vector_test
 }  // namespace gannet

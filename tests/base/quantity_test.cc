@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet {
-namespace {
+namespace quantity_test {
 
 using ::testing::HasSubstr;
 
@@ -54,5 +54,5 @@ TEST(QuantityTest, OneThingIsNotSeveral) {
   EXPECT_EQ(Count(1234, "server"), "1,234 servers");
 }
 
-}  // namespace
+}  // namespace quantity_test
 }  // namespace gannet

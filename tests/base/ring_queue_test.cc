@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet {
-namespace {
+namespace ring_queue_test {
 
 TEST(RingQueue, BehavesLikeADeque) {
   RingQueue<uint64_t> queue;
@@ -40,5 +40,5 @@ TEST(RingQueue, KeepsNothingOfWhatWasTaken) {
   EXPECT_EQ(value.use_count(), 1);
 }
 
-}  // namespace
+}  // namespace ring_queue_test
 }  // namespace gannet

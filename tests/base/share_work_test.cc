@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet {
-namespace {
+namespace share_work_test {
 
 TEST(ShareWorkTest, DoesEachPieceOnceAndReturnsOk) {
   std::array<int, 100> done{};
@@ -62,5 +62,5 @@ TEST(ShareWorkTest, BeginsNoFurtherPieceAfterAFailure) {
   EXPECT_LE(begun.load(), 3u);
 }
 
-}  // namespace
+}  // namespace share_work_test
 }  // namespace gannet

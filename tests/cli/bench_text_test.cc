@@ -10,7 +10,7 @@
 #include "tests/cli/operation_report.h"
 
 namespace gannet::cli {
-namespace {
+namespace bench_text_test {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
@@ -55,5 +55,5 @@ TEST(VerbsTextTest, LeavesOutZerosAndSaysWhenThereIsNothing) {
   EXPECT_THAT(VerbsText("operation", {{"scan", &nothing}}, {}, 100), HasSubstr("verbs: none"));
 }
 
-}  // namespace
+}  // namespace bench_text_test
 }  // namespace gannet::cli

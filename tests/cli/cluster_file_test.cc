@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::cli {
-namespace {
+namespace cluster_file_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -121,5 +121,5 @@ TEST(ClusterFileTest, TheExampleIsRight) {
   EXPECT_EQ(file->tpcc->warehouses, 3);
 }
 
-}  // namespace
+}  // namespace cluster_file_test
 }  // namespace gannet::cli

@@ -21,7 +21,7 @@
 #include "tests/http_get.h"
 
 namespace gannet::cli {
-namespace {
+namespace cluster_test {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
@@ -204,5 +204,5 @@ TEST_F(ClusterTest, WrongFlagsAreToldBeforeAnythingIsDone) {
   expect({"serve", "--node", "0"}, "--cluster");
 }
 
-}  // namespace
+}  // namespace cluster_test
 }  // namespace gannet::cli

@@ -19,7 +19,7 @@
 #include "tests/cli/program.h"
 
 namespace gannet::cli {
-namespace {
+namespace cluster_verbs_test {
 
 using ::testing::HasSubstr;
 
@@ -112,5 +112,5 @@ TEST_F(ClusterVerbsTest, AKilledServerIsUnavailableAndCannotJustComeBack) {
   EXPECT_EQ(unsetenv("GANNET_CLUSTER_SECRET"), 0);
 }
 
-}  // namespace
+}  // namespace cluster_verbs_test
 }  // namespace gannet::cli

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::cli {
-namespace {
+namespace csv_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -94,5 +94,5 @@ TEST(CsvTest, WrittenFieldsAreReadAgain) {
   EXPECT_EQ(CsvField("plain"), "plain");
 }
 
-}  // namespace
+}  // namespace csv_test
 }  // namespace gannet::cli

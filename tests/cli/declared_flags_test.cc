@@ -13,7 +13,7 @@
 #include "cli/ycsb/flags.h"
 
 namespace gannet::cli {
-namespace {
+namespace declared_flags_test {
 
 using ::testing::ElementsAre;
 
@@ -105,5 +105,5 @@ TEST(DeclaredFlags, SayWhatTheirValueMustBe) {
   EXPECT_EQ(flags.FirstGiven(command, kFar | kDry), "--bytes");
 }
 
-}  // namespace
+}  // namespace declared_flags_test
 }  // namespace gannet::cli

@@ -15,7 +15,7 @@
 #include "tests/cli/program.h"
 
 namespace gannet::cli {
-namespace {
+namespace durable_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -434,5 +434,5 @@ TEST_F(DurableTest, ADirectoryThatIsNoneIsAnError) {
   }
 }
 
-}  // namespace
+}  // namespace durable_test
 }  // namespace gannet::cli

@@ -33,7 +33,7 @@
 #include "txn/durable/verify.h"
 
 namespace gannet::cli {
-namespace {
+namespace files_at_rest_test {
 
 namespace fs = std::filesystem;
 using txn::DurableCluster;
@@ -435,5 +435,5 @@ TEST_P(FilesAtRestTest, IsRefusedByNameOrWhole) {
 INSTANTIATE_TEST_SUITE_P(States, FilesAtRestTest, ::testing::ValuesIn(States()),
                          [](const auto& state) { return state.param.name; });
 
-}  // namespace
+}  // namespace files_at_rest_test
 }  // namespace gannet::cli

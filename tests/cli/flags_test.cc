@@ -14,7 +14,7 @@
 #include "tests/cli/program.h"
 
 namespace gannet::cli {
-namespace {
+namespace flags_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -327,5 +327,5 @@ TEST(Version, IsTheProjects) {
   EXPECT_EQ(outcome.out, "gannet " GANNET_VERSION "\n");
 }
 
-}  // namespace
+}  // namespace flags_test
 }  // namespace gannet::cli

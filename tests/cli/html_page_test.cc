@@ -12,7 +12,7 @@
 #include "tests/cli/operation_report.h"
 
 namespace gannet::cli {
-namespace {
+namespace html_page_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -119,5 +119,5 @@ TEST(BenchmarkPlotsTest, ShowOnlyWhatThereWas) {
   EXPECT_EQ(plots[2].at("views")[1].at("series")[0].at("y").back(), 100.0);
 }
 
-}  // namespace
+}  // namespace html_page_test
 }  // namespace gannet::cli

@@ -14,7 +14,7 @@
 #include "tests/cli/program.h"
 
 namespace gannet::cli {
-namespace {
+namespace interrupt_test {
 
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
@@ -192,5 +192,5 @@ TEST_F(InterruptTest, TwiceEndsACrashTestAtOnce) {
   EXPECT_EQ(NamesIn(Here()), std::set<std::string>{});
 }
 
-}  // namespace
+}  // namespace interrupt_test
 }  // namespace gannet::cli

@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::cli {
-namespace {
+namespace live_lines_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -102,5 +102,5 @@ TEST(LiveLinesTest, ShortIntervalsHaveMoreDigits) {
   EXPECT_THAT(LiveLines({"read"}, std::nullopt).Next(kRates, interval), HasSubstr("0.012346 s"));
 }
 
-}  // namespace
+}  // namespace live_lines_test
 }  // namespace gannet::cli

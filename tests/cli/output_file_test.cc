@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::cli {
-namespace {
+namespace output_file_test {
 
 class OutputFileTest : public ::testing::Test {
  protected:
@@ -61,5 +61,5 @@ TEST_F(OutputFileTest, SaysWhyItCannotBeWritten) {
   EXPECT_FALSE(OutputFile::Open(directory_).ok());
 }
 
-}  // namespace
+}  // namespace output_file_test
 }  // namespace gannet::cli

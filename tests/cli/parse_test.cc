@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::cli {
-namespace {
+namespace parse_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -70,5 +70,5 @@ TEST(ParseDurability, KnowsThreeModesAndTwoMedia) {
   EXPECT_FALSE(ParseMedium("tape").ok());
 }
 
-}  // namespace
+}  // namespace parse_test
 }  // namespace gannet::cli

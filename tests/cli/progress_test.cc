@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::cli {
-namespace {
+namespace progress_test {
 
 using ::testing::MatchesRegex;
 
@@ -52,5 +52,5 @@ TEST(ProgressTest, ASilentStepGetsALinePerSecond) {
   EXPECT_THAT(pipe.Line(), MatchesRegex("checking(: [0-9]+ s)?"));  // at once only if a second has passed
 }
 
-}  // namespace
+}  // namespace progress_test
 }  // namespace gannet::cli

@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::cli {
-namespace {
+namespace report_files_test {
 
 using ::testing::HasSubstr;
 
@@ -55,5 +55,5 @@ TEST_F(ReportFilesTest, TwoFlagsDoNotShareAFile) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("--html -: --json goes there, too"));
 }
 
-}  // namespace
+}  // namespace report_files_test
 }  // namespace gannet::cli

@@ -19,7 +19,7 @@
 #include "txn/database.h"
 
 namespace gannet::cli {
-namespace {
+namespace row_text_test {
 
 using index::Key;
 using ::testing::HasSubstr;
@@ -250,5 +250,5 @@ TEST_F(RowTextTest, RandomRowsComeBack) {
   }
 }
 
-}  // namespace
+}  // namespace row_text_test
 }  // namespace gannet::cli

@@ -23,7 +23,7 @@
 #include "txn/database.h"
 
 namespace gannet::cli {
-namespace {
+namespace rows_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -781,5 +781,5 @@ TEST_F(RowsTest, OlderDirectoriesAreReadAndWritten) {
   EXPECT_THAT(Do("export", {"ranges"}), StartsWith("key,payload\n"));
 }
 
-}  // namespace
+}  // namespace rows_test
 }  // namespace gannet::cli

@@ -13,7 +13,7 @@
 #include "tests/cli/program.h"
 
 namespace gannet::cli {
-namespace {
+namespace shell_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -344,5 +344,5 @@ TEST(HelpTest, ZshCompletesCommandsAndFlags) {
   fs::remove(result);
 }
 
-}  // namespace
+}  // namespace shell_test
 }  // namespace gannet::cli

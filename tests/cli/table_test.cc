@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::cli {
-namespace {
+namespace table_test {
 
 TEST(WithCommas, GroupsByThree) {
   EXPECT_EQ(WithCommas(0), "0");
@@ -79,5 +79,5 @@ TEST(CountOf, KnowsOneFromMany) {
   EXPECT_EQ(CountOf(1234, "batch", "batches"), "1,234 batches");
 }
 
-}  // namespace
+}  // namespace table_test
 }  // namespace gannet::cli

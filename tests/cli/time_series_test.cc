@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::cli {
-namespace {
+namespace time_series_test {
 
 TEST(TimeSeriesCsv, HasALineForEachIntervalAndKind) {
   bench::Interval first;
@@ -33,5 +33,5 @@ TEST(TimeSeriesCsv, OfARunThatWasStoppedInTheWarmUpIsAHeader) {
             "at_seconds,seconds,type,finished,finished_per_second,aborted,p50_us,p95_us,p99_us,max_us\n");
 }
 
-}  // namespace
+}  // namespace time_series_test
 }  // namespace gannet::cli

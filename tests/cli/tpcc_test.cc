@@ -17,7 +17,7 @@
 #include "tests/cli/program.h"
 
 namespace gannet::cli {
-namespace {
+namespace tpcc_test {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
@@ -372,5 +372,5 @@ TEST_F(TpccTest, CtrlCStopsARunThatStillReports) {
   ExpectTwelveConditionsHold(report);
 }
 
-}  // namespace
+}  // namespace tpcc_test
 }  // namespace gannet::cli

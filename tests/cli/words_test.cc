@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::cli {
-namespace {
+namespace words_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -45,5 +45,5 @@ TEST(WordsTest, OnlyNearWordsAreGuessed) {
   EXPECT_EQ(Nearest("pet", choices), "get");  // the first of the nearest
 }
 
-}  // namespace
+}  // namespace words_test
 }  // namespace gannet::cli

@@ -15,7 +15,7 @@
 #include "tests/cli/program.h"
 
 namespace gannet::cli {
-namespace {
+namespace ycsb_cluster_test {
 
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
@@ -217,5 +217,5 @@ TEST_F(YcsbClusterTest, WrongFlagsAreToldBeforeAnythingIsDone) {
   expect(Ycsb({}, "tpcc.toml"), "its servers hold TPC-C ([tpcc]), not the keys of YCSB; run gannet tpcc run --cluster");
 }
 
-}  // namespace
+}  // namespace ycsb_cluster_test
 }  // namespace gannet::cli

@@ -12,7 +12,7 @@
 #include "tests/cli/program.h"
 
 namespace gannet::cli {
-namespace {
+namespace ycsb_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -247,5 +247,5 @@ TEST_F(YcsbTest, ClientsChangeInlineValuesByVerbsWhereTheyCan) {
   }
 }
 
-}  // namespace
+}  // namespace ycsb_test
 }  // namespace gannet::cli

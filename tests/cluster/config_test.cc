@@ -16,7 +16,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::cluster {
-namespace {
+namespace config_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -255,5 +255,5 @@ TEST(ConfigTest, ARelativeFileNameIsRelativeToTheClusterFile) {
   EXPECT_TRUE(absl::IsNotFound(ReadConfig(path, {}).status()));
 }
 
-}  // namespace
+}  // namespace config_test
 }  // namespace gannet::cluster

@@ -14,7 +14,7 @@
 #include "txn/run/session.h"
 
 namespace gannet::cluster {
-namespace {
+namespace hello_test {
 
 using ::testing::HasSubstr;
 
@@ -89,5 +89,5 @@ TEST_F(HelloTest, AServerThatIsNotThereIsUnavailable) {
       absl::IsUnavailable(SayHello(session_->channel(), session_->worker(), 0, kConfiguration, kTimeout).status()));
 }
 
-}  // namespace
+}  // namespace hello_test
 }  // namespace gannet::cluster

@@ -24,7 +24,7 @@
 #include "txn/database.h"
 
 namespace gannet::cluster {
-namespace {
+namespace server_test {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
@@ -201,5 +201,5 @@ TEST_F(ServerTest, AClientTakesTheFirstFreeSlotAndIsToldIfThereIsNone) {
   EXPECT_EQ((*client)->slot(), 1);
 }
 
-}  // namespace
+}  // namespace server_test
 }  // namespace gannet::cluster

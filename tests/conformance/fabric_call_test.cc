@@ -10,7 +10,7 @@
 #include "tests/conformance/fabric_suite.h"
 
 namespace gannet::rdma::conformance {
-namespace {
+namespace fabric_call_test {
 
 std::vector<std::byte> Bytes(size_t count, uint64_t seed) {
   Random random(seed);
@@ -172,5 +172,5 @@ TEST_P(FabricSuite, ANodeThatStallsHoldsUpNobodyElse) {
   EXPECT_EQ(Call(1, kEcho, echo).value(), echo);
 }
 
-}  // namespace
+}  // namespace fabric_call_test
 }  // namespace gannet::rdma::conformance

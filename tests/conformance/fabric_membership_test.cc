@@ -7,7 +7,7 @@
 #include "tests/conformance/fabric_suite.h"
 
 namespace gannet::rdma::conformance {
-namespace {
+namespace fabric_membership_test {
 
 coro::Task<void> StallUntilItFails(Channel* channel, NodeId to, uint64_t offset, std::vector<Status>* ends) {
   std::array<std::byte, 8> request;
@@ -170,5 +170,5 @@ TEST_P(FabricSuite, ServeNeedsAtLeastOneThreadAndHappensOnce) {
   EXPECT_THAT(node().Serve(1), IsStatus(absl::StatusCode::kFailedPrecondition));
 }
 
-}  // namespace
+}  // namespace fabric_membership_test
 }  // namespace gannet::rdma::conformance

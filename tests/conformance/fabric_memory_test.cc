@@ -9,7 +9,7 @@
 #include "tests/conformance/fabric_suite.h"
 
 namespace gannet::rdma::conformance {
-namespace {
+namespace fabric_memory_test {
 
 TEST_P(FabricSuite, HeapsAreZeroAtFirst) {
   Make();
@@ -210,5 +210,5 @@ TEST_P(FabricSuite, TheLastWordOfMemoryIsUsable) {
   EXPECT_EQ(ReadWord(last), 3u);
 }
 
-}  // namespace
+}  // namespace fabric_memory_test
 }  // namespace gannet::rdma::conformance

@@ -8,7 +8,7 @@
 #include "tests/conformance/fabric_suite.h"
 
 namespace gannet::rdma::conformance {
-namespace {
+namespace fabric_race_test {
 
 constexpr uint64_t kWrites = 4000;
 constexpr uint64_t kReadsPerLook = 50;  // between two checks whether the writers have finished
@@ -196,5 +196,5 @@ TEST_P(FabricSuite, AtomicsAreAtomicWithTheOwnersCpuWherePromised) {
   EXPECT_EQ(ReadWord(At(1, 0)), 3 * kAdds);
 }
 
-}  // namespace
+}  // namespace fabric_race_test
 }  // namespace gannet::rdma::conformance

@@ -9,7 +9,7 @@
 #include "tests/conformance/fabric_suite.h"
 
 namespace gannet::rdma::conformance {
-namespace {
+namespace fabric_sim_test {
 
 using sim::Faults;
 using sim::SimFabric;
@@ -59,5 +59,5 @@ INSTANTIATE_TEST_SUITE_P(Sim, FabricSuite,
                                            Factory("cx4_adversarial", "cx4-100g", kAdversarial)),
                          NameOfFactory);
 
-}  // namespace
+}  // namespace fabric_sim_test
 }  // namespace gannet::rdma::conformance

@@ -3,7 +3,7 @@
 #include "tests/conformance/index_suite.h"
 
 namespace gannet::index {
-namespace {
+namespace index_blink_test {
 
 IndexFactory BlinkFactory(const char* name, size_t cache_bytes, IndexRights rights = IndexRights::kClients) {
   return {
@@ -38,5 +38,5 @@ INSTANTIATE_TEST_SUITE_P(
     BlinkOwnerOnly, IndexSuite,
     testing::ValuesIn(AllCases(BlinkFactory("blink_owner_only", size_t{1} << 20, IndexRights::kOwnerOnly))), CaseName);
 
-}  // namespace
+}  // namespace index_blink_test
 }  // namespace gannet::index

@@ -5,7 +5,7 @@
 #include "tests/conformance/spatial_suite.h"
 
 namespace gannet::index {
-namespace {
+namespace index_catfish_test {
 
 IndexCase Case(const char* name, CatfishVariant variant, uint32_t node_entries, bool by_call = false) {
   IndexFactory factory;
@@ -37,5 +37,5 @@ INSTANTIATE_TEST_SUITE_P(Catfish, SpatialSuite, testing::ValuesIn(kCases), CaseN
 INSTANTIATE_TEST_SUITE_P(CatfishByCall, SpatialSuite,
                          testing::Values(Case("by_call", CatfishVariant::kRStar, 30, /*by_call=*/true)), CaseName);
 
-}  // namespace
+}  // namespace index_catfish_test
 }  // namespace gannet::index

@@ -10,7 +10,7 @@
 #include "tests/conformance/index_suite.h"
 
 namespace gannet::index {
-namespace {
+namespace index_client_change_test {
 
 constexpr int kChangers = 4;  // clients of node 1, of node 1 and of node 0; the owner
 constexpr uint64_t kKeys = 1200;
@@ -229,5 +229,5 @@ TEST_P(IndexSuite, OneOfManyChangersOfAKeyWins) {
   }
 }
 
-}  // namespace
+}  // namespace index_client_change_test
 }  // namespace gannet::index

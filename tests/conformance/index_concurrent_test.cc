@@ -7,7 +7,7 @@
 #include "tests/conformance/index_suite.h"
 
 namespace gannet::index {
-namespace {
+namespace index_concurrent_test {
 
 constexpr int kWriters = 3;
 constexpr uint64_t kKeys = 1500;
@@ -195,5 +195,5 @@ TEST_P(IndexSuite, ScansSeeInsertsInTheirOrder) {
   writer.join();
 }
 
-}  // namespace
+}  // namespace index_concurrent_test
 }  // namespace gannet::index

@@ -7,7 +7,7 @@
 #include "tests/conformance/index_suite.h"
 
 namespace gannet::index {
-namespace {
+namespace index_hash_test {
 
 IndexFactory HashFactory(const char* name, size_t location_cache_bytes) {
   return {
@@ -31,5 +31,5 @@ INSTANTIATE_TEST_SUITE_P(Hash, IndexSuite, testing::ValuesIn(AllCases(HashFactor
 INSTANTIATE_TEST_SUITE_P(HashUncached, IndexSuite, testing::ValuesIn(AllCases(HashFactory("hash_uncached", 0))),
                          CaseName);
 
-}  // namespace
+}  // namespace index_hash_test
 }  // namespace gannet::index

@@ -9,7 +9,7 @@
 #include "tests/conformance/index_suite.h"
 
 namespace gannet::index {
-namespace {
+namespace index_load_test {
 
 std::vector<LoadEntry> EntriesOf(const Model& model) {
   std::vector<LoadEntry> entries;
@@ -199,5 +199,5 @@ TEST_P(IndexSuite, ALoadInPartsThatFindsNoMemoryLeavesNothing) {
   for (const LoadEntry& entry : few) ASSERT_EQ(index_->Find(entry.key).record, entry.record);
 }
 
-}  // namespace
+}  // namespace index_load_test
 }  // namespace gannet::index

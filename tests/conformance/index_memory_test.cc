@@ -4,7 +4,7 @@
 #include "tests/conformance/index_suite.h"
 
 namespace gannet::index {
-namespace {
+namespace index_memory_test {
 
 TEST_P(IndexSuite, ChurnDoesNotGrowMemory) {
   constexpr uint64_t kLive = 1500;
@@ -57,5 +57,5 @@ TEST_P(IndexSuite, RandomChurnDoesNotGrowMemory) {
   ExpectSameAsModel();
 }
 
-}  // namespace
+}  // namespace index_memory_test
 }  // namespace gannet::index

@@ -7,7 +7,7 @@
 #include "tests/conformance/index_suite.h"
 
 namespace gannet::index {
-namespace {
+namespace index_model_test {
 
 TEST_P(IndexSuite, AnEmptyIndexHasNothing) {
   Start(100);
@@ -222,5 +222,5 @@ TEST_P(IndexSuite, ScanAppends) {
   EXPECT_GT(result.witnesses.size(), witnesses);
 }
 
-}  // namespace
+}  // namespace index_model_test
 }  // namespace gannet::index

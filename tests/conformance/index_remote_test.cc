@@ -7,7 +7,7 @@
 #include "tests/conformance/index_suite.h"
 
 namespace gannet::index {
-namespace {
+namespace index_remote_test {
 
 constexpr uint64_t kKeys = 2000;
 
@@ -327,5 +327,5 @@ TEST_P(IndexSuite, ADeadOwnerIsUnavailable) {
   EXPECT_FALSE(client.Await(remote->Insert(other.view(), rdma::GlobalAddress(0, 4096))).ok());
 }
 
-}  // namespace
+}  // namespace index_remote_test
 }  // namespace gannet::index

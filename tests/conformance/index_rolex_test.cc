@@ -3,7 +3,7 @@
 #include "tests/conformance/index_suite.h"
 
 namespace gannet::index {
-namespace {
+namespace index_rolex_test {
 
 IndexFactory RolexFactory(const char* name, IndexRights rights) {
   return {
@@ -32,5 +32,5 @@ INSTANTIATE_TEST_SUITE_P(RolexOwnerOnly, IndexSuite,
                          testing::ValuesIn(AllCases(RolexFactory("rolex_owner_only", IndexRights::kOwnerOnly))),
                          CaseName);
 
-}  // namespace
+}  // namespace index_rolex_test
 }  // namespace gannet::index

@@ -4,7 +4,7 @@
 #include "tests/index/sorted_array.h"
 
 namespace gannet::index {
-namespace {
+namespace index_sorted_array_test {
 
 IndexFactory SortedArrayFactory() {
   const IndexKindEntry& entry = EntryOf(SortedArrayKind());
@@ -26,5 +26,5 @@ IndexFactory SortedArrayFactory() {
 
 INSTANTIATE_TEST_SUITE_P(SortedArray, IndexSuite, testing::ValuesIn(AllCases(SortedArrayFactory())), CaseName);
 
-}  // namespace
+}  // namespace index_sorted_array_test
 }  // namespace gannet::index

@@ -6,7 +6,7 @@
 #include "tests/conformance/index_suite.h"
 
 namespace gannet::index {
-namespace {
+namespace index_witness_test {
 
 constexpr uint64_t kKeys = 2000;
 
@@ -221,5 +221,5 @@ TEST_P(IndexSuite, ScansCarryOverOwnChanges) {
   }
 }
 
-}  // namespace
+}  // namespace index_witness_test
 }  // namespace gannet::index

@@ -7,7 +7,7 @@
 #include "tests/conformance/index_suite.h"
 
 namespace gannet::index {
-namespace {
+namespace index_xstore_test {
 
 IndexFactory Factory(const char* name, const XCacheOptions& cache) {
   IndexFactory factory;
@@ -96,5 +96,5 @@ INSTANTIATE_TEST_SUITE_P(XStoreLong, IndexSuite,
 INSTANTIATE_TEST_SUITE_P(XStoreSmallCache, IndexSuite,
                          testing::ValuesIn(AllCases(Factory("xstore_small_cache", {.max_bytes = 3000}))), CaseName);
 
-}  // namespace
+}  // namespace index_xstore_test
 }  // namespace gannet::index

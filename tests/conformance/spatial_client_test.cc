@@ -8,7 +8,7 @@
 #include "tests/conformance/spatial_suite.h"
 
 namespace gannet::index {
-namespace {
+namespace spatial_client_test {
 
 Status SearchBy(ClientThread* client, RemoteIndex* remote, const Rectangle& window, bool at_one_moment,
                 ScanResult* result) {
@@ -211,5 +211,5 @@ TEST_P(SpatialSuite, RemoteSearchesSeeOneMoment) {
   }
 }
 
-}  // namespace
+}  // namespace spatial_client_test
 }  // namespace gannet::index

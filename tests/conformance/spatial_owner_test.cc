@@ -12,7 +12,7 @@
 #include "tests/conformance/spatial_suite.h"
 
 namespace gannet::index {
-namespace {
+namespace spatial_owner_test {
 
 TEST_P(SpatialSuite, SearchesAgreeWithTheModel) {
   Start(kRectangles);
@@ -296,5 +296,5 @@ TEST_P(SpatialSuite, SearchesSeeOneMoment) {
   EXPECT_FALSE(settled[0].empty());
 }
 
-}  // namespace
+}  // namespace spatial_owner_test
 }  // namespace gannet::index

@@ -12,7 +12,7 @@
 #include "tests/index/record_helper.h"
 
 namespace gannet::index::shared_leaf {
-namespace {
+namespace block_lending_test {
 
 constexpr IndexId kId = 1;
 
@@ -142,5 +142,5 @@ TEST_F(BlockLendingTest, ABlockOfAnotherConnectionBecomesNoLeaf) {
   EXPECT_TRUE(thread_->Await(leaves.GiveBack(draft)).ok());
 }
 
-}  // namespace
+}  // namespace block_lending_test
 }  // namespace gannet::index::shared_leaf

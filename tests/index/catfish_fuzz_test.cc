@@ -19,7 +19,7 @@
 #include "tests/index/record_helper.h"
 
 namespace gannet::index {
-namespace {
+namespace catfish_fuzz_test {
 
 constexpr IndexId kId = 4;
 constexpr uint64_t kKeys = 60;
@@ -256,5 +256,5 @@ TEST_F(CatfishMessagesTest, Responses) {
   hostile.owner().node->Shutdown();
 }
 
-}  // namespace
+}  // namespace catfish_fuzz_test
 }  // namespace gannet::index

@@ -18,7 +18,7 @@
 #include "tests/index/spatial_history.h"
 
 namespace gannet::index {
-namespace {
+namespace catfish_race_test {
 
 template <class T>
 T Must(StatusOr<T> result) {
@@ -237,5 +237,5 @@ TEST_P(CatfishRaceTest, InsertsAndRemovals) {
   RunSeeds(GetParam(), 1000, 100, /*removes=*/true);
 }
 
-}  // namespace
+}  // namespace catfish_race_test
 }  // namespace gannet::index

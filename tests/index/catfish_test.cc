@@ -22,7 +22,7 @@
 #include "tests/index/record_helper.h"
 
 namespace gannet::index {
-namespace {
+namespace catfish_test {
 
 using testing::HasSubstr;
 
@@ -414,5 +414,5 @@ TEST(CatfishHostileTest, NoResponseMakesAClientLoopOrCrash) {
   }
 }
 
-}  // namespace
+}  // namespace catfish_test
 }  // namespace gannet::index

@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::index {
-namespace {
+namespace change_wire_test {
 
 // A change of `words` words, every third of them created.
 Change ChangeOf(size_t words) {
@@ -104,5 +104,5 @@ TEST(ChangeWireTest, HostileMessagesAreErrors) {
   }
 }
 
-}  // namespace
+}  // namespace change_wire_test
 }  // namespace gannet::index

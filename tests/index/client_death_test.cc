@@ -17,7 +17,7 @@
 #include "tests/index/shared_leaf_world.h"
 
 namespace gannet::index {
-namespace {
+namespace client_death_test {
 
 class ClientDeathTest : public ::testing::TestWithParam<std::tuple<SharedLeafCase, uint64_t>>,
                         protected SharedLeafWorld {
@@ -297,5 +297,5 @@ INSTANTIATE_TEST_SUITE_P(Cases, RolexDeathTest,
                                             ::testing::Range(uint64_t{1}, uint64_t{4})),
                          [](const auto& test) { return NameOfSeed(test); });
 
-}  // namespace
+}  // namespace client_death_test
 }  // namespace gannet::index

@@ -13,7 +13,7 @@
 #include "tests/index/record_helper.h"
 
 namespace gannet::index {
-namespace {
+namespace first_insert_test {
 
 constexpr IndexId kId = 1;
 
@@ -132,5 +132,5 @@ INSTANTIATE_TEST_SUITE_P(Kinds, FirstInsertTest,
                                   (std::get<1>(instance.param) == KeyKind::kInteger ? "Integers" : "Bytes");
                          });
 
-}  // namespace
+}  // namespace first_insert_test
 }  // namespace gannet::index

@@ -9,7 +9,7 @@
 #include "tests/index/hash_fixture.h"
 
 namespace gannet::index {
-namespace {
+namespace hash_chain_test {
 
 using HashChainTest = HashTest;
 
@@ -276,5 +276,5 @@ TEST_F(HashChainTest, EveryTableHasASeedOfItsOwn) {
   EXPECT_LT(equal, 10u);
 }
 
-}  // namespace
+}  // namespace hash_chain_test
 }  // namespace gannet::index

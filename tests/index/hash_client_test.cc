@@ -13,7 +13,7 @@
 #include "tests/index/hash_fixture.h"
 
 namespace gannet::index {
-namespace {
+namespace hash_client_test {
 
 using HashClientTest = HashTest;
 
@@ -414,5 +414,5 @@ TEST(HashMessagesTest, MessagesComeBackAsTheyWere) {
   EXPECT_TRUE(absl::IsDataLoss(hash::GetChange(writer.written(), 2).status()));
 }
 
-}  // namespace
+}  // namespace hash_client_test
 }  // namespace gannet::index

@@ -9,7 +9,7 @@
 #include "tests/index/hash_fixture.h"
 
 namespace gannet::index {
-namespace {
+namespace hash_growth_test {
 
 using HashGrowthTest = HashTest;
 using hash::BucketFor;
@@ -201,5 +201,5 @@ TEST_F(HashGrowthTest, BadOptionsAreNamed) {
   EXPECT_TRUE(absl::IsAlreadyExists(HashIndex::Create(service, kId, {}).status()));
 }
 
-}  // namespace
+}  // namespace hash_growth_test
 }  // namespace gannet::index

@@ -20,7 +20,7 @@
 #include "tests/index/record_helper.h"
 
 namespace gannet::index {
-namespace {
+namespace index_rights_test {
 
 constexpr IndexId kId = 1;
 constexpr uint64_t kKeys = 400;
@@ -242,5 +242,5 @@ TEST(IndexRights, KindsThatOnlyTheOwnerChangesHaveNoOthers) {
   EXPECT_TRUE(absl::IsInvalidArgument(IndexRightsOf("anybody").status()));
 }
 
-}  // namespace
+}  // namespace index_rights_test
 }  // namespace gannet::index

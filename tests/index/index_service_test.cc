@@ -12,7 +12,7 @@
 #include "rdma/slab.h"
 
 namespace gannet::index {
-namespace {
+namespace index_service_test {
 
 TEST(IndexServiceTest, AwaitLeasesWaitsForThoseThatThereAre) {
   auto fabric = rdma::ShmFabric::InProcess({.num_nodes = 1, .bytes_per_node = uint64_t{1} << 26});
@@ -43,5 +43,5 @@ TEST(IndexServiceTest, AwaitLeasesWaitsForThoseThatThereAre) {
   EXPECT_TRUE(ended.load());
 }
 
-}  // namespace
+}  // namespace index_service_test
 }  // namespace gannet::index

@@ -10,7 +10,7 @@
 #include "tests/index/shared_leaf_world.h"
 
 namespace gannet::index {
-namespace {
+namespace interrupted_change_test {
 
 constexpr uint64_t kKeys = 500;
 
@@ -100,5 +100,5 @@ INSTANTIATE_TEST_SUITE_P(Cases, InterruptedChangeTest,
                          ::testing::Combine(AllSharedLeafCases(), ::testing::Range(uint64_t{1}, uint64_t{4})),
                          [](const auto& test) { return NameOfSeed(test); });
 
-}  // namespace
+}  // namespace interrupted_change_test
 }  // namespace gannet::index

@@ -11,7 +11,7 @@
 #include "index/key_wire.h"
 
 namespace gannet::index {
-namespace {
+namespace key_test {
 
 // An integer, no bytes, keys in place and long ones.
 std::vector<std::string> ByteKeys() {
@@ -127,5 +127,5 @@ TEST(ScanPositionTest, ComparesWordByWord) {
   EXPECT_GT(most, ScanPosition{});
 }
 
-}  // namespace
+}  // namespace key_test
 }  // namespace gannet::index

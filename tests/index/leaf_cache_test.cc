@@ -14,7 +14,7 @@
 #include "tests/index/shared_leaf_world.h"
 
 namespace gannet::index {
-namespace {
+namespace leaf_cache_test {
 
 constexpr uint64_t kStay = 40'000;    // keys that are always there
 constexpr uint64_t kDistance = 1000;  // between them
@@ -190,5 +190,5 @@ INSTANTIATE_TEST_SUITE_P(Cases, LeafCacheLimitTest,
                                   (std::get<1>(test.param) == kSmall ? "Small" : "Unlimited");
                          });
 
-}  // namespace
+}  // namespace leaf_cache_test
 }  // namespace gannet::index

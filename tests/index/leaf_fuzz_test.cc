@@ -13,7 +13,7 @@
 #include "tests/index/shared_leaf_world.h"
 
 namespace gannet::index {
-namespace {
+namespace leaf_fuzz_test {
 
 constexpr absl::Duration kPatience = absl::Microseconds(200);
 
@@ -138,5 +138,5 @@ INSTANTIATE_TEST_SUITE_P(Cases, LeafFuzzTest,
                          ::testing::Combine(AllSharedLeafCases(), ::testing::Range(uint64_t{1}, uint64_t{5})),
                          [](const auto& test) { return NameOfSeed(test); });
 
-}  // namespace
+}  // namespace leaf_fuzz_test
 }  // namespace gannet::index

@@ -3,7 +3,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::index {
-namespace {
+namespace lock_word_test {
 
 TEST(LockWordTest, LockingNamesTheOwnerAndKeepsVersionAndAbsence) {
   const uint64_t free = 12345 | kAbsentBit;
@@ -27,5 +27,5 @@ TEST(LockWordTest, ABusyLineCountsAsLocked) {
   EXPECT_TRUE(IsLocked(rdma::kLineBusy));
 }
 
-}  // namespace
+}  // namespace lock_word_test
 }  // namespace gannet::index

@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::index {
-namespace {
+namespace record_image_test {
 
 constexpr uint16_t kTable = 7;
 constexpr uint64_t kVersion = 41;
@@ -182,5 +182,5 @@ TEST_F(RecordImageTest, TheKeyAndTheTableDecide) {
   }
 }
 
-}  // namespace
+}  // namespace record_image_test
 }  // namespace gannet::index

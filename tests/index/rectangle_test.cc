@@ -12,7 +12,7 @@
 #include "index/catfish/hilbert.h"
 
 namespace gannet::index {
-namespace {
+namespace rectangle_test {
 
 using testing::HasSubstr;
 
@@ -155,5 +155,5 @@ TEST(HilbertTest, TheWorldMayBeKnown) {
   EXPECT_EQ(catfish::HilbertCurve(Rectangle{1, 1, 1, 1})(Rectangle::Point(3, 3)), 0u);  // a world of one point
 }
 
-}  // namespace
+}  // namespace rectangle_test
 }  // namespace gannet::index

@@ -20,7 +20,7 @@
 #include "index/rolex/upper_model.h"
 
 namespace gannet::index::rolex {
-namespace {
+namespace rolex_model_test {
 
 struct Point {
   uint64_t x;
@@ -489,5 +489,5 @@ TEST(RolexOptionsTest, AsText) {
   }
 }
 
-}  // namespace
+}  // namespace rolex_model_test
 }  // namespace gannet::index::rolex

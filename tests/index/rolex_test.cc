@@ -16,7 +16,7 @@
 #include "tests/index/record_helper.h"
 
 namespace gannet::index::rolex {
-namespace {
+namespace rolex_test {
 
 constexpr IndexId kId = 1;
 
@@ -528,5 +528,5 @@ INSTANTIATE_TEST_SUITE_P(, RolexByteTest,
                                            Family::kHigh),
                          NameOf);
 
-}  // namespace
+}  // namespace rolex_test
 }  // namespace gannet::index::rolex

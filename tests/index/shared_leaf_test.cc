@@ -18,7 +18,7 @@
 #include "index/shared_leaf/leaf/tagged_leaf.h"
 
 namespace gannet::index::shared_leaf {
-namespace {
+namespace shared_leaf_test {
 
 using rdma::GlobalAddress;
 using rdma::Operation;
@@ -608,5 +608,5 @@ TEST(TaggedLeafTest, PositionsCompareLikeKeys) {
   }
 }
 
-}  // namespace
+}  // namespace shared_leaf_test
 }  // namespace gannet::index::shared_leaf

@@ -28,7 +28,7 @@
 #include "tests/relay_fabric.h"
 
 namespace gannet::index {
-namespace {
+namespace torn_leaf_test {
 
 constexpr IndexId kId = 1;
 constexpr rdma::NodeId kClient = 1;
@@ -246,5 +246,5 @@ TEST_P(TornLeafTest, RepairReadsWhatItRepairs) {
   EXPECT_TRUE(structure.ok()) << structure;
 }
 
-}  // namespace
+}  // namespace torn_leaf_test
 }  // namespace gannet::index

@@ -14,7 +14,7 @@
 #include "index/key.h"
 
 namespace gannet::index {
-namespace {
+namespace tuple_key_test {
 
 using std::literals::operator""sv;
 
@@ -201,5 +201,5 @@ TEST(TupleKeyTest, ReadsAnyBytes) {
   }
 }
 
-}  // namespace
+}  // namespace tuple_key_test
 }  // namespace gannet::index

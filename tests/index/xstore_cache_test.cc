@@ -10,7 +10,7 @@
 #include "index/xstore/client/cached_model.h"
 
 namespace gannet::index::xstore {
-namespace {
+namespace xstore_cache_test {
 
 constexpr uint32_t kSubModels = 2000;
 
@@ -266,5 +266,5 @@ TEST_F(CachedModelTest, ACopyHasTheSame) {
   EXPECT_LE(to->bytes(), from->bytes() * 101 / 100);
 }
 
-}  // namespace
+}  // namespace xstore_cache_test
 }  // namespace gannet::index::xstore

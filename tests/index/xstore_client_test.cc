@@ -16,7 +16,7 @@
 #include "tests/index/training.h"
 
 namespace gannet::index {
-namespace {
+namespace xstore_client_test {
 
 class XStoreClientTest : public testing::Test {
  protected:
@@ -564,5 +564,5 @@ TEST_F(XStoreClientTest, AnIndexThatDoesNotExistIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(client_->Await((*remote)->Find(1)).status()));
 }
 
-}  // namespace
+}  // namespace xstore_client_test
 }  // namespace gannet::index

@@ -12,7 +12,7 @@
 #include "rdma/fabric.h"
 
 namespace gannet::index::xstore {
-namespace {
+namespace xstore_codec_test {
 
 constexpr size_t kLengths[] = {0,  1,  6,  7,   8,   22,  23,  24,  38,  39,  40,  62,  63,  64,   65,
                                71, 72, 73, 254, 255, 256, 257, 262, 263, 264, 512, 767, 768, 1023, 1024};
@@ -121,5 +121,5 @@ TEST(XStoreCodecTest, AnAnswerToAScanFitsAMessage) {
   EXPECT_GE(kMaxScanEntries<129>, 64u);
 }
 
-}  // namespace
+}  // namespace xstore_codec_test
 }  // namespace gannet::index::xstore

@@ -10,7 +10,7 @@
 #include "tests/index/record_helper.h"
 
 namespace gannet::index::xstore {
-namespace {
+namespace xstore_fence_test {
 
 TEST(XStoreFence, LiesBetweenItsKeys) {
   const auto between = [](uint64_t a, uint64_t b) { return FenceBetween<1>(KeyKind::kInteger, {{a}}, {{b}}).words[0]; };
@@ -152,5 +152,5 @@ TEST_F(XStoreFenceTest, HalvesEndMidwayToo) {
   ExpectAllRight();
 }
 
-}  // namespace
+}  // namespace xstore_fence_test
 }  // namespace gannet::index::xstore

@@ -10,7 +10,7 @@
 #include "tests/index/record_helper.h"
 
 namespace gannet::index::xstore {
-namespace {
+namespace xstore_model_test {
 
 TEST(XStoreErrorCodes, RoundUpAndNeverDown) {
   EXPECT_EQ(EncodeError(0), 0);
@@ -350,5 +350,5 @@ TEST_F(XStoreModelTest, AnEmptyTreeHasAModelToo) {
   ExpectAllPredicted(*model, {0, 50, 99});
 }
 
-}  // namespace
+}  // namespace xstore_model_test
 }  // namespace gannet::index::xstore

@@ -14,7 +14,7 @@
 #include "tests/index/training.h"
 
 namespace gannet::index {
-namespace {
+namespace xstore_name_scan_test {
 
 constexpr IndexId kId = 6;
 constexpr XStoreOptions kKeys = {.key_kind = KeyKind::kBytes, .max_key_bytes = 39};
@@ -129,5 +129,5 @@ TEST_F(XStoreNameScanTest, AreOneBatchOfReadsOnceTheCacheIsWarm) {
   EXPECT_LT(leaves / kScans, 6.0);
 }
 
-}  // namespace
+}  // namespace xstore_name_scan_test
 }  // namespace gannet::index

@@ -8,7 +8,7 @@
 #include "index/xstore/tree/inner_node.h"
 
 namespace gannet::index::xstore {
-namespace {
+namespace xstore_node_test {
 
 template <int W>
 using Keys = std::vector<KeyWords<W>>;
@@ -112,5 +112,5 @@ TEST(XStoreNodeTest, SearchesFindTheChild) {
 #undef GANNET_CHECK_WIDTH
 }
 
-}  // namespace
+}  // namespace xstore_node_test
 }  // namespace gannet::index::xstore

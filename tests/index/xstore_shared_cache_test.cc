@@ -16,7 +16,7 @@
 #include "tests/index/training.h"
 
 namespace gannet::index {
-namespace {
+namespace xstore_shared_cache_test {
 
 using xstore::CachedGeneration;
 using xstore::CachedModel;
@@ -322,5 +322,5 @@ TEST_F(XStoreSharedCacheTest, ItsBytesDoNotGrowWithItsClients) {
   EXPECT_EQ(bytes, std::vector<uint64_t>(4, bytes[0]));
 }
 
-}  // namespace
+}  // namespace xstore_shared_cache_test
 }  // namespace gannet::index

@@ -17,7 +17,7 @@
 #include "tests/index/training.h"
 
 namespace gannet::index {
-namespace {
+namespace xstore_tagged_test {
 
 using xstore::EncodeBytes;
 using xstore::Leaf;
@@ -348,5 +348,5 @@ std::string FabricName(const testing::TestParamInfo<bool>& info) {
 }
 INSTANTIATE_TEST_SUITE_P(Fabrics, XStoreTaggedClientTest, testing::Bool(), FabricName);
 
-}  // namespace
+}  // namespace xstore_tagged_test
 }  // namespace gannet::index

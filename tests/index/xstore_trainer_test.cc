@@ -11,7 +11,7 @@
 #include "tests/index/training.h"
 
 namespace gannet::index::xstore {
-namespace {
+namespace xstore_trainer_test {
 
 class CalledTask : public Trainer::Task {
  public:
@@ -107,5 +107,5 @@ TEST(TrainerTest, AnIndexHasOneTrainerAtLeast) {
   }
 }
 
-}  // namespace
+}  // namespace xstore_trainer_test
 }  // namespace gannet::index::xstore

@@ -11,7 +11,7 @@
 #include "tests/index/record_helper.h"
 
 namespace gannet::index::xstore {
-namespace {
+namespace xstore_tree_test {
 
 class XStoreTreeTest : public testing::Test {
  protected:
@@ -246,5 +246,5 @@ TEST_F(XStoreTreeTest, WritersAndScansAtOnce) {
   EXPECT_EQ(tree_->statistics().keys, kStay);
 }
 
-}  // namespace
+}  // namespace xstore_tree_test
 }  // namespace gannet::index::xstore

@@ -14,7 +14,7 @@
 #include "rdma/sim/sim_fabric.h"
 
 namespace gannet::index::xstore {
-namespace {
+namespace xstore_unlink_test {
 
 constexpr uint64_t kKeys = 1024;
 constexpr int kWorkers = 4;
@@ -113,5 +113,5 @@ TEST_F(XStoreUnlinkTest, AnEmptyLeafThatIsLockedOrFilledAgainStays) {
   EXPECT_GT(survived[0] + survived[1], 0u);
 }
 
-}  // namespace
+}  // namespace xstore_unlink_test
 }  // namespace gannet::index::xstore

@@ -10,7 +10,7 @@
 #include "tests/cli/declared_flags.h"
 
 namespace gannet::cli {
-namespace {
+namespace crash_flags_test {
 
 TEST(CrashFlags, AreInHelpReportAndDocs) {
   scenario::crash::CrashOptions options;
@@ -34,5 +34,5 @@ TEST(CrashFlags, OfAReplayNameNoDirectory) {
             "--nodes 1 --threads 2 --coroutines 8 --kill-point random --cycle-time 150ms");
 }
 
-}  // namespace
+}  // namespace crash_flags_test
 }  // namespace gannet::cli

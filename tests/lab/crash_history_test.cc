@@ -12,7 +12,7 @@
 #include "tests/lab/scenario/elle_file.h"
 
 namespace gannet::cli {
-namespace {
+namespace crash_history_test {
 
 using ::testing::HasSubstr;
 
@@ -41,5 +41,5 @@ TEST(CrashHistoryTest, RefusesWhatMakesNoHistory) {
   EXPECT_THAT(async.err, HasSubstr("--mode async"));
 }
 
-}  // namespace
+}  // namespace crash_history_test
 }  // namespace gannet::cli

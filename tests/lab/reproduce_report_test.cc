@@ -14,7 +14,7 @@
 #include "nlohmann/json.hpp"
 
 namespace gannet::cli {
-namespace {
+namespace reproduce_report_test {
 
 using experiments::Experiment;
 using experiments::Report;
@@ -77,5 +77,5 @@ TEST(ReproduceReportTest, SaysWhatWasNotMeasured) {
   ExpectNothingHolds(experiments::paths::MakeReport(options, Idle(experiments::paths::Experiments(options))));
 }
 
-}  // namespace
+}  // namespace reproduce_report_test
 }  // namespace gannet::cli

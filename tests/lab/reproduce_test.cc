@@ -16,7 +16,7 @@
 #include "tests/cli/program.h"
 
 namespace gannet::cli {
-namespace {
+namespace reproduce_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -402,5 +402,5 @@ TEST(ReproduceTest, SaysWhatIsWrongWithAFlag) {
   EXPECT_EQ(RunProgram({"reproduce"}).exit_code, 2);
 }
 
-}  // namespace
+}  // namespace reproduce_test
 }  // namespace gannet::cli

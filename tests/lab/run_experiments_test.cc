@@ -10,7 +10,7 @@
 #include "lab/experiments/xstore/xstore.h"
 
 namespace gannet::experiments {
-namespace {
+namespace run_experiments_test {
 
 // Nothing that another thread of the parent may have locked at the fork: its progress has a mutex. A run that calls it
 // ends here, so that its experiment fails.
@@ -41,5 +41,5 @@ TEST(RunExperimentsTest, RunsCallNoProgressOfTheParent) {
   EXPECT_EQ(loads, 2) << "the beginning and the end";
 }
 
-}  // namespace
+}  // namespace run_experiments_test
 }  // namespace gannet::experiments

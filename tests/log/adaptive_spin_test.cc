@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::log {
-namespace {
+namespace adaptive_spin_test {
 
 constexpr uint64_t kMinute = 60'000'000'000;
 
@@ -63,5 +63,5 @@ TEST_F(AdaptiveSpinTest, WaitsInVainBecomeRare) {
   EXPECT_EQ(LeftOut(&spin_), 0) << "an answer ends this";
 }
 
-}  // namespace
+}  // namespace adaptive_spin_test
 }  // namespace gannet::log

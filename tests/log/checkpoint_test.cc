@@ -16,7 +16,7 @@
 #include "tests/log/log_builder.h"
 
 namespace gannet::log {
-namespace {
+namespace checkpoint_test {
 
 constexpr char kDirectory[] = "/data";
 
@@ -309,5 +309,5 @@ TEST_F(CheckpointTest, StraysAreRemoved) {
   EXPECT_TRUE(disk_.List(kDirectory)->empty());
 }
 
-}  // namespace
+}  // namespace checkpoint_test
 }  // namespace gannet::log

@@ -16,7 +16,7 @@
 #include "tests/log/log_test_helpers.h"
 
 namespace gannet::log {
-namespace {
+namespace end_note_test {
 
 using testing::HasSubstr;
 
@@ -421,5 +421,5 @@ TEST(EndNoteCrash, EveryOperationMayBeTheLastOne) {
   EXPECT_GT(cuts, 50u);
 }
 
-}  // namespace
+}  // namespace end_note_test
 }  // namespace gannet::log

@@ -15,7 +15,7 @@
 #include "tests/log/sectors.h"
 
 namespace gannet::log {
-namespace {
+namespace faulty_crash_test {
 
 using testing::ElementsAre;
 
@@ -231,5 +231,5 @@ TEST(FaultyCrash, SeveralThreadsUseTheirFilesWhileThePowerGoes) {
   }
 }
 
-}  // namespace
+}  // namespace faulty_crash_test
 }  // namespace gannet::log

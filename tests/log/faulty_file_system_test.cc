@@ -15,7 +15,7 @@
 #include "tests/log/sectors.h"
 
 namespace gannet::log {
-namespace {
+namespace faulty_file_system_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -210,5 +210,5 @@ TEST(FaultyFileSystem, ASlowOperationDelaysOnlyItsOwnThread) {
   other.join();
 }
 
-}  // namespace
+}  // namespace faulty_file_system_test
 }  // namespace gannet::log

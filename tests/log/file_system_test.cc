@@ -23,7 +23,7 @@
 #include "log/manifest/whole_file.h"
 
 namespace gannet::log {
-namespace {
+namespace file_system_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -361,5 +361,5 @@ std::vector<Kind> Kinds() {
 INSTANTIATE_TEST_SUITE_P(All, FileSystemTest, testing::ValuesIn(Kinds()),
                          [](const testing::TestParamInfo<Kind>& kind) { return kind.param.name; });
 
-}  // namespace
+}  // namespace file_system_test
 }  // namespace gannet::log

@@ -14,7 +14,7 @@
 #include "tests/log/log_builder.h"
 
 namespace gannet::log {
-namespace {
+namespace format_test {
 
 TEST(Crc32c, IsTheStandardOne) {
   const std::string digits = "123456789";
@@ -343,5 +343,5 @@ TEST(Transaction, DamagedOneCanBeSkipped) {
   EXPECT_EQ(CopyOf(changes), Simple(2, "second").changes);
 }
 
-}  // namespace
+}  // namespace format_test
 }  // namespace gannet::log

@@ -13,7 +13,7 @@
 #include "tests/log/log_test_helpers.h"
 
 namespace gannet::log {
-namespace {
+namespace group_commit_test {
 
 constexpr uint64_t kMilli = 1'000'000;
 constexpr DiskProfile kDisk = {
@@ -137,5 +137,5 @@ TEST(BlockedThreadsTest, CountsThoseThatTheNextBatchServes) {
   EXPECT_EQ(blocked.number(), 0u);
 }
 
-}  // namespace
+}  // namespace group_commit_test
 }  // namespace gannet::log

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::log {
-namespace {
+namespace kill_point_test {
 
 // Runs `body` in a child process; returns its status from waitpid.
 template <typename Body>
@@ -78,5 +78,5 @@ TEST(KillPoint, UnknownNamesAreRefusedWithTheList) {
   EXPECT_EQ(ArmKillPoint("commit-locked", 0).code(), absl::StatusCode::kInvalidArgument);
 }
 
-}  // namespace
+}  // namespace kill_point_test
 }  // namespace gannet::log

@@ -9,6 +9,7 @@
 #include "log/format/transaction_format.h"
 #include "log/segment/log_reader.h"
 #include "tests/log/image_file_system.h"
+#include "tests/log/log_directory.h"
 
 namespace gannet::log {
 
@@ -58,7 +59,6 @@ SegmentHeader HeaderAfter(const SegmentBuilder& previous);
 // The header of the first segment of a log, with room for `blocks` blocks after the header.
 SegmentHeader FirstHeader(uint64_t blocks);
 
-inline constexpr char kLogDirectory[] = "/log";
 void Put(ImageFileSystem* files, SegmentBuilder* segment);
 std::string PathOf(uint64_t segment);
 

@@ -14,7 +14,7 @@
 #include "tests/log/log_test_helpers.h"
 
 namespace gannet::log {
-namespace {
+namespace log_disk_test {
 
 template <class Files>
 class LogDiskTest : public testing::Test {
@@ -56,5 +56,5 @@ TYPED_TEST(LogDiskTest, RunAfterRun) {
   }
 }
 
-}  // namespace
+}  // namespace log_disk_test
 }  // namespace gannet::log

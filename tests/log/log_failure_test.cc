@@ -12,7 +12,7 @@
 #include "tests/log/log_test_helpers.h"
 
 namespace gannet::log {
-namespace {
+namespace log_failure_test {
 
 using testing::HasSubstr;
 
@@ -424,5 +424,5 @@ TEST(LogFailure, WhatIsGoneOnFromIsDurableThoughItsSyncFailed) {
   EXPECT_GT(found, 0);
 }
 
-}  // namespace
+}  // namespace log_failure_test
 }  // namespace gannet::log

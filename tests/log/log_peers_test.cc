@@ -12,7 +12,7 @@
 #include "tests/log/log_test_helpers.h"
 
 namespace gannet::log {
-namespace {
+namespace log_peers_test {
 
 constexpr uint16_t kNodes = 3;
 
@@ -320,5 +320,5 @@ TEST_F(LogPeersTest, PartsOfATransactionAreRecoveredTogether) {
   }
 }
 
-}  // namespace
+}  // namespace log_peers_test
 }  // namespace gannet::log

@@ -13,7 +13,7 @@
 #include "tests/log/log_test_helpers.h"
 
 namespace gannet::log {
-namespace {
+namespace log_test {
 
 class LogTest : public testing::Test {
  protected:
@@ -357,5 +357,5 @@ TEST_F(LogTest, RunAfterRunGoesOnWhereTheCrashLeftIt) {
   }
 }
 
-}  // namespace
+}  // namespace log_test
 }  // namespace gannet::log

@@ -18,10 +18,10 @@
 #include "log/format/transaction_format.h"
 #include "log/log.h"
 #include "log/segment/log_reader.h"
+#include "tests/log/log_directory.h"
 
 namespace gannet::log {
 
-inline constexpr char kLogDirectory[] = "/log";
 inline constexpr absl::Duration kLongEnough = absl::Seconds(60);
 
 // The name of a transaction: its writer, and its number among that writer's transactions.

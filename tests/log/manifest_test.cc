@@ -7,7 +7,7 @@
 #include "log/manifest/manifest_json.h"
 
 namespace gannet::log {
-namespace {
+namespace manifest_test {
 
 constexpr char kDirectory[] = "/data";
 
@@ -221,5 +221,5 @@ TEST(Manifest, CrashWhileItIsReplacedLeavesOneOfBoth) {
   }
 }
 
-}  // namespace
+}  // namespace manifest_test
 }  // namespace gannet::log

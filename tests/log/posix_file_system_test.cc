@@ -26,7 +26,7 @@
 #include "log/file/posix_error.h"
 
 namespace gannet::log {
-namespace {
+namespace posix_file_system_test {
 
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -208,5 +208,5 @@ TEST_F(PosixFileSystemTest, DurableWritesDoWithoutTheRing) {
   worker.join();
 }
 
-}  // namespace
+}  // namespace posix_file_system_test
 }  // namespace gannet::log

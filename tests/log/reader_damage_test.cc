@@ -11,7 +11,7 @@
 #include "tests/log/log_builder.h"
 
 namespace gannet::log {
-namespace {
+namespace reader_damage_test {
 
 using Transactions = std::vector<TestTransaction>;
 
@@ -287,5 +287,5 @@ TEST(Salvage, StepsOverBlocksThatCannotBeRead) {
   EXPECT_FALSE(ReadAll(disk).summary.ok());
 }
 
-}  // namespace
+}  // namespace reader_damage_test
 }  // namespace gannet::log

@@ -7,7 +7,7 @@
 #include "tests/log/log_builder.h"
 
 namespace gannet::log {
-namespace {
+namespace reader_test {
 
 using Transactions = std::vector<TestTransaction>;
 
@@ -334,5 +334,5 @@ TEST(LogReader, BatchesLargerThanOneRead) {
   EXPECT_EQ(ReadAll(files).transactions, all);
 }
 
-}  // namespace
+}  // namespace reader_test
 }  // namespace gannet::log

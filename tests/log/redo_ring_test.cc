@@ -15,7 +15,7 @@
 #include "log/segment/batch_buffer.h"
 
 namespace gannet::log {
-namespace {
+namespace redo_ring_test {
 
 using testing::ElementsAre;
 
@@ -228,5 +228,5 @@ TEST_F(WaitersTest, LateOnesComeOutWhateverTheirEpoch) {
   EXPECT_TRUE(waiters_.empty());
 }
 
-}  // namespace
+}  // namespace redo_ring_test
 }  // namespace gannet::log

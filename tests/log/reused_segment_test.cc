@@ -12,7 +12,7 @@
 #include "tests/log/log_test_helpers.h"
 
 namespace gannet::log {
-namespace {
+namespace reused_segment_test {
 
 constexpr uint64_t kSegment = uint64_t{512} << 10;  // more than twice the size of the buffers
 
@@ -186,5 +186,5 @@ TEST(PreallocatedLog, IsMadeOnce) {
       << "what nobody asks for is removed; one is for the next commits";
 }
 
-}  // namespace
+}  // namespace reused_segment_test
 }  // namespace gannet::log

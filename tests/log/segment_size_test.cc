@@ -12,7 +12,7 @@
 #include "tests/log/log_test_helpers.h"
 
 namespace gannet::log {
-namespace {
+namespace segment_size_test {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr size_t kPayload = 20'000;
@@ -152,5 +152,5 @@ TEST_F(SegmentSizeTest, TheAlarmRingsOnceWhenTheLogHasTheSize) {
   EXPECT_EQ(rung, 11);
 }
 
-}  // namespace
+}  // namespace segment_size_test
 }  // namespace gannet::log

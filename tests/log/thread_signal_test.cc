@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::log {
-namespace {
+namespace thread_signal_test {
 
 constexpr uint64_t kMinute = 60'000'000'000;
 
@@ -49,5 +49,5 @@ TEST(ThreadSignalTest, AChangeBeforeTheSleepIsSeen) {
   EXPECT_TRUE(signal.TakeUrgent());
 }
 
-}  // namespace
+}  // namespace thread_signal_test
 }  // namespace gannet::log

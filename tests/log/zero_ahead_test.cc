@@ -17,7 +17,7 @@
 #include "log/file/posix_file_system.h"
 
 namespace gannet::log {
-namespace {
+namespace zero_ahead_test {
 
 using internal::Descriptor;
 using internal::ZeroAhead;
@@ -118,5 +118,5 @@ TEST_F(ZeroAheadTest, WritesRightAfterAllocateAreKept) {
   }
 }
 
-}  // namespace
+}  // namespace zero_ahead_test
 }  // namespace gannet::log

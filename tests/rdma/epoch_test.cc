@@ -17,7 +17,7 @@
 #include "tests/relay_fabric.h"
 
 namespace gannet::rdma {
-namespace {
+namespace epoch_test {
 
 // The objects of one node.
 struct Member {
@@ -512,5 +512,5 @@ TEST_F(EpochTest, NoReaderEverSeesAReusedBlock) {
   EXPECT_EQ(writer->Collect(), 0u);
 }
 
-}  // namespace
+}  // namespace epoch_test
 }  // namespace gannet::rdma

@@ -3,7 +3,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::rdma {
-namespace {
+namespace global_address_test {
 
 TEST(GlobalAddress, KeepsItsParts) {
   const GlobalAddress address(kMaxNodes - 1, GlobalAddress::kOffsetMask);
@@ -38,5 +38,5 @@ TEST(GlobalAddress, PrintsNodeAndOffset) {
   EXPECT_EQ(GlobalAddress(2, 4096).ToString(), "2:0x1000");
 }
 
-}  // namespace
+}  // namespace global_address_test
 }  // namespace gannet::rdma

@@ -5,7 +5,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::rdma {
-namespace {
+namespace node_load_test {
 
 constexpr uint64_t kMilli = 1'000'000;
 
@@ -94,5 +94,5 @@ TEST(NodeLoadTest, NumbersGoRoundAndAreNeverZero) {
   }
 }
 
-}  // namespace
+}  // namespace node_load_test
 }  // namespace gannet::rdma

@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::rdma {
-namespace {
+namespace prefault_test {
 
 constexpr size_t kMegabyte = size_t{1} << 20;
 
@@ -103,5 +103,5 @@ TEST_F(PrefaultTest, GivesUpWhereTheKernelRefuses) {
   memory_[0] = std::byte{1};
 }
 
-}  // namespace
+}  // namespace prefault_test
 }  // namespace gannet::rdma

@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::rdma {
-namespace {
+namespace rpc_test {
 
 TEST(Wire, ReadsWhatWasWritten) {
   std::array<std::byte, 64> buffer;
@@ -85,5 +85,5 @@ TEST(Wire, ReserveIsFilledInPlace) {
   EXPECT_EQ(reader.GetRaw(3)[2], std::byte{9});
 }
 
-}  // namespace
+}  // namespace rpc_test
 }  // namespace gannet::rdma

@@ -19,7 +19,7 @@
 #include "rdma/versioned.h"
 
 namespace gannet::rdma {
-namespace {
+namespace slab_test {
 
 class SlabTest : public ::testing::Test {
  protected:
@@ -617,5 +617,5 @@ TEST_F(SlabTest, ALineOfAFreeBlockThatLooksBusyStopsNothing) {
   EXPECT_FALSE(IsLineBusy(LoadWord(*block)));
 }
 
-}  // namespace
+}  // namespace slab_test
 }  // namespace gannet::rdma

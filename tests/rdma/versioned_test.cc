@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::rdma {
-namespace {
+namespace versioned_test {
 
 // An object of some lines, and its data as plain bytes.
 struct Object {
@@ -154,5 +154,5 @@ TEST(Versioned, AnObjectOfOtherLinesGoesOnFromTheNewest) {
   EXPECT_EQ(LoadWord(object.at()), kVersionMask | kNotAState);
 }
 
-}  // namespace
+}  // namespace versioned_test
 }  // namespace gannet::rdma

@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::tpcc {
-namespace {
+namespace conditions_test {
 
 using ::testing::HasSubstr;
 
@@ -201,5 +201,5 @@ TEST_F(OrderMergerTest, DeliveryDateThatDisagreesBreaksSeven) {
   EXPECT_EQ(district_.condition_7->left, 8u);
 }
 
-}  // namespace
+}  // namespace conditions_test
 }  // namespace gannet::tpcc

@@ -9,7 +9,7 @@
 #include "tests/tpcc/small_tpcc.h"
 
 namespace gannet::tpcc {
-namespace {
+namespace consistency_test {
 
 using ::testing::StartsWith;
 
@@ -137,5 +137,5 @@ TEST(ConsistencyOptionsTest, MissingRowsAreAnError) {
   EXPECT_TRUE(absl::IsInvalidArgument(CheckConsistency({}, {}).status()));
 }
 
-}  // namespace
+}  // namespace consistency_test
 }  // namespace gannet::tpcc

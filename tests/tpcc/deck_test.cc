@@ -3,7 +3,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::tpcc {
-namespace {
+namespace deck_test {
 
 TEST(DeckTest, EveryRoundHoldsTheMix) {
   Random random(1);
@@ -31,5 +31,5 @@ TEST(DeckTest, OneProcedureOnly) {
   for (int i = 0; i < 2 * Deck::kCards; ++i) EXPECT_EQ(deck.Deal(random), Procedure::kStockLevel);
 }
 
-}  // namespace
+}  // namespace deck_test
 }  // namespace gannet::tpcc

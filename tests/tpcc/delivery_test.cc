@@ -6,7 +6,7 @@
 #include "tests/tpcc/small_tpcc.h"
 
 namespace gannet::tpcc {
-namespace {
+namespace delivery_test {
 
 constexpr Date kDelivered = 1'700'000'000;
 
@@ -93,5 +93,5 @@ TEST_P(DeliveryTest, SkipsEmptyDistricts) {
   EXPECT_EQ(+small_->Read<Order>(tables().order, OrderKey(2, 4, 30))->carrier_id, 0);
 }
 
-}  // namespace
+}  // namespace delivery_test
 }  // namespace gannet::tpcc

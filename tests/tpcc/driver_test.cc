@@ -11,7 +11,7 @@
 #include "tests/tpcc/small_tpcc.h"
 
 namespace gannet::tpcc {
-namespace {
+namespace driver_test {
 
 RunOptions ShortRun() {
   RunOptions options;
@@ -246,5 +246,5 @@ TEST(DriverFailureTest, MissingRowEndsTheRun) {
   EXPECT_FALSE(report.ok());
 }
 
-}  // namespace
+}  // namespace driver_test
 }  // namespace gannet::tpcc

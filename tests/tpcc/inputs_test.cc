@@ -11,7 +11,7 @@
 #include "tpcc/procedures/stock_level.h"
 
 namespace gannet::tpcc {
-namespace {
+namespace inputs_test {
 
 using ::testing::AllOf;
 using ::testing::Ge;
@@ -157,5 +157,5 @@ TEST(DistinctItemsTest, HoldsAsManyAsTwentyOrdersHaveLines) {
   EXPECT_EQ(items.size(), DistinctItems::kCapacity);
 }
 
-}  // namespace
+}  // namespace inputs_test
 }  // namespace gannet::tpcc

@@ -8,7 +8,7 @@
 #include "tpcc/schema/schema.h"
 
 namespace gannet::tpcc {
-namespace {
+namespace keys_test {
 
 TEST(KeysTest, PartsComeBack) {
   for (const uint32_t w : {1u, 2u, 255u, 256u, kMaxWarehouses}) {
@@ -103,5 +103,5 @@ TEST(PlacementTest, WarehousesAreDealtToNodes) {
   EXPECT_EQ(placement.range_owner(OrderKey(1, 1, 0), OrderKey(2, 1, 0), 2), txn::Placement::kSeveralNodes);
 }
 
-}  // namespace
+}  // namespace keys_test
 }  // namespace gannet::tpcc

@@ -10,7 +10,7 @@
 #include "tpcc/table_scan.h"
 
 namespace gannet::tpcc {
-namespace {
+namespace load_test {
 
 constexpr uint64_t kEnd = UINT64_MAX;
 
@@ -196,5 +196,5 @@ TEST(SchemaTest, BadOptionsAreNamed) {
   EXPECT_TRUE(absl::IsNotFound(Tables::Find(**database, {.warehouses = 2}).status()));
 }
 
-}  // namespace
+}  // namespace load_test
 }  // namespace gannet::tpcc

@@ -11,7 +11,7 @@
 #include "tests/tpcc/small_tpcc.h"
 
 namespace gannet::tpcc {
-namespace {
+namespace new_order_test {
 
 // Tests new orders with one node, and with the second warehouse on another node.
 class NewOrderTest : public ::testing::TestWithParam<int> {
@@ -241,5 +241,5 @@ TEST(NewOrderOfAnotherNodeTest, InsertsNeedNoCallWithALog) {
   }
 }
 
-}  // namespace
+}  // namespace new_order_test
 }  // namespace gannet::tpcc

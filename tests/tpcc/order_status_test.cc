@@ -8,7 +8,7 @@
 #include "tpcc/procedures/new_order.h"
 
 namespace gannet::tpcc {
-namespace {
+namespace order_status_test {
 
 class OrderStatusTest : public ::testing::TestWithParam<int> {
  protected:
@@ -98,5 +98,5 @@ TEST_P(OrderStatusTest, UnknownNameIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(Run(input)));
 }
 
-}  // namespace
+}  // namespace order_status_test
 }  // namespace gannet::tpcc

@@ -7,7 +7,7 @@
 #include "tests/tpcc/small_tpcc.h"
 
 namespace gannet::tpcc {
-namespace {
+namespace payment_test {
 
 coro::Task<Status> InsertName(txn::Transaction& transaction, const txn::Table& table, const CustomerNameKey& key) {
   co_return transaction.Insert(table, key.key(), std::span<const std::byte>());
@@ -130,5 +130,5 @@ TEST_P(PaymentTest, ByNameTakesTheMiddleCustomer) {
   }
 }
 
-}  // namespace
+}  // namespace payment_test
 }  // namespace gannet::tpcc

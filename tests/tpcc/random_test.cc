@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::tpcc {
-namespace {
+namespace random_test {
 
 using ::testing::AllOf;
 using ::testing::Ge;
@@ -138,5 +138,5 @@ TEST(RandomAddressTest, ZipEndsWithOnes) {
   EXPECT_EQ(address.state.view().size(), 2u);
 }
 
-}  // namespace
+}  // namespace random_test
 }  // namespace gannet::tpcc

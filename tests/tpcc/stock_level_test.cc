@@ -4,7 +4,7 @@
 #include "tests/tpcc/small_tpcc.h"
 
 namespace gannet::tpcc {
-namespace {
+namespace stock_level_test {
 
 class StockLevelTest : public ::testing::TestWithParam<int> {
  protected:
@@ -66,5 +66,5 @@ TEST_P(StockLevelTest, FewerThanTwentyOrders) {
   }
 }
 
-}  // namespace
+}  // namespace stock_level_test
 }  // namespace gannet::tpcc

@@ -5,7 +5,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::tpcc {
-namespace {
+namespace unacknowledged_test {
 
 TEST(Unacknowledged, TellsInOrderWhatIsDurableAndNothingElse) {
   Unacknowledged results;
@@ -22,5 +22,5 @@ TEST(Unacknowledged, TellsInOrderWhatIsDurableAndNothingElse) {
   EXPECT_EQ(told, (std::vector<uint64_t>{0, 1, 2, 3, 4}));
 }
 
-}  // namespace
+}  // namespace unacknowledged_test
 }  // namespace gannet::tpcc

@@ -11,7 +11,7 @@
 #include "txn/peer/wire.h"
 
 namespace gannet::txn {
-namespace {
+namespace access_paths_test {
 
 constexpr uint64_t kRows = 200;
 constexpr int kOwners = 2;  // nodes 0 and 1; the test works at node 2
@@ -426,5 +426,5 @@ TEST_F(ReadManyRequestTest, AnswersThatAKeyIsAbsent) {
   EXPECT_EQ(reader.GetU8(), static_cast<uint8_t>(ReadOutcome::kAbsent));
 }
 
-}  // namespace
+}  // namespace access_paths_test
 }  // namespace gannet::txn

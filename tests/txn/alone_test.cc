@@ -16,7 +16,7 @@
 #include "tests/txn/table_kinds.h"
 
 namespace gannet::txn {
-namespace {
+namespace alone_test {
 
 // More than the rounds of the epochs take in which retired memory becomes free and empty leaves are unlinked.
 constexpr uint64_t kHousekeepingNanos = 40'000'000;
@@ -211,5 +211,5 @@ TEST_F(AloneTest, ADirectoryOfTwoNodes) {
   EXPECT_LE(repeated, kTransactions / 100);
 }
 
-}  // namespace
+}  // namespace alone_test
 }  // namespace gannet::txn

@@ -25,7 +25,7 @@
 #include "txn/run/manual_transaction.h"
 
 namespace gannet::txn {
-namespace {
+namespace arrange_table_test {
 
 using ::testing::HasSubstr;
 
@@ -445,5 +445,5 @@ TEST(ArrangeTableTest, RowsOfACheckpointLieInOrder) {
   EXPECT_GE(ascending, offsets.size() * 99 / 100);
 }
 
-}  // namespace
+}  // namespace arrange_table_test
 }  // namespace gannet::txn

@@ -18,7 +18,7 @@
 #include "txn/bulk_loader.h"
 
 namespace gannet::txn {
-namespace {
+namespace backup_test {
 
 using testing::HasSubstr;
 
@@ -257,5 +257,5 @@ TEST(BackupTest, NeedsADirectory) {
   EXPECT_TRUE(absl::IsFailedPrecondition((*database)->Backup("/nowhere"))) << (*database)->Backup("/nowhere");
 }
 
-}  // namespace
+}  // namespace backup_test
 }  // namespace gannet::txn

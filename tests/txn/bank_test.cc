@@ -9,7 +9,7 @@
 #include "tests/txn/cluster.h"
 
 namespace gannet::txn {
-namespace {
+namespace bank_test {
 
 struct Case {
   std::string name;
@@ -189,5 +189,5 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"AdversarialRolex", {.nodes = 2, .adversarial = true}, IndexKind::kRolex}),
     [](const auto& test) { return test.param.name; });
 
-}  // namespace
+}  // namespace bank_test
 }  // namespace gannet::txn

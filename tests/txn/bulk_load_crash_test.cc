@@ -22,7 +22,7 @@
 #include "txn/run/session.h"
 
 namespace gannet::txn {
-namespace {
+namespace bulk_load_crash_test {
 
 using ::testing::HasSubstr;
 
@@ -323,5 +323,5 @@ TEST(BulkLoadCrashTest, PeriodicCheckpointsHaveAllOfALoadOrNothing) {
   }
 }
 
-}  // namespace
+}  // namespace bulk_load_crash_test
 }  // namespace gannet::txn

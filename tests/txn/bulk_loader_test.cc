@@ -15,7 +15,7 @@
 #include "txn/run/session.h"
 
 namespace gannet::txn {
-namespace {
+namespace bulk_loader_test {
 
 constexpr size_t kRowBytes = 1000;
 
@@ -172,5 +172,5 @@ TEST(BulkLoaderOfHashTest, KeysComeInAnyOrderButOnce) {
 INSTANTIATE_TEST_SUITE_P(, BulkLoaderTest, testing::Values(IndexKind::kHash, IndexKind::kXStore),
                          [](const auto& each) { return each.param == IndexKind::kHash ? "Hash" : "XStore"; });
 
-}  // namespace
+}  // namespace bulk_loader_test
 }  // namespace gannet::txn

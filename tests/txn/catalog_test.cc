@@ -34,7 +34,7 @@
 #include "txn/run/session.h"
 
 namespace gannet::txn {
-namespace {
+namespace catalog_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -747,5 +747,5 @@ TEST(KeptDirectoryTest, MakesWhatIsKept) {
   }
 }
 
-}  // namespace
+}  // namespace catalog_test
 }  // namespace gannet::txn

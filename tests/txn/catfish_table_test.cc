@@ -13,7 +13,7 @@
 #include "txn/bulk_loader.h"
 
 namespace gannet::txn {
-namespace {
+namespace catfish_table_test {
 
 TableOptions Places(const std::string& index_options = "") {
   return {.name = "places",
@@ -292,5 +292,5 @@ TEST(CatfishOptionsTest, ADirectoryIsOpenedWithItsOptions) {
   EXPECT_TRUE(same.ok()) << same.status();
 }
 
-}  // namespace
+}  // namespace catfish_table_test
 }  // namespace gannet::txn

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::txn {
-namespace {
+namespace change_map_test {
 
 // Integer keys, because only their hash matters here.
 const KeyedHash hash_of_keys({1, 2, 3, 4});
@@ -72,5 +72,5 @@ TEST(ChangeMapTest, FindsAllThatPassTheEnd) {
   }
 }
 
-}  // namespace
+}  // namespace change_map_test
 }  // namespace gannet::txn

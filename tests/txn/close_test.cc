@@ -22,7 +22,7 @@
 #include "txn/run/session.h"
 
 namespace gannet::txn {
-namespace {
+namespace close_test {
 
 class CloseTest : public testing::TestWithParam<bool> {
  protected:
@@ -240,5 +240,5 @@ TEST(CloseTogetherTest, LostMessagesBreakNoLog) {
 INSTANTIATE_TEST_SUITE_P(, CloseTest, testing::Bool(),
                          [](const auto& each) { return each.param ? "WithADirectory" : "WithoutADirectory"; });
 
-}  // namespace
+}  // namespace close_test
 }  // namespace gannet::txn

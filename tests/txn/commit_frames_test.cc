@@ -8,7 +8,7 @@
 #include "tests/txn/cluster.h"
 
 namespace gannet::txn {
-namespace {
+namespace commit_frames_test {
 
 constexpr uint64_t kRowsRead = 4;
 
@@ -59,5 +59,5 @@ TEST(CommitFramesTest, ACommitWithoutWritesOnlyValidates) {
   EXPECT_GE(FramesOfCommit(session, table, 1), 2u + 10u);
 }
 
-}  // namespace
+}  // namespace commit_frames_test
 }  // namespace gannet::txn

@@ -20,7 +20,7 @@
 #include "txn/run/database_state.h"
 
 namespace gannet::txn {
-namespace {
+namespace constant_memory_test {
 
 constexpr uint64_t kHeapBytes = uint64_t{96} << 20;
 constexpr int kTurns = 1000;
@@ -337,5 +337,5 @@ TEST_P(ConstantMemoryTest, AnEmptiedDatabaseTakesRowsOfAnotherSize) {
   });
 }
 
-}  // namespace
+}  // namespace constant_memory_test
 }  // namespace gannet::txn

@@ -28,7 +28,7 @@
 #include "txn/run/session.h"
 
 namespace gannet::txn {
-namespace {
+namespace create_table_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -455,5 +455,5 @@ TEST(CreateTableOnNodesTest, AChangeAfterOpenIsNoticed) {
   EXPECT_TRUE(Open(disk, {}, kNodes).ok());
 }
 
-}  // namespace
+}  // namespace create_table_test
 }  // namespace gannet::txn

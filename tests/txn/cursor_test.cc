@@ -13,7 +13,7 @@
 #include "tests/txn/cluster.h"
 
 namespace gannet::txn {
-namespace {
+namespace cursor_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -253,5 +253,5 @@ TEST_P(CursorTest, ANegativeNumberIsNoKey) {
 INSTANTIATE_TEST_SUITE_P(, CursorTest, testing::Values(1, 3),
                          [](const auto& each) { return "Nodes" + std::to_string(each.param); });
 
-}  // namespace
+}  // namespace cursor_test
 }  // namespace gannet::txn

@@ -21,7 +21,7 @@
 #include "txn/durable/verify.h"
 
 namespace gannet::txn {
-namespace {
+namespace data_directory_test {
 
 using ::testing::HasSubstr;
 using Disk = std::shared_ptr<log::FaultyFileSystem>;
@@ -471,5 +471,5 @@ TEST(InterruptedCreationTest, IsToldFromNoDatabase) {
   EXPECT_FALSE(*IsUnfinished(*disk, "/data"));
 }
 
-}  // namespace
+}  // namespace data_directory_test
 }  // namespace gannet::txn

@@ -9,7 +9,7 @@
 #include "txn/bulk_loader.h"
 
 namespace gannet::txn {
-namespace {
+namespace data_nodes_test {
 
 const std::vector<TableOptions> kTables = {
     {.name = "spread", .payload_bytes = sizeof(Account), .placement = Placement::ByHash()},
@@ -156,5 +156,5 @@ TEST(DataNodesTest, AClientScansItsCopy) {
   }
 }
 
-}  // namespace
+}  // namespace data_nodes_test
 }  // namespace gannet::txn

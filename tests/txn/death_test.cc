@@ -13,7 +13,7 @@
 #include "txn/record/record.h"
 
 namespace gannet::txn {
-namespace {
+namespace death_test {
 
 Placement Spread() {
   return {.owner = [](const index::Key& key, int n) { return static_cast<rdma::NodeId>(key.integer() % n); },
@@ -168,5 +168,5 @@ TEST_P(DeathTest, DeathInTheMiddleOfTransfersLeavesNoLockHere) {
 INSTANTIATE_TEST_SUITE_P(Indexes, DeathTest, testing::Values(IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex),
                          [](const auto& kind) { return index::EntryOf(kind.param).name; });
 
-}  // namespace
+}  // namespace death_test
 }  // namespace gannet::txn

@@ -19,7 +19,7 @@
 #include "tests/txn/worker_history.h"
 
 namespace gannet::txn {
-namespace {
+namespace directory_size_test {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
@@ -203,5 +203,5 @@ TEST(DirectorySizeTest, AFullDiskIsReportedAndTriedAgain) {
   ExpectRows((*survivor)->database(), kRows, 4);
 }
 
-}  // namespace
+}  // namespace directory_size_test
 }  // namespace gannet::txn

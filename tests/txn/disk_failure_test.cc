@@ -14,7 +14,7 @@
 #include "tests/txn/worker_history.h"
 
 namespace gannet::txn {
-namespace {
+namespace disk_failure_test {
 
 TEST(DiskFailureTest, AFullDiskRefusesWritesAndGoesOnWhenThereIsRoom) {
   const Disk disk = NewDisk();
@@ -228,5 +228,5 @@ TEST(DiskFailureTest, AFailedSyncLosesNothingThatWasAcknowledged) {
   }
 }
 
-}  // namespace
+}  // namespace disk_failure_test
 }  // namespace gannet::txn

@@ -32,7 +32,7 @@
 #include "txn/session/session_state.h"
 
 namespace gannet::txn {
-namespace {
+namespace drop_table_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -502,5 +502,5 @@ TEST(DropTableOnNodesTest, CallsThatComeLate) {
   EXPECT_GT(answers[1].load(), 0u);
 }
 
-}  // namespace
+}  // namespace drop_table_test
 }  // namespace gannet::txn

@@ -13,7 +13,7 @@
 #include "txn/bulk_loader.h"
 
 namespace gannet::txn {
-namespace {
+namespace durability_test {
 
 TEST(DurabilityTest, ClosingAndOpeningShowsTheSame) {
   const Disk disk = NewDisk();
@@ -395,5 +395,5 @@ TEST(DurabilityTest, NamesAndNotesThatTheManifestCannotKeepAreRefused) {
   }
 }
 
-}  // namespace
+}  // namespace durability_test
 }  // namespace gannet::txn

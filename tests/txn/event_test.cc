@@ -17,7 +17,7 @@
 #include "txn/run/session.h"
 
 namespace gannet::txn {
-namespace {
+namespace event_test {
 
 class Events {
  public:
@@ -145,5 +145,5 @@ TEST(EventOfDeathTest, IsToldByTheSurvivor) {
   EXPECT_EQ(events.size(), 1u);
 }
 
-}  // namespace
+}  // namespace event_test
 }  // namespace gannet::txn

@@ -8,7 +8,7 @@
 #include "txn/database.h"
 
 namespace gannet::txn {
-namespace {
+namespace foreign_files_test {
 
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
@@ -35,5 +35,5 @@ TEST(ForeignFilesTest, ADirectoryWithOtherFilesIsRefusedAndUnchanged) {
   fs::remove_all(directory);
 }
 
-}  // namespace
+}  // namespace foreign_files_test
 }  // namespace gannet::txn

@@ -15,7 +15,7 @@
 #include "txn/store/secondary_index.h"
 
 namespace gannet::txn {
-namespace {
+namespace foreign_table_test {
 
 struct Row {
   uint64_t group = 0;
@@ -177,5 +177,5 @@ TEST(ForeignTableOfNodesTest, IsRefusedOnTheWayToAnotherNode) {
   }
 }
 
-}  // namespace
+}  // namespace foreign_table_test
 }  // namespace gannet::txn

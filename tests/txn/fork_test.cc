@@ -24,7 +24,7 @@
 #include "txn/run/session.h"
 
 namespace gannet::txn {
-namespace {
+namespace fork_test {
 
 using testing::HasSubstr;
 
@@ -252,5 +252,5 @@ TEST_F(ForkTest, AChildKeepsNoFileOfTheDirectory) {
   Child child([&] { EXPECT_EQ(open_files(), ""); });
 }
 
-}  // namespace
+}  // namespace fork_test
 }  // namespace gannet::txn

@@ -19,7 +19,7 @@
 #include "tests/txn/simulated_cluster.h"
 
 namespace gannet::txn {
-namespace {
+namespace index_damage_test {
 
 enum class Kind : uint8_t { kBlink, kBlinkOfBytes, kRolex, kRolexOfBytes };
 
@@ -447,5 +447,5 @@ TEST(DamagedCheckpointTest, IsNotTakenAndARestartHasAllRows) {
   }
 }
 
-}  // namespace
+}  // namespace index_damage_test
 }  // namespace gannet::txn

@@ -12,7 +12,7 @@
 #include "txn/bulk_loader.h"
 
 namespace gannet::txn {
-namespace {
+namespace index_kind_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -215,5 +215,5 @@ TEST(IndexKindTest, OfAManifestIsKept) {
   EXPECT_THAT(std::string(other.message()), HasSubstr("one with index sorted_array, and the program creates"));
 }
 
-}  // namespace
+}  // namespace index_kind_test
 }  // namespace gannet::txn

@@ -16,7 +16,7 @@
 #include "tests/txn/worker_history.h"
 
 namespace gannet::txn {
-namespace {
+namespace insert_logged_test {
 
 constexpr int kOwner = 0;
 constexpr int kClient = 1;
@@ -258,5 +258,5 @@ TEST_P(InsertLoggedTest, TakesNoMoreRoundTripsThanCalls) {
   EXPECT_EQ(used[0].calls + 1, used[1].calls);
 }
 
-}  // namespace
+}  // namespace insert_logged_test
 }  // namespace gannet::txn

@@ -11,7 +11,7 @@
 #include "tests/txn/cluster.h"
 
 namespace gannet::txn {
-namespace {
+namespace insert_remote_test {
 
 struct Setup {
   IndexKind kind;
@@ -331,5 +331,5 @@ TEST_P(InsertNamesTest, NamesAreInsertedByVerbs) {
   }
 }
 
-}  // namespace
+}  // namespace insert_remote_test
 }  // namespace gannet::txn

@@ -14,7 +14,7 @@
 #include "txn/bulk_loader.h"
 
 namespace gannet::txn {
-namespace {
+namespace insert_rounds_test {
 
 constexpr uint64_t kDistricts = 4;
 constexpr uint64_t kLines = 10;
@@ -200,5 +200,5 @@ TEST_P(InsertRoundsTest, VerbsTakeNoMoreThanCalls) {
   RecordProperty("dearer", static_cast<int>(dearer));
 }
 
-}  // namespace
+}  // namespace insert_rounds_test
 }  // namespace gannet::txn

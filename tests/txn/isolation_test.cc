@@ -8,7 +8,7 @@
 #include "tests/txn/cluster.h"
 
 namespace gannet::txn {
-namespace {
+namespace isolation_test {
 
 // Nodes of the first and the second worker, the data is on node 0; the kind of the ordered table.
 using Places = std::tuple<int, int, IndexKind>;
@@ -312,5 +312,5 @@ INSTANTIATE_TEST_SUITE_P(Workers, IsolationTest,
                                           testing::Values(IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex)),
                          PlacesName);
 
-}  // namespace
+}  // namespace isolation_test
 }  // namespace gannet::txn

@@ -20,7 +20,7 @@
 #include "txn/run/session.h"
 
 namespace gannet::txn {
-namespace {
+namespace key_form_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -210,5 +210,5 @@ TEST(KeyFormTest, MessagesWriteKeysSo) {
   EXPECT_EQ(missing("tuple", "Oslo"), "table 'tuple', key \"Oslo\"") << "no tuple";
 }
 
-}  // namespace
+}  // namespace key_form_test
 }  // namespace gannet::txn

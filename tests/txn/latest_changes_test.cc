@@ -20,7 +20,7 @@
 #include "txn/record/record.h"
 
 namespace gannet::txn {
-namespace {
+namespace latest_changes_test {
 
 constexpr uint16_t kTables = 40;  // more than there are hints
 constexpr uint16_t kUnwanted = kTables - 1;
@@ -273,5 +273,5 @@ TEST_F(LatestChangesTest, NameWhatDoesNotFit) {
   EXPECT_TRUE(add(kUnwanted, false, 500, 5000).ok());  // nobody looks at it
 }
 
-}  // namespace
+}  // namespace latest_changes_test
 }  // namespace gannet::txn

@@ -23,7 +23,7 @@
 #include "txn/record/record.h"
 
 namespace gannet::txn {
-namespace {
+namespace long_keys_test {
 
 constexpr size_t kLongest = index::kMaxKeyBytes;
 // Lengths on both sides of every limit: keys in place, one byte of length, the first READ of a record.
@@ -662,5 +662,5 @@ TEST(LongKeyTablesTest, TheManifestSaysThatThereAreSome) {
   }
 }
 
-}  // namespace
+}  // namespace long_keys_test
 }  // namespace gannet::txn

@@ -21,7 +21,7 @@
 #include "txn/session/session_state.h"
 
 namespace gannet::txn {
-namespace {
+namespace loss_test {
 
 constexpr uint64_t kCutNanos = 50'000'000;  // longer than call_timeout, and than a closing session waits
 constexpr uint64_t kSettleNanos = 30'000'000;
@@ -394,5 +394,5 @@ INSTANTIATE_TEST_SUITE_P(All, LossTest,
                                          Case{.name = "Durable", .durable = true}),
                          CaseName);
 
-}  // namespace
+}  // namespace loss_test
 }  // namespace gannet::txn

@@ -12,7 +12,7 @@
 #include "txn/database.h"
 
 namespace gannet::txn {
-namespace {
+namespace manual_transaction_test {
 
 class ManualTransactionTest : public testing::Test {
  protected:
@@ -125,5 +125,5 @@ TEST(ManualTransactionBeforeStartTest, BeginIsRefused) {
   EXPECT_TRUE(absl::IsFailedPrecondition((*database)->Begin().status()));
 }
 
-}  // namespace
+}  // namespace manual_transaction_test
 }  // namespace gannet::txn

@@ -19,7 +19,7 @@
 #include "txn/run/session.h"
 
 namespace gannet::txn {
-namespace {
+namespace memory_limit_test {
 
 constexpr uint64_t kMemory = uint64_t{48} << 20;
 
@@ -287,5 +287,5 @@ TEST_P(MemoryGivenBackTest, WhenRowsAreRemoved) {
 INSTANTIATE_TEST_SUITE_P(Kinds, MemoryGivenBackTest, ::testing::Values(IndexKind::kHash, IndexKind::kXStore),
                          [](const auto& kind) { return index::EntryOf(kind.param).name; });
 
-}  // namespace
+}  // namespace memory_limit_test
 }  // namespace gannet::txn

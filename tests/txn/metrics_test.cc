@@ -17,7 +17,7 @@
 #include "txn/run/session.h"
 
 namespace gannet::txn {
-namespace {
+namespace metrics_test {
 
 // The numbers of the text, by name and labels. Every line must have the form that Prometheus reads.
 std::map<std::string, double> NumbersOf(const std::string& text) {
@@ -211,5 +211,5 @@ TEST(MetricsTest, AccessesToOtherNodesAreThereByTableKindAndPath) {
   EXPECT_EQ(numbers.count("gannet_nic_engine_busy_ratio"), 0u);
 }
 
-}  // namespace
+}  // namespace metrics_test
 }  // namespace gannet::txn

@@ -20,7 +20,7 @@
 #include "txn/durable/verify.h"
 
 namespace gannet::txn {
-namespace {
+namespace mixed_directories_test {
 
 using ::testing::HasSubstr;
 using Disk = std::shared_ptr<log::FaultyFileSystem>;
@@ -271,5 +271,5 @@ TEST(MixedDirectoriesTest, WhatIsUndoneIsCounted) {
   EXPECT_EQ((*recovered)->database(1).recovery().undone_transactions, 0u);
 }
 
-}  // namespace
+}  // namespace mixed_directories_test
 }  // namespace gannet::txn

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::txn {
-namespace {
+namespace offload_chooser_test {
 
 using rdma::NodeLoad;
 
@@ -596,5 +596,5 @@ TEST(OffloadChooserLoopTest, FollowsStepsOfLoadWithoutSwinging) {
   }
 }
 
-}  // namespace
+}  // namespace offload_chooser_test
 }  // namespace gannet::txn

@@ -13,7 +13,7 @@
 #include "txn/bulk_loader.h"
 
 namespace gannet::txn {
-namespace {
+namespace older_checkpoint_test {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -346,5 +346,5 @@ TEST_F(OlderCheckpointOfTwoNodesTest, TakesThePlaceOfADamagedOneOfOneNode) {
   ExpectAllIsThere();
 }
 
-}  // namespace
+}  // namespace older_checkpoint_test
 }  // namespace gannet::txn

@@ -13,7 +13,7 @@
 #include "txn/run/database_state.h"
 
 namespace gannet::txn {
-namespace {
+namespace outcome_test {
 
 using ::testing::AllOf;
 using ::testing::Contains;
@@ -476,5 +476,5 @@ INSTANTIATE_TEST_SUITE_P(Places, OutcomeTest,
                                          OutcomeCase{"Calls", 1, ReadPathPolicy::kCall}),
                          [](const auto& test) { return test.param.name; });
 
-}  // namespace
+}  // namespace outcome_test
 }  // namespace gannet::txn

@@ -15,7 +15,7 @@
 #include "tests/txn/cluster.h"
 
 namespace gannet::txn {
-namespace {
+namespace own_death_test {
 
 // More than any commit of these tests takes, with all its repetitions of what failed.
 constexpr int kMostAfterDeath = 2000;
@@ -159,5 +159,5 @@ INSTANTIATE_TEST_SUITE_P(
              (test.param.victim == 1 ? "OfTheWorker" : "OfTheOther");
     });
 
-}  // namespace
+}  // namespace own_death_test
 }  // namespace gannet::txn

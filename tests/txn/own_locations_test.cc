@@ -17,7 +17,7 @@
 #include "txn/run/database_state.h"
 
 namespace gannet::txn {
-namespace {
+namespace own_locations_test {
 
 constexpr size_t kMostPayload = 300;
 
@@ -333,5 +333,5 @@ TEST(OwnLocationsOfKinds, OnlyWhereTheyHelp) {
   EXPECT_TRUE(has("rolex of the owner", IndexKind::kRolex, IndexRights::kOwnerOnly));
 }
 
-}  // namespace
+}  // namespace own_locations_test
 }  // namespace gannet::txn

@@ -14,7 +14,7 @@
 #include "txn/peer/wire.h"
 
 namespace gannet::txn {
-namespace {
+namespace owner_calls_test {
 
 constexpr int kNodes = 4;
 constexpr int kRounds = 10;
@@ -137,5 +137,5 @@ std::string NameOf(const testing::TestParamInfo<bool>& logs) {
 
 INSTANTIATE_TEST_SUITE_P(WithAndWithoutLog, OwnerCallsTest, testing::Bool(), NameOf);
 
-}  // namespace
+}  // namespace owner_calls_test
 }  // namespace gannet::txn

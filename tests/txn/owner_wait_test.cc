@@ -11,7 +11,7 @@
 #include "txn/run/database_state.h"
 
 namespace gannet::txn {
-namespace {
+namespace owner_wait_test {
 
 constexpr rdma::NodeId kClient = 0;
 constexpr rdma::NodeId kOwner = 1;
@@ -86,5 +86,5 @@ TEST_P(OwnerWaitTest, ARequestForALockedRecordDoesNotHoldUpOthers) {
 
 INSTANTIATE_TEST_SUITE_P(Indexes, OwnerWaitTest, testing::Values(IndexKind::kHash, IndexKind::kXStore));
 
-}  // namespace
+}  // namespace owner_wait_test
 }  // namespace gannet::txn

@@ -15,7 +15,7 @@
 #include "txn/run/session.h"
 
 namespace gannet::txn {
-namespace {
+namespace parallel_rebuild_test {
 
 constexpr uint64_t kLoaded = 40'000;  // more than two parts of an index have
 constexpr uint64_t kInTransaction = 500;
@@ -215,5 +215,5 @@ TEST_F(ParallelRebuildTest, OfACheckpointAndAFewChanges) {
   ExpectTheSameByAnyThreads();
 }
 
-}  // namespace
+}  // namespace parallel_rebuild_test
 }  // namespace gannet::txn

@@ -23,7 +23,7 @@
 #include "txn/run/session.h"
 
 namespace gannet::txn {
-namespace {
+namespace payload_test {
 
 using ::testing::HasSubstr;
 
@@ -360,5 +360,5 @@ TEST_F(PayloadTest, AddKnowsTheTypeOfTheNumber) {
   });
 }
 
-}  // namespace
+}  // namespace payload_test
 }  // namespace gannet::txn

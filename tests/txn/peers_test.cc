@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::txn {
-namespace {
+namespace peers_test {
 
 using Phase = Peers::Phase;
 
@@ -172,5 +172,5 @@ TEST(PeersTest, RepairWaitsForWhoIsInside) {
   EXPECT_TRUE(quiet.load());
 }
 
-}  // namespace
+}  // namespace peers_test
 }  // namespace gannet::txn

@@ -28,7 +28,7 @@
 #include "txn/durable/verify.h"
 
 namespace gannet::txn {
-namespace {
+namespace power_cut_states_test {
 
 constexpr uint64_t kWorkers = 2;
 using Acknowledged = std::array<uint64_t, kWorkers>;
@@ -187,5 +187,5 @@ TEST(PowerCutStatesTest, OfTwoNodes) {
   CutEverywhere(2, 2);
 }
 
-}  // namespace
+}  // namespace power_cut_states_test
 }  // namespace gannet::txn

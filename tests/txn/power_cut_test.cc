@@ -15,7 +15,7 @@
 #include "txn/bulk_loader.h"
 
 namespace gannet::txn {
-namespace {
+namespace power_cut_test {
 
 // Waits until `count` has grown by `more`, or a worker has failed and left.
 void AwaitMore(const std::atomic<uint64_t>& count, uint64_t more) {
@@ -271,5 +271,5 @@ TEST(PowerCutTest, AlsoOverNodesBesideCheckpoints) {
   for (uint64_t seed = 21; seed <= 23; ++seed) WorkAndCrash(seed, true);
 }
 
-}  // namespace
+}  // namespace power_cut_test
 }  // namespace gannet::txn

@@ -22,7 +22,7 @@
 #include "txn/run/database_state.h"
 
 namespace gannet::txn {
-namespace {
+namespace precedence_test {
 
 constexpr uint64_t kMillisecond = 1'000'000;
 
@@ -574,5 +574,5 @@ TEST(PrecedenceTest, OnRealThreads) {
   }
 }
 
-}  // namespace
+}  // namespace precedence_test
 }  // namespace gannet::txn

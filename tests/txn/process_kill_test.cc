@@ -37,7 +37,7 @@
 #include "txn/database.h"
 
 namespace gannet::txn {
-namespace {
+namespace process_kill_test {
 
 constexpr int kServers = 3;
 constexpr int kMortal = 1;  // the server that is killed
@@ -460,5 +460,5 @@ TEST_F(ProcessKillTest, WhoStandsStillForTooLongMayGoOnLater) {
   servers_.clear();
 }
 
-}  // namespace
+}  // namespace process_kill_test
 }  // namespace gannet::txn

@@ -22,7 +22,7 @@
 #include "txn/run/manual_transaction.h"
 
 namespace gannet::txn {
-namespace {
+namespace quiescent_interval_test {
 
 TEST(ChangeCountersTest, TellWhetherASessionIsInTheMiddleOfAChange) {
   ChangeCounters counters;
@@ -399,5 +399,5 @@ INSTANTIATE_TEST_SUITE_P(Kinds, QuiescentTableTest,
                                          TableShape{"Rolex", IndexKind::kRolex, index::KeyKind::kInteger, 8}),
                          [](const auto& of) { return std::string(of.param.name); });
 
-}  // namespace
+}  // namespace quiescent_interval_test
 }  // namespace gannet::txn

@@ -10,7 +10,7 @@
 #include "tests/txn/durable_cluster.h"
 
 namespace gannet::txn {
-namespace {
+namespace range_placement_test {
 
 constexpr int kNodes = 4;  // the last one owns no range
 constexpr uint64_t kFirstBound = 1000;
@@ -349,5 +349,5 @@ TEST_F(RangePlacementRecoveryTest, ATableThatWasPlacedOtherwiseIsNotOpenedByRang
   EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
 }
 
-}  // namespace
+}  // namespace range_placement_test
 }  // namespace gannet::txn

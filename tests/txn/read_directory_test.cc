@@ -23,7 +23,7 @@
 #include "txn/database.h"
 
 namespace gannet::txn {
-namespace {
+namespace read_directory_test {
 
 namespace fs = std::filesystem;
 
@@ -232,5 +232,5 @@ TEST_F(ReadDirectoryTest, AnOlderNodeIsNoticed) {
   EXPECT_NE(output.find("node-1 lacks run 2"), std::string::npos) << output;
 }
 
-}  // namespace
+}  // namespace read_directory_test
 }  // namespace gannet::txn

@@ -9,7 +9,7 @@
 #include "tests/txn/durable_cluster.h"
 
 namespace gannet::txn {
-namespace {
+namespace remote_reader_test {
 
 class RemoteReaderTest : public ::testing::Test {
  protected:
@@ -75,5 +75,5 @@ TEST_F(RemoteReaderTest, AsksNothingOfTheDiskWhenAllIsDurable) {
   EXPECT_LT(batches() - before, kReads / 4) << "a few that close the last epochs";
 }
 
-}  // namespace
+}  // namespace remote_reader_test
 }  // namespace gannet::txn

@@ -10,7 +10,7 @@
 #include "txn/bulk_loader.h"
 
 namespace gannet::txn {
-namespace {
+namespace remote_scan_test {
 
 constexpr uint64_t kRows = 3000;  // more than one answer has
 constexpr size_t kMostBlob = 60'000;
@@ -419,5 +419,5 @@ TEST(NeighbourReadsTest, MakesNoReadTooLargeButOfOnePiece) {
   EXPECT_EQ(operations[3].size, 2 * NeighbourReads::kMostBytes);
 }
 
-}  // namespace
+}  // namespace remote_scan_test
 }  // namespace gannet::txn

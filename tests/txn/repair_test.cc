@@ -25,7 +25,7 @@
 #include "txn/record/record.h"
 
 namespace gannet::txn {
-namespace {
+namespace repair_test {
 
 constexpr uint64_t kRepairedWithinNanos = 60'000'000;
 
@@ -335,5 +335,5 @@ INSTANTIATE_TEST_SUITE_P(All, RepairTest,
                                               .rights = IndexRights::kOwnerOnly}),
                          [](const auto& test) { return test.param.name; });
 
-}  // namespace
+}  // namespace repair_test
 }  // namespace gannet::txn

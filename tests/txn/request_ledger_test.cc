@@ -4,7 +4,7 @@
 #include "txn/record/record.h"
 
 namespace gannet::txn {
-namespace {
+namespace request_ledger_test {
 
 using Turn = RequestLedger::Turn;
 
@@ -54,5 +54,5 @@ TEST(RequestLedgerTest, ACallersNameKeepsItsOwnerBits) {
   for (const uint16_t slot : {0, 1, 0xffff}) EXPECT_EQ(Named(slot, 1).owner_bits(), OwnerBits(3, 5));
 }
 
-}  // namespace
+}  // namespace request_ledger_test
 }  // namespace gannet::txn

@@ -19,7 +19,7 @@
 #include "txn/run/database_state.h"
 
 namespace gannet::txn {
-namespace {
+namespace run_sessions_test {
 
 constexpr uint64_t kCounter = 1;
 
@@ -314,5 +314,5 @@ TEST(RunSessionsInSimulationTest, WhatNobodyBorrowsIsClosed) {
   }));
 }
 
-}  // namespace
+}  // namespace run_sessions_test
 }  // namespace gannet::txn

@@ -20,7 +20,7 @@
 #include "txn/offline.h"
 
 namespace gannet::txn {
-namespace {
+namespace salvage_test {
 
 using ::testing::HasSubstr;
 using Disk = std::shared_ptr<log::FaultyFileSystem>;
@@ -151,5 +151,5 @@ TEST(SalvageTest, AnErrorLeavesNothing) {
   EXPECT_TRUE(damages.empty());
 }
 
-}  // namespace
+}  // namespace salvage_test
 }  // namespace gannet::txn

@@ -19,7 +19,7 @@
 #include "txn/run/database_state.h"
 
 namespace gannet::txn {
-namespace {
+namespace scan_rows_test {
 
 using Rows = std::map<std::string, std::string>;
 
@@ -245,5 +245,5 @@ INSTANTIATE_TEST_SUITE_P(LongestKeys, ScanRowsTest, testing::ValuesIn(Shapes()),
   return "Bytes" + std::to_string(of.param.key_bytes) + "Nodes" + std::to_string(of.param.nodes);
 });
 
-}  // namespace
+}  // namespace scan_rows_test
 }  // namespace gannet::txn

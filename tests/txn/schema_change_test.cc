@@ -26,7 +26,7 @@
 #include "txn/run/manual_transaction.h"
 
 namespace gannet::txn {
-namespace {
+namespace schema_change_test {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
@@ -891,5 +891,5 @@ TEST_P(NotedChangeOnNodesTest, AFullDiskKeepsAManifestBehind) {
   ExpectAllRows(*cluster, 100);
 }
 
-}  // namespace
+}  // namespace schema_change_test
 }  // namespace gannet::txn

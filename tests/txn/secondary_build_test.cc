@@ -24,7 +24,7 @@
 #include "txn/run/session.h"
 
 namespace gannet::txn {
-namespace {
+namespace secondary_build_test {
 
 using ::testing::HasSubstr;
 
@@ -386,5 +386,5 @@ TEST(SecondaryBuildOnNodesTest, AClientDoesNotTakeAnIncompleteIndexForACompleteO
   EXPECT_THAT(Message(refused), HasSubstr("or in whether that is complete"));
 }
 
-}  // namespace
+}  // namespace secondary_build_test
 }  // namespace gannet::txn

@@ -20,7 +20,7 @@
 #include "txn/run/session.h"
 
 namespace gannet::txn {
-namespace {
+namespace secondary_crash_test {
 
 // The disk breaks at every operation of what a program does with an index: it makes it over rows that there are, and
 // changes rows. Afterwards the index is complete and right, or there is none, and it can be made.
@@ -126,5 +126,5 @@ TEST(SecondaryCrashTest, CommitsAreWholeAfterAPowerCut) {
   }
 }
 
-}  // namespace
+}  // namespace secondary_crash_test
 }  // namespace gannet::txn

@@ -20,7 +20,7 @@
 #include "txn/run/session.h"
 
 namespace gannet::txn {
-namespace {
+namespace secondary_drop_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -154,5 +154,5 @@ TEST_P(SecondaryDropTest, TransactionsRunMeanwhile) {
   ExpectSameOnAll(*cluster);
 }
 
-}  // namespace
+}  // namespace secondary_drop_test
 }  // namespace gannet::txn

@@ -24,7 +24,7 @@
 #include "txn/run/session.h"
 
 namespace gannet::txn {
-namespace {
+namespace secondary_index_test {
 
 using index::Key;
 using ::testing::ElementsAre;
@@ -972,5 +972,5 @@ TEST(SecondaryClusterTest, AnIncompleteIndexIsNotBuiltByOneNode) {
   }
 }
 
-}  // namespace
+}  // namespace secondary_index_test
 }  // namespace gannet::txn

@@ -13,7 +13,7 @@
 #include "tests/txn/cluster.h"
 
 namespace gannet::txn {
-namespace {
+namespace several_owners_test {
 
 using index::Rectangle;
 
@@ -307,5 +307,5 @@ INSTANTIATE_TEST_SUITE_P(Policies, SeveralOwnersTest, testing::Values(ReadPathPo
                            return policy.param == ReadPathPolicy::kOneSided ? "ByReads" : "ByCalls";
                          });
 
-}  // namespace
+}  // namespace several_owners_test
 }  // namespace gannet::txn

@@ -9,7 +9,7 @@
 #include "tests/txn/cluster.h"
 
 namespace gannet::txn {
-namespace {
+namespace shared_cache_test {
 
 constexpr uint64_t kRows = 3000;
 
@@ -145,5 +145,5 @@ TEST_F(SharedCacheByCallTest, ThereIsNoneWhereAllAccessesAreCalls) {
   EXPECT_TRUE(cluster_.databases[1]->shared_cache_bytes().empty());
 }
 
-}  // namespace
+}  // namespace shared_cache_test
 }  // namespace gannet::txn

@@ -5,7 +5,7 @@
 #include "tests/txn/snapshot_race.h"
 
 namespace gannet::txn {
-namespace {
+namespace snapshot_test {
 
 class SnapshotTest : public testing::TestWithParam<SnapshotKind> {};
 
@@ -32,5 +32,5 @@ std::string KindName(const testing::TestParamInfo<SnapshotKind>& info) {
 INSTANTIATE_TEST_SUITE_P(Kinds, SnapshotTest,
                          testing::Values(SnapshotKind::kGetMany, SnapshotKind::kScan, SnapshotKind::kSearch), KindName);
 
-}  // namespace
+}  // namespace snapshot_test
 }  // namespace gannet::txn

@@ -15,7 +15,7 @@
 #include "tests/txn/cluster.h"
 
 namespace gannet::txn {
-namespace {
+namespace spatial_search_test {
 
 using index::NearestQuery;
 using index::Rectangle;
@@ -349,5 +349,5 @@ INSTANTIATE_TEST_SUITE_P(Client, SpatialSearchTest,
                                                           ReadPathPolicy::kAdaptive)),
                          NameOf);
 
-}  // namespace
+}  // namespace spatial_search_test
 }  // namespace gannet::txn

@@ -16,7 +16,7 @@
 #include "txn/run/database_state.h"
 
 namespace gannet::txn {
-namespace {
+namespace stale_location_test {
 
 constexpr uint64_t kKey = 7;
 constexpr size_t kPayload = 2000;  // more than a first READ of variable length brings
@@ -277,5 +277,5 @@ TEST_F(AdversarialReuseTest, ReadersFindWhatWasWrittenWhileSizesShift) {
   EXPECT_GT(found, 0u);
 }
 
-}  // namespace
+}  // namespace stale_location_test
 }  // namespace gannet::txn

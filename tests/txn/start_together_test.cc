@@ -22,7 +22,7 @@
 #include "tests/txn/durable_cluster.h"
 
 namespace gannet::txn {
-namespace {
+namespace start_together_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -320,5 +320,5 @@ TEST(StartTogetherTest, AFailureAfterAllAcceptedIsToldToTheOthers) {
   }
 }
 
-}  // namespace
+}  // namespace start_together_test
 }  // namespace gannet::txn

@@ -13,7 +13,7 @@
 #include "txn/run/session.h"
 
 namespace gannet::txn {
-namespace {
+namespace stop_test {
 
 constexpr uint64_t kRows = 2000;
 
@@ -156,5 +156,5 @@ TEST_P(StopTest, ARecoveryIsCancelledAndTheNextOneFindsAll) {
 
 INSTANTIATE_TEST_SUITE_P(Nodes, StopTest, ::testing::Values(1, 2));
 
-}  // namespace
+}  // namespace stop_test
 }  // namespace gannet::txn

@@ -12,7 +12,7 @@
 #include "txn/run/session.h"
 
 namespace gannet::txn {
-namespace {
+namespace table_digests_test {
 
 using index::KeyKind;
 using Change = std::function<void(TableOptions&)>;
@@ -130,5 +130,5 @@ TEST_F(TableDigestsTest, AnOwnerThatStartsLaterIsComparedBySessions) {
   }
 }
 
-}  // namespace
+}  // namespace table_digests_test
 }  // namespace gannet::txn

@@ -15,7 +15,7 @@
 #include "txn/peer/wire.h"
 
 namespace gannet::txn {
-namespace {
+namespace table_rights_test {
 
 struct Setup {
   IndexKind kind;
@@ -181,5 +181,5 @@ TEST(TableRights, AreThoseOfTheKindOrLess) {
   }
 }
 
-}  // namespace
+}  // namespace table_rights_test
 }  // namespace gannet::txn

@@ -17,7 +17,7 @@
 #include "txn/database.h"
 
 namespace gannet::txn {
-namespace {
+namespace thread_limit_test {
 
 constexpr int kNobody = 65534;
 
@@ -112,5 +112,5 @@ TEST(ThreadLimitTest, StartSaysThatThereAreNoThreads) {
   std::filesystem::remove_all(directory);
 }
 
-}  // namespace
+}  // namespace thread_limit_test
 }  // namespace gannet::txn

@@ -14,7 +14,7 @@
 #include "tests/txn/size_changes.h"
 
 namespace gannet::txn {
-namespace {
+namespace transaction_test {
 
 struct Case {
   std::string name;
@@ -739,5 +739,5 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"RolexAdversarial", {.nodes = 2, .adversarial = true}, 1, IndexKind::kRolex}),
     CaseName);
 
-}  // namespace
+}  // namespace transaction_test
 }  // namespace gannet::txn

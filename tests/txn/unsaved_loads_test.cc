@@ -3,7 +3,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::txn {
-namespace {
+namespace unsaved_loads_test {
 
 constexpr TableId kTable = 7;
 
@@ -29,5 +29,5 @@ TEST(UnsavedLoadsTest, AWalkThatMustWaitSaysSoBefore) {
   loads.Release(kTable);
 }
 
-}  // namespace
+}  // namespace unsaved_loads_test
 }  // namespace gannet::txn

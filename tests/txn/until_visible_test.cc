@@ -7,7 +7,7 @@
 #include "txn/run/session.h"
 
 namespace gannet::txn {
-namespace {
+namespace until_visible_test {
 
 // A disk whose writes can be blocked.
 class UntilVisibleTest : public ::testing::Test {
@@ -246,5 +246,5 @@ TEST_F(UntilVisibleTest, WhatBecameDurableSurvives) {
   }
 }
 
-}  // namespace
+}  // namespace until_visible_test
 }  // namespace gannet::txn

@@ -12,7 +12,7 @@
 #include "tests/txn/cluster.h"
 
 namespace gannet::txn {
-namespace {
+namespace verb_count_test {
 
 constexpr uint64_t kRows = 200;
 constexpr int kTransactions = 300;
@@ -158,5 +158,5 @@ TEST(VerbCountTest, AreTheSameOnEveryFabric) {
   ExpectSame(sim, shm);
 }
 
-}  // namespace
+}  // namespace verb_count_test
 }  // namespace gannet::txn

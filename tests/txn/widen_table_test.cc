@@ -24,7 +24,7 @@
 #include "txn/run/session.h"
 
 namespace gannet::txn {
-namespace {
+namespace widen_table_test {
 
 using ::testing::HasSubstr;
 
@@ -481,5 +481,5 @@ TEST(WidenTableOnNodesTest, ATableOfVariableLengthIsUsedMeanwhile) {
   }
 }
 
-}  // namespace
+}  // namespace widen_table_test
 }  // namespace gannet::txn

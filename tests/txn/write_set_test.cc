@@ -8,7 +8,7 @@
 #include "txn/store/row_bytes.h"
 
 namespace gannet::txn {
-namespace {
+namespace write_set_test {
 
 TEST(WriteSetTest, FindsEveryRecordAndNoOther) {
   WriteSet set;
@@ -60,5 +60,5 @@ TEST(RowBytesTest, PlacesHave64Bits) {
 #endif
 }
 
-}  // namespace
+}  // namespace write_set_test
 }  // namespace gannet::txn

@@ -15,7 +15,7 @@
 #include "ycsb/value.h"
 
 namespace gannet::ycsb {
-namespace {
+namespace driver_test {
 
 using ::testing::HasSubstr;
 
@@ -513,5 +513,5 @@ TEST(Driver, StopsWhileItFillsItsCaches) {
   EXPECT_TRUE(absl::IsCancelled(RunBenchmark(&bench.cluster(), run_options, nullptr).status()));
 }
 
-}  // namespace
+}  // namespace driver_test
 }  // namespace gannet::ycsb

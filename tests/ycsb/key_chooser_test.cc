@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::ycsb {
-namespace {
+namespace key_chooser_test {
 
 constexpr uint64_t kChosenFrom = 1000;
 constexpr int kChoices = 200'000;
@@ -104,5 +104,5 @@ TEST(KeyChooser, AKeyIsNotDrawnBeforeItIsInserted) {
   EXPECT_NEAR(Share(Draw(chooser), fresh), 1.0 / 11, 0.01);
 }
 
-}  // namespace
+}  // namespace key_chooser_test
 }  // namespace gannet::ycsb

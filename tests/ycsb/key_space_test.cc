@@ -10,7 +10,7 @@
 #include "ycsb/permutation.h"
 
 namespace gannet::ycsb {
-namespace {
+namespace key_space_test {
 
 TEST(Permutation, HitsEveryNumberOnce) {
   for (const uint64_t n : {1, 2, 3, 5, 64, 1000, 4097}) {
@@ -178,5 +178,5 @@ TEST(KeySpace, RandomKeysAreSpacedAsSamplesAre) {
   }
 }
 
-}  // namespace
+}  // namespace key_space_test
 }  // namespace gannet::ycsb

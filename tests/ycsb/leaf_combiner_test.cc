@@ -25,7 +25,7 @@
 #include "ycsb/leaf_queues.h"
 
 namespace gannet::ycsb {
-namespace {
+namespace leaf_combiner_test {
 
 using index::Change;
 using index::ClientThread;
@@ -583,5 +583,5 @@ TEST_F(RolexCombinerTest, ClientsCatchUpOverTheEndOfTheRing) {
   ExpectKeys(keys);
 }
 
-}  // namespace
+}  // namespace leaf_combiner_test
 }  // namespace gannet::ycsb

@@ -3,7 +3,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::ycsb {
-namespace {
+namespace location_cache_test {
 
 rdma::GlobalAddress RecordOf(uint64_t key) {
   return {static_cast<rdma::NodeId>(key % LocationCache::kMaxServers), (key + 1) * kLineBytes};
@@ -42,5 +42,5 @@ TEST(LocationCacheTest, KeepsTheNewestAndItsSize) {
   for (uint64_t key = 0; key < 92; ++key) EXPECT_TRUE(cache.Find(key).is_null());
 }
 
-}  // namespace
+}  // namespace location_cache_test
 }  // namespace gannet::ycsb

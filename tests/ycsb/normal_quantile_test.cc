@@ -5,7 +5,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::ycsb {
-namespace {
+namespace normal_quantile_test {
 
 // The probability of a standard normal variable below `z`.
 double Below(double z) {
@@ -39,5 +39,5 @@ TEST(PortableExp, IsTheExponentialFunction) {
   EXPECT_EQ(PortableExp(0), 1);
 }
 
-}  // namespace
+}  // namespace normal_quantile_test
 }  // namespace gannet::ycsb

@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::ycsb {
-namespace {
+namespace value_test {
 
 TEST(Value, IsRightForItsKeyAlone) {
   for (const size_t bytes : {8, 9, 64, 100, 1024}) {
@@ -37,5 +37,5 @@ TEST(Value, AMixtureOfTwoIsWrong) {
   EXPECT_FALSE(IsValueOf(17, one));
 }
 
-}  // namespace
+}  // namespace value_test
 }  // namespace gannet::ycsb

@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::ycsb {
-namespace {
+namespace workload_test {
 
 TEST(Workload, AllHaveTheirShares) {
   EXPECT_EQ(FindWorkload("a")->mix, (Mix{50, 50, 0, 0, 0}));
@@ -36,5 +36,5 @@ TEST(Workload, KindsAreDrawnInTheirShares) {
   }
 }
 
-}  // namespace
+}  // namespace workload_test
 }  // namespace gannet::ycsb

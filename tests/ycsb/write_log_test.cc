@@ -19,7 +19,7 @@
 #include "ycsb/value.h"
 
 namespace gannet::ycsb {
-namespace {
+namespace write_log_test {
 
 using ::testing::HasSubstr;
 
@@ -151,5 +151,5 @@ TEST(WriteLogTest, OneSidedWritesAreRefused) {
   EXPECT_THAT(std::string(run.status().message()), HasSubstr("logged"));
 }
 
-}  // namespace
+}  // namespace write_log_test
 }  // namespace gannet::ycsb

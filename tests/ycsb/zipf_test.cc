@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::ycsb {
-namespace {
+namespace zipf_test {
 
 // The probability of ranks [first, end) of n, by the definition.
 double Mass(double theta, uint64_t n, uint64_t first, uint64_t end) {
@@ -66,5 +66,5 @@ TEST(Zipf, ManyRanksAreAllReachable) {
   EXPECT_GT(most, kRanks / 2);
 }
 
-}  // namespace
+}  // namespace zipf_test
 }  // namespace gannet::ycsb

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::coro {
-namespace {
+namespace task_test {
 
 Task<int> Give(int value) {
   co_return value;
@@ -236,5 +236,5 @@ TEST(Started, RunsBesideItsOwnerAndTheOthers) {
   }
 }
 
-}  // namespace
+}  // namespace task_test
 }  // namespace gannet::coro

@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::coro {
-namespace {
+namespace worker_test {
 
 Task<void> Append(Worker* worker, std::string* out, char name, int times) {
   for (int i = 0; i < times; ++i) {
@@ -125,5 +125,5 @@ TEST(Worker, DestroyingItDestroysWhatHasNotFinished) {
   EXPECT_EQ(worker.unfinished(), 1u);
 }
 
-}  // namespace
+}  // namespace worker_test
 }  // namespace gannet::coro

@@ -3,7 +3,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::bench {
-namespace {
+namespace calibration_test {
 
 TEST(Calibration, MeasuresSomethingThatCouldBeMemory) {
   const auto calibration = Calibrate();
@@ -14,5 +14,5 @@ TEST(Calibration, MeasuresSomethingThatCouldBeMemory) {
   EXPECT_LT(calibration->dependent_read_ns, 1e6);
 }
 
-}  // namespace
+}  // namespace calibration_test
 }  // namespace gannet::bench

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::bench {
-namespace {
+namespace histogram_test {
 
 TEST(HistogramTest, EmptyIsZero) {
   const Histogram histogram;
@@ -120,5 +120,5 @@ TEST(HistogramTest, ValuesBeyondTheLastBucketKeepTheirMaximum) {
   EXPECT_GT(histogram.Percentile(99), uint64_t{1} << 43);
 }
 
-}  // namespace
+}  // namespace histogram_test
 }  // namespace gannet::bench

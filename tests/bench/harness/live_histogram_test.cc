@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::bench {
-namespace {
+namespace live_histogram_test {
 
 TEST(LiveHistogramTest, HasWhatAHistogramHas) {
   Random random(1);
@@ -53,5 +53,5 @@ TEST(LiveHistogramTest, AnotherThreadLooksWhileItRecords) {
   EXPECT_EQ(sum, kEnough);
 }
 
-}  // namespace
+}  // namespace live_histogram_test
 }  // namespace gannet::bench

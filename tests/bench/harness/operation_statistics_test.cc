@@ -5,7 +5,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::bench {
-namespace {
+namespace operation_statistics_test {
 
 TEST(OperationStatisticsTest, SumsWorkersAndDividesBySamples) {
   auto one = std::make_unique<OperationStatistics>();
@@ -43,5 +43,5 @@ TEST(OperationStatisticsTest, NothingIsZero) {
   EXPECT_TRUE(report.distribution.empty());
 }
 
-}  // namespace
+}  // namespace operation_statistics_test
 }  // namespace gannet::bench

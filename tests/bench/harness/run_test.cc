@@ -13,7 +13,7 @@
 #include "rdma/sim/simulation.h"
 
 namespace gannet::bench {
-namespace {
+namespace run_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -349,5 +349,5 @@ TEST(CheckDurationsTest, WantsAWindowAndIntervals) {
   EXPECT_TRUE(absl::IsInvalidArgument(CheckDurations(options)));
 }
 
-}  // namespace
+}  // namespace run_test
 }  // namespace gannet::bench

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::bench::peers {
-namespace {
+namespace data_test {
 
 constexpr uint64_t kCount = 275'000;
 
@@ -69,5 +69,5 @@ TEST(PeersData, ADigestDependsOnOrderAndContent) {
   EXPECT_EQ(ab.sum(), ba.sum());
 }
 
-}  // namespace
+}  // namespace data_test
 }  // namespace gannet::bench::peers

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::bench::peers {
-namespace {
+namespace run_test {
 
 using ::testing::HasSubstr;
 
@@ -188,5 +188,5 @@ TEST(PeersRun, MediansAreThoseOfTheRuns) {
   EXPECT_EQ((Series{.values = {4, 1, 2, 3}, .digests = {}}).Median(), 2.5);
 }
 
-}  // namespace
+}  // namespace run_test
 }  // namespace gannet::bench::peers

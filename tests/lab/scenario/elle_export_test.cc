@@ -12,7 +12,7 @@
 #include "tests/lab/scenario/elle_file.h"
 
 namespace gannet::scenario {
-namespace {
+namespace elle_export_test {
 
 TEST(ElleExport, RunsWithFaultsAreHistoriesThatElleAccepts) {
   std::set<std::string> types;
@@ -42,5 +42,5 @@ TEST(ElleExport, RunsWithFaultsAreHistoriesThatElleAccepts) {
   EXPECT_EQ(types, (std::set<std::string>{"invoke", "ok", "fail", "info"}));
 }
 
-}  // namespace
+}  // namespace elle_export_test
 }  // namespace gannet::scenario

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::scenario {
-namespace {
+namespace leaf_death_test {
 
 enum class Kind : uint8_t { kBlink, kBlinkOfBytes, kRolex, kRolexOfBytes };
 
@@ -54,5 +54,5 @@ TEST_P(LeafDeathTest, LeavesNothing) {
   std::printf("%d verbs\n", static_cast<int>(verbs - 1));
 }
 
-}  // namespace
+}  // namespace leaf_death_test
 }  // namespace gannet::scenario

@@ -15,7 +15,7 @@
 #include "tests/lab/scenario/leaf_death.h"
 
 namespace gannet::scenario {
-namespace {
+namespace leaf_mutants_test {
 
 // A client dies at each verb of a change of shared leaves, in turn (leaf_death.h). Returns the number of the verb after
 // which its death leaves something wrong; 0: none does.
@@ -119,5 +119,5 @@ TEST(LeafMutantsTest, ARepairWithoutANewStampShowsAnEntryThatWasNeverThere) {
   EXPECT_EQ(look(Mutant::kNone).first, LeafLook::kTorn);
 }
 
-}  // namespace
+}  // namespace leaf_mutants_test
 }  // namespace gannet::scenario

@@ -18,7 +18,7 @@
 #include "txn/run/database_state.h"
 
 namespace gannet::scenario {
-namespace {
+namespace memory_check_test {
 
 constexpr rdma::NodeId kCoordinator = 0;
 constexpr rdma::NodeId kOwner = 1;
@@ -178,5 +178,5 @@ TEST(MemoryCheckTest, ACoordinatorThatDiesLeavesNothing) {
   }
 }
 
-}  // namespace
+}  // namespace memory_check_test
 }  // namespace gannet::scenario

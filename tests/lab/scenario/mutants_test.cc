@@ -11,7 +11,7 @@
 #include "tests/txn/snapshot_race.h"
 
 namespace gannet::scenario {
-namespace {
+namespace mutants_test {
 
 struct Case {
   Mutant mutant;
@@ -198,5 +198,5 @@ TEST(MutantsTest, WithoutAMistakeTheSameSeedsPass) {
   }
 }
 
-}  // namespace
+}  // namespace mutants_test
 }  // namespace gannet::scenario

@@ -11,7 +11,7 @@
 #include "lab/scenario/sweep.h"
 
 namespace gannet::scenario {
-namespace {
+namespace scenario_test {
 
 ScenarioOptions Small(uint64_t seed) {
   ScenarioOptions options;
@@ -203,5 +203,5 @@ TEST(ScenarioTest, AScenarioThatCannotBeRunIsRefusedByItsField) {
   refused("faulty_nanos", [](ScenarioOptions* o) { o->faulty_nanos = 0; });
 }
 
-}  // namespace
+}  // namespace scenario_test
 }  // namespace gannet::scenario

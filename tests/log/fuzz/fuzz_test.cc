@@ -10,7 +10,7 @@
 #include "tests/log/fuzz/fuzz_targets.h"
 
 namespace gannet::log {
-namespace {
+namespace fuzz_test {
 
 constexpr int kRounds = 8000;  // per kind and target; less than a second in total
 
@@ -80,5 +80,5 @@ INSTANTIATE_TEST_SUITE_P(All, FuzzTest,
                                          FuzzTarget::kManifest),
                          NameOf);
 
-}  // namespace
+}  // namespace fuzz_test
 }  // namespace gannet::log

@@ -9,7 +9,7 @@
 #include "tests/log/golden/golden_content.h"
 
 namespace gannet::log {
-namespace {
+namespace golden_test {
 
 // All files below tests/log/golden/<version>, as if they lay in kLogDirectory.
 ImageFileSystem GoldenFiles(const std::string& version) {
@@ -156,5 +156,5 @@ TEST(GoldenNoteTest, IsReadAndNeeded) {
   }
 }
 
-}  // namespace
+}  // namespace golden_test
 }  // namespace gannet::log

@@ -17,7 +17,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::rdma::control {
-namespace {
+namespace agent_test {
 
 constexpr uint64_t kPatienceNs = 60'000'000'000;
 
@@ -386,5 +386,5 @@ TEST(EndpointTest, ListensAtAnyPortOfBothFamilies) {
   }
 }
 
-}  // namespace
+}  // namespace agent_test
 }  // namespace gannet::rdma::control

@@ -13,7 +13,7 @@
 #include "rdma/control/session.h"
 
 namespace gannet::rdma::control {
-namespace {
+namespace handshake_test {
 
 constexpr ClusterShape kShape{.version = 1, .num_nodes = 3, .bytes_per_node = 1 << 20, .configuration = 5};
 constexpr Introduction kIntroduction{.from = 1, .to = 0, .incarnation = 7};
@@ -247,5 +247,5 @@ TEST(CredentialTest, GoodOnceAndOnlyAsItWasMade) {
   EXPECT_TRUE(book.Use(key, MakeCredential(key, 1, 2, 4)).ok());
 }
 
-}  // namespace
+}  // namespace handshake_test
 }  // namespace gannet::rdma::control

@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::rdma::shm {
-namespace {
+namespace adversary_test {
 
 TEST(Adversary, CopiesEveryByteOnceInWhateverOrder) {
   Adversary adversary(1);
@@ -70,5 +70,5 @@ TEST(Adversary, ReordersABatchAsFarAsTheContractAllows) {
   }
 }
 
-}  // namespace
+}  // namespace adversary_test
 }  // namespace gannet::rdma::shm

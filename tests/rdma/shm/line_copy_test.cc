@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::rdma::shm {
-namespace {
+namespace line_copy_test {
 
 struct alignas(kLineBytes) Line {
   std::array<uint64_t, kLineWords> words{};
@@ -66,5 +66,5 @@ TEST(LineCopy, AReaderSeesAllWordsOfOneWrite) {
   writer.join();
 }
 
-}  // namespace
+}  // namespace line_copy_test
 }  // namespace gannet::rdma::shm

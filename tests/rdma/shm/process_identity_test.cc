@@ -14,7 +14,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::rdma::shm {
-namespace {
+namespace process_identity_test {
 
 TEST(ProcessIdentity, ThisProcessRuns) {
   const ProcessIdentity self = ThisProcess();
@@ -110,5 +110,5 @@ TEST(ProcessIdentity, NoProcessDoesNotRun) {
   EXPECT_FALSE(IsRunning({}));
 }
 
-}  // namespace
+}  // namespace process_identity_test
 }  // namespace gannet::rdma::shm

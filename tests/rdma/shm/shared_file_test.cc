@@ -16,7 +16,7 @@
 #include "rdma/shm/shm_fabric.h"
 
 namespace gannet::rdma {
-namespace {
+namespace shared_file_test {
 
 using ::testing::HasSubstr;
 
@@ -179,5 +179,5 @@ TEST_F(SharedFileTest, TheLastTwoThatLeaveAtOnceRemoveIt) {
   }
 }
 
-}  // namespace
+}  // namespace shared_file_test
 }  // namespace gannet::rdma

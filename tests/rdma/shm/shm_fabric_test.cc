@@ -19,7 +19,7 @@
 #include "rdma/shm/region.h"
 
 namespace gannet::rdma {
-namespace {
+namespace shm_fabric_test {
 
 constexpr MethodId kEcho = 60000;
 constexpr ShmOptions kSmall{.num_nodes = 2, .bytes_per_node = 1 << 20};
@@ -250,5 +250,5 @@ TEST(ShmDeathTest, HandlersAreRegisteredOnceAndBeforeServing) {
   EXPECT_DEATH(node->Handle(kEcho + 1, handler), "after Serve");
 }
 
-}  // namespace
+}  // namespace shm_fabric_test
 }  // namespace gannet::rdma

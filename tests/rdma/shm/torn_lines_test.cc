@@ -21,7 +21,7 @@
 #include "rdma/shm/shm_fabric.h"
 
 namespace gannet::rdma::shm {
-namespace {
+namespace torn_lines_test {
 
 constexpr int kVictims = 12;
 constexpr ShmOptions kTornOptions{.num_nodes = 1 + kVictims, .bytes_per_node = 1 << 20};
@@ -240,5 +240,5 @@ TEST_F(TornLinesOfNodesTest, KilledAtAnyInstruction) {
   }
 }
 
-}  // namespace
+}  // namespace torn_lines_test
 }  // namespace gannet::rdma::shm

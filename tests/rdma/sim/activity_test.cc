@@ -7,7 +7,7 @@
 #include "tests/rdma/sim/sim_cluster.h"
 
 namespace gannet::rdma::sim {
-namespace {
+namespace activity_test {
 
 constexpr uint64_t kMicro = 1000;
 constexpr MethodId kNothing = 60000;
@@ -93,5 +93,5 @@ TEST_F(ActivityTest, BelongsToItsCoroutine) {
   EXPECT_EQ(other.postings, 0u);
 }
 
-}  // namespace
+}  // namespace activity_test
 }  // namespace gannet::rdma::sim

@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::rdma::sim {
-namespace {
+namespace faults_test {
 
 TEST(Faults, NoneByDefault) {
   EXPECT_FALSE(Faults{}.Any());
@@ -49,5 +49,5 @@ TEST(Faults, DrawsEachOnAndOffByTheSeed) {
   EXPECT_LT(quiet, 20);
 }
 
-}  // namespace
+}  // namespace faults_test
 }  // namespace gannet::rdma::sim

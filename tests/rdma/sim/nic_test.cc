@@ -11,7 +11,7 @@
 #include "tests/rdma/sim/sim_cluster.h"
 
 namespace gannet::rdma::sim {
-namespace {
+namespace nic_test {
 
 constexpr uint64_t kCpuNanos = 300;  // most CPU time for posting, polling and completing one verb
 
@@ -166,5 +166,5 @@ TEST(Nic, AWorkerThatServesIsWokenByARequest) {
   cluster.simulation().Join(server);
 }
 
-}  // namespace
+}  // namespace nic_test
 }  // namespace gannet::rdma::sim

@@ -11,7 +11,7 @@
 #include "tests/rdma/sim/sim_cluster.h"
 
 namespace gannet::rdma::sim {
-namespace {
+namespace node_load_test {
 
 constexpr uint64_t kMilli = 1'000'000;
 constexpr MethodId kWork = 60000;
@@ -104,5 +104,5 @@ TEST_F(AnnouncedLoadTest, OfADeadNodeIsNotKnown) {
   EXPECT_FALSE(epochs_[0]->LoadOf(1).known());
 }
 
-}  // namespace
+}  // namespace node_load_test
 }  // namespace gannet::rdma::sim

@@ -15,7 +15,7 @@
 #include "tests/rdma/sim/sim_cluster.h"
 
 namespace gannet::rdma::sim {
-namespace {
+namespace sim_fabric_test {
 
 constexpr uint64_t kMicro = 1000;
 constexpr uint64_t kMilli = 1'000'000;
@@ -449,5 +449,5 @@ TEST(SimFabric, EqualSeedsGiveEqualRunsAndOthersDoNot) {
   for (const char status : {'v', 'V', 'c', 'C'}) EXPECT_NE(first.statuses.find(status), std::string::npos);
 }
 
-}  // namespace
+}  // namespace sim_fabric_test
 }  // namespace gannet::rdma::sim

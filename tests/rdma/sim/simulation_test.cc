@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::rdma::sim {
-namespace {
+namespace simulation_test {
 
 constexpr uint64_t kMicro = 1000;
 constexpr uint64_t kMilli = 1'000'000;
@@ -300,5 +300,5 @@ TEST(Simulation, OtherSeedsGiveOtherRuns) {
   }
 }
 
-}  // namespace
+}  // namespace simulation_test
 }  // namespace gannet::rdma::sim

@@ -10,7 +10,7 @@
 #include "rdma/sim/simulation.h"
 
 namespace gannet::rdma::sim {
-namespace {
+namespace simulation_waits_test {
 
 constexpr uint64_t kMicro = 1000;
 constexpr uint64_t kMilli = 1'000'000;
@@ -236,5 +236,5 @@ TEST(SimulationWaitsDeathTest, WhenEverybodyWaitsForEverTheSimulationSaysWho) {
       "stuck");
 }
 
-}  // namespace
+}  // namespace simulation_waits_test
 }  // namespace gannet::rdma::sim

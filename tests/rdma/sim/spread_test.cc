@@ -11,7 +11,7 @@
 #include "tests/rdma/sim/sim_cluster.h"
 
 namespace gannet::rdma::sim {
-namespace {
+namespace spread_test {
 
 constexpr int kRoundTrips = 20'000;
 constexpr MethodId kEcho = 9;
@@ -106,5 +106,5 @@ TEST(Spread, ASeedDecidesIt) {
   EXPECT_NE(times(1), times(2));
 }
 
-}  // namespace
+}  // namespace spread_test
 }  // namespace gannet::rdma::sim

@@ -19,7 +19,7 @@
 #include "tests/conformance/verbs_cluster.h"
 
 namespace gannet::rdma::verbs {
-namespace {
+namespace hostile_test {
 
 constexpr MethodId kEcho = 60000;
 constexpr uint64_t kPatienceNs = 60'000'000'000;
@@ -295,5 +295,5 @@ TEST(VerbsFabricTest, BadOptionsAreRefusedAndNamed) {
   EXPECT_TRUE(absl::IsFailedPrecondition((*fabric)->Attach(0).status()));
 }
 
-}  // namespace
+}  // namespace hostile_test
 }  // namespace gannet::rdma::verbs

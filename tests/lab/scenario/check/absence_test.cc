@@ -6,7 +6,7 @@
 #include "tests/lab/scenario/check/script.h"
 
 namespace gannet::scenario {
-namespace {
+namespace absence_test {
 
 // Two transactions each look for the other's key and insert their own.
 TEST(Absence, WriteSkewOfScans) {
@@ -162,5 +162,5 @@ TEST(Absence, EngineVersionsOrderRemovals) {
   }
 }
 
-}  // namespace
+}  // namespace absence_test
 }  // namespace gannet::scenario

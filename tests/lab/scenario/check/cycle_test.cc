@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::scenario {
-namespace {
+namespace cycle_test {
 
 constexpr uint32_t kGraphNodes = 12;
 constexpr size_t kFar = 1000;
@@ -90,5 +90,5 @@ TEST(Cycle, ALongChainNeedsNoStack) {
   EXPECT_TRUE(FindCycles(graph, Adjacency(graph, {}), 10).empty());
 }
 
-}  // namespace
+}  // namespace cycle_test
 }  // namespace gannet::scenario

@@ -3,7 +3,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::scenario {
-namespace {
+namespace elle_test {
 
 TEST(Elle, GoldenText) {
   AppendHistory history;
@@ -40,5 +40,5 @@ TEST(Elle, NothingIsNothing) {
   EXPECT_EQ(ToElleEdn(AppendHistory()), "");
 }
 
-}  // namespace
+}  // namespace elle_test
 }  // namespace gannet::scenario

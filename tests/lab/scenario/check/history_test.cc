@@ -5,7 +5,7 @@
 #include "tests/lab/scenario/check/script.h"
 
 namespace gannet::scenario {
-namespace {
+namespace history_test {
 
 using ::testing::ElementsAre;
 
@@ -80,5 +80,5 @@ TEST(History, WriteIdsCountFromOne) {
   EXPECT_EQ(history.NextWriteId(), 2u);
 }
 
-}  // namespace
+}  // namespace history_test
 }  // namespace gannet::scenario

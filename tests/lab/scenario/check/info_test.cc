@@ -5,7 +5,7 @@
 #include "tests/lab/scenario/check/script.h"
 
 namespace gannet::scenario {
-namespace {
+namespace info_test {
 
 Report Check(const Script& script, Verdict expected) {
   Report report = CheckSerializability(script.history);
@@ -187,5 +187,5 @@ TEST(Info, AFailedTransactionNeverCounts) {
   EXPECT_EQ(Check(script, Verdict::kSerializable).committed, 2u);
 }
 
-}  // namespace
+}  // namespace info_test
 }  // namespace gannet::scenario

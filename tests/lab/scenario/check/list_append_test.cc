@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 
 namespace gannet::scenario {
-namespace {
+namespace list_append_test {
 
 class Lists {
  public:
@@ -156,5 +156,5 @@ TEST(ListAppend, RandomHistories) {
   }
 }
 
-}  // namespace
+}  // namespace list_append_test
 }  // namespace gannet::scenario

@@ -12,7 +12,7 @@
 #include "tests/lab/scenario/check/serial_store.h"
 
 namespace gannet::scenario {
-namespace {
+namespace random_history_test {
 
 // True if some order of all kOk and any kInfo transactions explains all reads and respects real time.
 class AllOrders {
@@ -197,5 +197,5 @@ TEST(RandomHistory, OneOldVersionInALongHistoryIsFound) {
   }
 }
 
-}  // namespace
+}  // namespace random_history_test
 }  // namespace gannet::scenario

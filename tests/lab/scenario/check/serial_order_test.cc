@@ -8,7 +8,7 @@
 #include "lab/scenario/check/cycle.h"
 
 namespace gannet::scenario {
-namespace {
+namespace serial_order_test {
 
 TEST(SerialOrder, WeightsDecideWhatEdgesLeaveOpen) {
   DependencyGraph graph(4);
@@ -50,5 +50,5 @@ TEST(SerialOrder, EdgesAreAddedUnlessTheyCloseACycle) {
   EXPECT_GT(refused, 1'000u);
 }
 
-}  // namespace
+}  // namespace serial_order_test
 }  // namespace gannet::scenario

@@ -6,7 +6,7 @@
 #include "tests/lab/scenario/check/script.h"
 
 namespace gannet::scenario {
-namespace {
+namespace serializability_test {
 
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
@@ -359,5 +359,5 @@ TEST(Serializability, BlindWritesThatFitNoOrder) {
   EXPECT_THAT(report.ToString(), HasSubstr("undecided"));
 }
 
-}  // namespace
+}  // namespace serializability_test
 }  // namespace gannet::scenario

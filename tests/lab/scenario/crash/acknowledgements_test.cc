@@ -13,7 +13,7 @@
 #include "tests/txn/durable_cluster.h"
 
 namespace gannet::scenario::crash {
-namespace {
+namespace acknowledgements_test {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -77,5 +77,5 @@ TEST_F(AcknowledgementsTest, SayNoMoreThanTheAcknowledgementWithSync) {
   EXPECT_THAT(Told(MessageKind::kAcknowledged), ElementsAre(1, 2, 3));
 }
 
-}  // namespace
+}  // namespace acknowledgements_test
 }  // namespace gannet::scenario::crash

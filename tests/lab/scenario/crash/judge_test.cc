@@ -17,7 +17,7 @@
 #include "log/file/kill_point.h"
 
 namespace gannet::scenario::crash {
-namespace {
+namespace judge_test {
 
 using ::testing::HasSubstr;
 using enum MessageKind;
@@ -394,5 +394,5 @@ TEST(CyclePlan, EveryKillPointIsInEvery32Cycles) {
   }
 }
 
-}  // namespace
+}  // namespace judge_test
 }  // namespace gannet::scenario::crash
