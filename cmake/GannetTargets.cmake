@@ -231,6 +231,6 @@ function(gannet_benchmark name)
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} benchmark::benchmark gannet_flags)
-  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)  # as the headers were precompiled
+  target_compile_options(${name} PRIVATE -fPIC)  # as the headers were precompiled
   target_precompile_headers(${name} REUSE_FROM gannet_precompiled)
 endfunction()
