@@ -82,7 +82,8 @@ Status CheckHistory(const CrashOptions& o) {
 int Execute(CrashOptions options, const ReportFlags& report) {
   const bool temporary = options.directory.empty();
   if (options.threads < options.nodes) {
-    return Fail("crashtest", absl::InvalidArgumentError(
+    return Fail("crashtest",
+                absl::InvalidArgumentError(
                     absl::StrFormat("--threads %d: each of the %d nodes needs one", options.threads, options.nodes)),
                 kExitBadFlags);
   }

@@ -189,7 +189,8 @@ int Execute(const Options& options) {
       return std::ranges::find(options.only, experiment.id) == options.only.end();
     });
   }
-  if (const Status complete = CompleteAll(&runs); !complete.ok()) return Fail(subject.Command(), complete, kExitBadFlags);
+  if (const Status complete = CompleteAll(&runs); !complete.ok())
+    return Fail(subject.Command(), complete, kExitBadFlags);
   const auto begin = std::chrono::steady_clock::now();
   const InterruptGuard interrupts;
   Progress progress;

@@ -215,7 +215,8 @@ int RunOne(const SimOptions& o, ScenarioOptions scenario, ReportFiles* files) {
   PrintReport(o, scenario, report, files->text_stream());
   trace.close();
   if (!o.trace_file.empty() && !trace) {
-    return Fail("sim", absl::UnavailableError(absl::StrCat("--trace ", o.trace_file, ": is not complete: the disk is full?")),
+    return Fail("sim",
+                absl::UnavailableError(absl::StrCat("--trace ", o.trace_file, ": is not complete: the disk is full?")),
                 kExitFailed);
   }
   nlohmann::ordered_json json = ToJson(report);
@@ -324,13 +325,15 @@ int Execute(const SimOptions& o) {
   if (!scenario.ok()) return Fail("sim", scenario.status(), kExitBadFlags);
   if (const Status consistent = CheckSweep(o); !consistent.ok()) return Fail("sim", consistent, kExitBadFlags);
   if (o.seeds != 0 && (!o.trace_file.empty() || !o.elle_file.empty())) {
-    return Fail("sim", absl::InvalidArgumentError("--trace and --elle are for one seed: leave out --seeds"), kExitBadFlags);
+    return Fail("sim", absl::InvalidArgumentError("--trace and --elle are for one seed: leave out --seeds"),
+                kExitBadFlags);
   }
   if (!o.elle_file.empty() && Drawn(*scenario).workload != "append") {
     return Fail("sim", absl::InvalidArgumentError("--elle: only --workload append makes lists"), kExitBadFlags);
   }
   if (!o.elle_file.empty() && !std::ofstream(o.elle_file)) {
-    return Fail("sim", absl::InvalidArgumentError(absl::StrCat("--elle ", o.elle_file, ": cannot be written")), kExitBadFlags);
+    return Fail("sim", absl::InvalidArgumentError(absl::StrCat("--elle ", o.elle_file, ": cannot be written")),
+                kExitBadFlags);
   }
   StatusOr<ReportFiles> files = ReportFiles::Open({{"--json", o.json_file}, {"--html", o.html_file}});
   if (!files.ok()) return Fail("sim", files.status(), kExitBadFlags);

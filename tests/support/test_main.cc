@@ -1,6 +1,7 @@
 // The main function of test programs. With --source=death_test.cc, which may be repeated, a program runs the tests of
-// these source files only: many files are compiled and linked together, because their headers take longer to compile than
-// they do, and ctest runs each by itself. --gtest_filter has precedence: the child processes of death tests have both.
+// these source files only: many files are compiled and linked together, because their headers take longer to compile
+// than they do, and ctest runs each by itself. --gtest_filter has precedence: the child processes of death tests have
+// both.
 #include <cstdio>
 #include <string>
 #include <string_view>

@@ -15,9 +15,9 @@
 #include "gtest/gtest.h"
 #include "index/record_header.h"
 #include "txn/database.h"
-#include "txn/run/database_state.h"
 #include "txn/durable/redo_key.h"
 #include "txn/record/record.h"
+#include "txn/run/database_state.h"
 
 namespace gannet::txn {
 namespace latest_changes_test {

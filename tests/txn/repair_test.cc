@@ -20,9 +20,9 @@
 #include "tests/txn/cluster.h"
 #include "tests/txn/lossy_fabric.h"
 #include "tests/txn/rounds.h"
-#include "txn/run/database_state.h"
 #include "txn/peer/peers.h"
 #include "txn/record/record.h"
+#include "txn/run/database_state.h"
 
 namespace gannet::txn {
 namespace repair_test {

@@ -79,8 +79,8 @@ class Checkpointer {
   uint64_t BytesOfRows() const;
   // Bytes of the segments that earlier runs left after the newest checkpoint.
   uint64_t BytesOfOldLog(const log::Manifest& manifest) const;
-  // One checkpoint or copy at a time. A mutex alone is not fair: checkpoints that follow each other closely would take it
-  // again and again before a waiting backup. The first that waits for it holds `next_mutex_`, where all others wait.
+  // One checkpoint or copy at a time. A mutex alone is not fair: checkpoints that follow each other closely would take
+  // it again and again before a waiting backup. The first that waits for it holds `next_mutex_`, where all others wait.
   std::unique_lock<Mutex> AwaitTurn() {
     std::lock_guard next(next_mutex_);
     return std::unique_lock(take_mutex_);
