@@ -127,6 +127,8 @@ TEST(ReusedSegments, TornOrDamaged) {
   const auto read = [&](FileSystem& files) {
     return ReadLog(files, kLogDirectory, {.from_segment = reusing.segment}, TransactionVisitor());
   };
+  // The log thread may not have had the time to prepare a file for this segment.
+  for (int more = 0; more < 100 && !IsReused(disk, SegmentName(reusing.segment)); ++more) reusing.GiveAway(1);
   // The epoch of transactions in older segments may be closed in this one. After that each commit is a batch of one
   // block.
   ASSERT_TRUE(reusing.log->WaitDurable(reusing.log->last_dirty_epoch(), kLongEnough).ok());
