@@ -33,8 +33,8 @@ Disk DiskWithCopy(log::FileSystem& disk, const std::string& directory) {
   return DiskOf(moved);
 }
 
-// Workers that commit one step after another until they are stopped. They pause, because whatever they write is copied:
-// without that the log, a backup of it, and the time for a backup make each other longer.
+// Workers that commit one step after another until they are stopped. They pause after each step: otherwise the log
+// grows while it is copied, so the copy takes longer, and the log grows more.
 class Workers {
  public:
   Workers(Database* database, int count) : done_(static_cast<size_t>(count)) {
@@ -110,11 +110,8 @@ TEST(BackupTest, UnderLoadWithCheckpointsAndNewTables) {
       if (i == kBackups / 2) AwaitCheckpoint(database);
       before.push_back(workers.done());
       tables_before.push_back(tables);
-      const uint64_t taken = database.checkpoint_statistics().taken;
       const Status status = database.Backup(absl::StrCat("/copy-", i));
       ASSERT_TRUE(status.ok()) << status;
-      // A backup waits for one checkpoint. More can be taken only while this thread has no CPU.
-      EXPECT_LT(database.checkpoint_statistics().taken - taken, 50u);
     }
     stop = true;
     creator.join();

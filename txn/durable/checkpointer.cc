@@ -228,7 +228,7 @@ CheckpointStatistics Checkpointer::statistics() const {
 }
 
 Status Checkpointer::Take(const std::atomic<bool>* stop) {
-  const std::unique_lock one = AwaitTurn();
+  std::lock_guard one(take_mutex_);
   take_stop_ = stop;
   const uint64_t start = NowNanos();
   Status status = TakeWithRoom();
@@ -241,7 +241,7 @@ Status Checkpointer::Take(const std::atomic<bool>* stop) {
 }
 
 Status Checkpointer::CopyAtRest(const std::atomic<bool>* stop, absl::FunctionRef<Status()> copy) {
-  const std::unique_lock one = AwaitTurn();
+  std::lock_guard one(take_mutex_);
   take_stop_ = stop;
   GANNET_RETURN_IF_ERROR(CloseEpoch().status());
   return copy();

@@ -13,7 +13,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -79,12 +78,6 @@ class Checkpointer {
   uint64_t BytesOfRows() const;
   // Bytes of the segments that earlier runs left after the newest checkpoint.
   uint64_t BytesOfOldLog(const log::Manifest& manifest) const;
-  // One checkpoint or copy at a time. A mutex alone is not fair: checkpoints that follow each other closely would take
-  // it again and again before a waiting backup. The first that waits for it holds `next_mutex_`, where all others wait.
-  std::unique_lock<Mutex> AwaitTurn() {
-    std::lock_guard next(next_mutex_);
-    return std::unique_lock(take_mutex_);
-  }
   Status TakeLocked();
   // Calls TakeLocked; on a full disk repeatedly, as often as room could be made for it.
   Status TakeWithRoom();
@@ -111,7 +104,6 @@ class Checkpointer {
   const log::Identity run_;
   const uint64_t damaged_;
 
-  Mutex next_mutex_;
   Mutex take_mutex_;
   const std::atomic<bool>* take_stop_ = nullptr;  // of the checkpoint that is being taken
   uint64_t began_at_bytes_ = 0;                   // disk_bytes of the log when the checkpoint that is being taken began
