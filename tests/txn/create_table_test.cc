@@ -13,6 +13,8 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/random.h"
 #include "base/thread.h"
 #include "gmock/gmock.h"
@@ -227,6 +229,7 @@ TEST_P(CreateTableTest, ATableIsRenamed) {
 // created and renamed, checkpoints are taken, and copies are made.
 TEST_P(CreateTableTest, TransactionsRunMeanwhile) {
   constexpr size_t kThreads = 3;
+  constexpr size_t kRowsOfTable = 30;                    // that a thread inserts until there is one more table, at most
   const size_t tables_at_end = nodes() == 1 ? 300 : 60;  // of one node more than one chunk of TableSet
   const Disk disk = NewDisk();
   std::vector<std::vector<std::vector<uint64_t>>> inserted(kThreads);  // by thread and table
@@ -242,11 +245,16 @@ TEST_P(CreateTableTest, TransactionsRunMeanwhile) {
         Database& database = cluster->database(static_cast<int>(i) % nodes());
         const auto session = database.OpenSession();  // before all tables but one are there
         ASSERT_TRUE(session.ok());
-        for (uint64_t n = 0; !stop.load(); ++n) {
+        for (uint64_t n = 0; !stop.load();) {
           const std::vector<const Table*> tables = database.tables();
+          // So many rows have room, however fast the machine is.
+          if (n >= kRowsOfTable * tables.size()) {
+            absl::SleepFor(absl::Microseconds(100));
+            continue;
+          }
           const Table& one = *tables[random.Below(tables.size())];
           const Table& newest = *tables.back();
-          const uint64_t key = n * kThreads + i;
+          const uint64_t key = n++ * kThreads + i;
           const Status done = (*session)->RunBlocking([&](Transaction& t) -> coro::Task<Status> {
             GANNET_CO_RETURN_IF_ERROR(t.Insert(one, key, key));
             co_return &one == &newest ? absl::OkStatus() : t.Insert(newest, key, key);
