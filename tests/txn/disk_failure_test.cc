@@ -51,8 +51,10 @@ TEST(DiskFailureTest, AFullDiskOpensAndRefusesCommitsOnly) {
   for (const bool killed : {false, true}) {
     const Disk disk = NewDisk();
     uint64_t n = 0;
+    // The next segment is larger than what is free.
+    const DatabaseOptions large_segments = {.log_segment_bytes = uint64_t{1} << 20};
     {
-      auto cluster = DurableCluster::Open(disk, HistoryTables());
+      auto cluster = DurableCluster::Open(disk, HistoryTables(), {.database = large_segments});
       ASSERT_TRUE(cluster.ok()) << cluster.status();
       ASSERT_TRUE(RunStep((*cluster)->database(), 5, 0, ++n).ok());
       FillTheDisk(*disk, 0);
@@ -64,7 +66,7 @@ TEST(DiskFailureTest, AFullDiskOpensAndRefusesCommitsOnly) {
     for (const uint64_t free_blocks : {0, 1, 20, 100, 0}) {
       SCOPED_TRACE(free_blocks);
       FillTheDisk(*disk, free_blocks * log::kDiskBlockBytes);
-      DurableOptions options;
+      DurableOptions options = {.database = large_segments};
       if (free_blocks != 100) options.database.log_preallocate_bytes = free_blocks * (uint64_t{1} << 20);
       auto cluster = DurableCluster::Open(disk, HistoryTables(), options);
       ASSERT_TRUE(cluster.ok()) << cluster.status();

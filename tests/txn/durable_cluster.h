@@ -1,7 +1,6 @@
 // Databases with a directory on a disk in memory (log/file/simulated/faulty_file_system.h), for tests of recovery.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -57,8 +56,10 @@ class DurableCluster {
       if (disk != nullptr) database_options.directory = "/data";
       database_options.create_if_missing = disk != nullptr && options.create;
       database_options.files = disk;
-      database_options.log_segment_bytes = std::min(options.database.log_segment_bytes, uint64_t{1} << 20);
-      database_options.log_buffer_bytes = std::min(options.database.log_buffer_bytes, size_t{256} << 10);
+      // Small files, unless the test has its own: it may open a hundred databases, each of which reads them.
+      if (database_options.log_segment_bytes == DatabaseOptions().log_segment_bytes) {
+        database_options.log_segment_bytes = uint64_t{128} << 10;
+      }
       auto database = Database::Open(cluster->fabric(), static_cast<rdma::NodeId>(node), database_options);
       if (!database.ok()) return database.status();
       for (const TableOptions& table : tables) {
