@@ -228,7 +228,8 @@ TEST(CatfishKeyTest, OtherKeysAreRefused) {
       Step t(session);
       refused(t->Get(table, key, &value), why);
       refused(t->GetForUpdate(table, key, &value).status(), why);
-      std::vector<GetRequest> requests = {GetRequest::Of(table, PlaceOf(1).view(), &value),
+      const index::RectangleKeyBytes right = PlaceOf(1);
+      std::vector<GetRequest> requests = {GetRequest::Of(table, right.view(), &value),
                                           GetRequest::Of(table, key, &value)};
       refused(t->GetMany(requests), why);
       refused(t->Insert(table, key, uint64_t{1}), why);

@@ -178,8 +178,9 @@ TEST_P(IndexDamageTest, AWrongAddressIsAnError) {
       uint64_t row = 0;
       expect("get", [&](BlockingTransaction& t) { return t.Get(table, key.view(), &row); });
       expect("get many", [&](BlockingTransaction& t) {
+        const index::OwnedKey whole = keys_(1);
         std::array<GetRequest, 2> requests{GetRequest{.table = &table, .key = key.view(), .out = {}},
-                                           GetRequest{.table = &table, .key = keys_(1).view(), .out = {}}};
+                                           GetRequest{.table = &table, .key = whole.view(), .out = {}}};
         const Status got = t.GetMany(requests);
         return got.ok() ? requests[0].status : got;
       });
