@@ -41,6 +41,7 @@
 #include "index/index.h"
 #include "index/index_rights.h"
 #include "index/service.h"
+#include "index/shared_leaf/client_options.h"
 #include "rdma/fabric.h"
 
 namespace gannet::index {
@@ -64,22 +65,11 @@ namespace blink {
 class SharedNodes;
 }  // namespace blink
 
-inline constexpr size_t kBlinkCacheBytes = size_t{64} << 20;
-
 // A cache of inner nodes, of at most `max_bytes`, for any number of clients of one tree, in any threads of a process.
-std::shared_ptr<blink::SharedNodes> MakeBlinkCache(size_t max_bytes = kBlinkCacheBytes);
+// 0: of 64 MiB.
+std::shared_ptr<blink::SharedNodes> MakeBlinkCache(size_t max_bytes = 0);
 
-struct BlinkClientOptions {
-  KeyKind key_kind = KeyKind::kInteger;   // this and the next: as the owner's
-  size_t max_key_bytes = kShortKeyBytes;  // of byte keys
-  // A cache from MakeBlinkCache. Null: the client has one of its own, of at most cache_bytes.
-  std::shared_ptr<blink::SharedNodes> shared = {};
-  size_t cache_bytes = kBlinkCacheBytes;
-  absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
-  absl::Duration patience = rdma::Channel::kDefaultCallTimeout;  // with a leaf that stays locked; then Unavailable
-  rdma::Node* node = nullptr;                                    // of the channel; see LeafChannel
-  IndexRights rights = IndexRights::kClients;                    // as the owner's
-};
+using BlinkClientOptions = shared_leaf::ClientOptions<blink::SharedNodes>;  // their cache is from MakeBlinkCache
 
 StatusOr<std::unique_ptr<RemoteIndex>> ConnectBlink(rdma::Channel* channel, rdma::NodeId owner, IndexId id,
                                                     const BlinkClientOptions& options);

@@ -16,21 +16,12 @@ IndexKindEntry BlinkKind() {
           },
       .connect =
           [](rdma::Channel* channel, rdma::NodeId owner, IndexId id, const IndexClientOptions& options) {
-            return ConnectBlink(channel, owner, id,
-                                {.key_kind = options.key_kind,
-                                 .max_key_bytes = options.max_key_bytes,
-                                 .shared = std::static_pointer_cast<blink::SharedNodes>(options.shared_cache),
-                                 .call_timeout = options.call_timeout,
-                                 .patience = options.call_timeout,
-                                 .node = options.node,
-                                 .rights = options.rights});
+            return ConnectBlink(channel, owner, id, BlinkClientOptions::Of(options));
           },
       .register_methods = RegisterBlinkMethods,
       // A leaf of 18 slots, and a seventeenth of that for the levels above.
       .bytes_per_key = [](double fill) { return 448.0 / 18 / fill * 1.06; },
-      .make_cache = [](size_t max_bytes) -> std::shared_ptr<SharedCache> {
-        return MakeBlinkCache(max_bytes == 0 ? kBlinkCacheBytes : max_bytes);
-      },
+      .make_cache = [](size_t max_bytes) -> std::shared_ptr<SharedCache> { return MakeBlinkCache(max_bytes); },
   };
 }
 

@@ -106,7 +106,7 @@ template class RemoteBlink<ByteKeys>;
 }  // namespace blink
 
 std::shared_ptr<blink::SharedNodes> MakeBlinkCache(size_t max_bytes) {
-  return std::make_shared<blink::SharedNodes>(max_bytes);
+  return std::make_shared<blink::SharedNodes>(max_bytes == 0 ? size_t{64} << 20 : max_bytes);
 }
 
 StatusOr<std::unique_ptr<RemoteIndex>> ConnectBlink(rdma::Channel* channel, rdma::NodeId owner, IndexId id,

@@ -41,14 +41,7 @@ class RemoteBlink final : public shared_leaf::LeafClient<Keys> {
 
   RemoteBlink(rdma::Channel* channel, rdma::NodeId owner, IndexId id, const BlinkClientOptions& options,
               const std::shared_ptr<SharedNodes>& cache)
-      : Base(channel, owner, id, cache, options.shared != nullptr,
-             {.rights = options.rights,
-              .max_key_bytes = options.max_key_bytes,
-              .call_timeout = options.call_timeout,
-              .patience = options.patience,
-              .node = options.node,
-              .expected_fill = Keys::kSlots / 2.0}),
-        nodes_(cache.get()) {}
+      : Base(channel, owner, id, options, cache, {.expected_fill = Keys::kSlots / 2.0}), nodes_(cache.get()) {}
 
   rdma::GlobalAddress ExpectLeaf(const Key& key) override {
     // Others may have filled the cache, and this client does not know the schema yet.

@@ -182,7 +182,7 @@ template class RemoteRolex<ByteKeys>;
 }  // namespace rolex
 
 std::shared_ptr<rolex::SharedModels> MakeRolexCache(size_t max_bytes) {
-  return std::make_shared<rolex::SharedModels>(max_bytes);
+  return std::make_shared<rolex::SharedModels>(max_bytes == 0 ? SIZE_MAX : max_bytes);
 }
 
 StatusOr<std::unique_ptr<RemoteIndex>> ConnectRolex(rdma::Channel* channel, rdma::NodeId owner, IndexId id,

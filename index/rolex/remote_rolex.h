@@ -33,7 +33,7 @@ class RemoteRolex final : public shared_leaf::LeafClient<Keys> {
 
   RemoteRolex(rdma::Channel* channel, rdma::NodeId owner, IndexId id, const RolexClientOptions& options)
       : RemoteRolex(channel, owner, id, options,
-                    options.shared != nullptr ? options.shared : MakeRolexCache(options.max_cache_bytes)) {}
+                    options.shared != nullptr ? options.shared : MakeRolexCache(options.cache_bytes)) {}
 
   coro::Task<Status> Replace(index::Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) override;
   ReadEstimate Estimate(std::span<const index::Key> keys) const override;
@@ -64,15 +64,8 @@ class RemoteRolex final : public shared_leaf::LeafClient<Keys> {
 
   RemoteRolex(rdma::Channel* channel, rdma::NodeId owner, IndexId id, const RolexClientOptions& options,
               const std::shared_ptr<SharedModels>& cache)
-      : Base(channel, owner, id, cache, options.shared != nullptr,
-             {.rights = options.rights,
-              .max_key_bytes = options.max_key_bytes,
-              .call_timeout = options.call_timeout,
-              .patience = options.patience,
-              .node = options.node,
-              .expected_fill = kLoadedEntries<Keys> / 2.0,
-              .probes_first = true,
-              .trims_scans = true}),
+      : Base(channel, owner, id, options, cache,
+             {.expected_fill = kLoadedEntries<Keys> / 2.0, .probes_first = true, .trims_scans = true}),
         cache_(channel, &leaves_, id, options.call_timeout, cache),
         values_in_entries_(options.values_in_entries && !Keys::kKeysElsewhere),
         single_lines_(!values_in_entries_ || channel->capabilities().line_consistent) {}

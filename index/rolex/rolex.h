@@ -33,6 +33,7 @@
 #include "index/index.h"
 #include "index/index_rights.h"
 #include "index/service.h"
+#include "index/shared_leaf/client_options.h"
 #include "rdma/fabric.h"
 
 namespace gannet::index {
@@ -66,23 +67,12 @@ class SharedModels;
 }  // namespace rolex
 
 // A cache of models, for any number of clients of one index of one owner, in any threads of a process. The models and
-// their leaf tables take at most `max_bytes`; the directory, a hundredth of that, comes in addition.
-std::shared_ptr<rolex::SharedModels> MakeRolexCache(size_t max_bytes = SIZE_MAX);
+// their leaf tables take at most `max_bytes` (0: no limit); the directory, a hundredth of that, comes in addition.
+std::shared_ptr<rolex::SharedModels> MakeRolexCache(size_t max_bytes = 0);
 
-struct RolexClientOptions {
-  KeyKind key_kind = KeyKind::kInteger;   // this and the next: as the owner's
-  size_t max_key_bytes = kShortKeyBytes;  // of byte keys
-  // A cache from MakeRolexCache. Null: the client has one of its own, with at most max_cache_bytes.
-  std::shared_ptr<rolex::SharedModels> shared = {};
-  size_t max_cache_bytes = SIZE_MAX;
-  absl::Duration call_timeout = rdma::Channel::kDefaultCallTimeout;
-  absl::Duration patience = rdma::Channel::kDefaultCallTimeout;  // with a leaf that stays locked; then Unavailable
-  rdma::Node* node = nullptr;                                    // of the channel; see LeafChannel
-  // Entries of integer keys have values, not addresses. A single line does not tell whether its entries are in the
-  // index, and there is no record that does: so lookups READ line 0 of the leaf with it (leaf.h).
-  bool values_in_entries = false;
-  IndexRights rights = IndexRights::kClients;  // as the owner's
-};
+// Their cache is from MakeRolexCache. With values_in_entries a single line does not tell whether its entries are in the
+// index: so lookups READ line 0 of the leaf with it (leaf.h).
+using RolexClientOptions = shared_leaf::ClientOptions<rolex::SharedModels>;
 
 StatusOr<std::unique_ptr<RemoteIndex>> ConnectRolex(rdma::Channel* channel, rdma::NodeId owner, IndexId id,
                                                     const RolexClientOptions& options);

@@ -21,15 +21,7 @@ IndexKindEntry RolexKind() {
           },
       .connect =
           [](rdma::Channel* channel, rdma::NodeId owner, IndexId id, const IndexClientOptions& options) {
-            return ConnectRolex(channel, owner, id,
-                                {.key_kind = options.key_kind,
-                                 .max_key_bytes = options.max_key_bytes,
-                                 .shared = std::static_pointer_cast<rolex::SharedModels>(options.shared_cache),
-                                 .call_timeout = options.call_timeout,
-                                 .patience = options.call_timeout,
-                                 .node = options.node,
-                                 .values_in_entries = options.values_in_entries,
-                                 .rights = options.rights});
+            return ConnectRolex(channel, owner, id, RolexClientOptions::Of(options));
           },
       .register_methods = RegisterRolexMethods,
       // A leaf with 16 of its 18 slots used, and for each 96 leaves a model and its synonym table.
@@ -39,9 +31,7 @@ IndexKindEntry RolexKind() {
         if (!options.ok()) return options.status();
         return OwnOptions{.options = *options, .text = ToText(*options)};
       },
-      .make_cache = [](size_t max_bytes) -> std::shared_ptr<SharedCache> {
-        return max_bytes == 0 ? MakeRolexCache() : MakeRolexCache(max_bytes);
-      },
+      .make_cache = [](size_t max_bytes) -> std::shared_ptr<SharedCache> { return MakeRolexCache(max_bytes); },
   };
 }
 

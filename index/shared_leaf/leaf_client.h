@@ -23,6 +23,7 @@
 #include "index/shared_leaf/change/leaf_channel.h"
 #include "index/shared_leaf/change/leaf_editor.h"
 #include "index/shared_leaf/change/leaf_insert.h"
+#include "index/shared_leaf/client_options.h"
 #include "index/shared_leaf/leaf/leaf_scan.h"
 #include "index/shared_leaf/shared_leaves.h"
 #include "rdma/fabric.h"
@@ -76,12 +77,7 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
   static constexpr size_t kReadsOfProbe = 2;  // at most
   static constexpr int kWholeLeaf = -1;
 
-  struct Options {
-    IndexRights rights;
-    size_t max_key_bytes;
-    absl::Duration call_timeout;
-    absl::Duration patience;
-    rdma::Node* node;  // of the channel; see LeafChannel
+  struct Manner {
     // Number of entries of a leaf, before a scan has met one.
     double expected_fill;
     // A lookup READs what is expected before it searches. Otherwise the search itself begins at what is cached.
@@ -89,9 +85,10 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
     // Scans of integer keys READ the last line of a leaf later, where it is used (ScanTails).
     bool trims_scans = false;
   };
-  // `channel` must outlive this. `shares_cache`: `cache` is not this client's alone.
-  LeafClient(rdma::Channel* channel, rdma::NodeId owner, IndexId id, std::shared_ptr<SharedLeaves> cache,
-             bool shares_cache, const Options& options)
+  // `channel` must outlive this. `cache`: that of the options, or else one that is this client's alone.
+  template <class Cache>
+  LeafClient(rdma::Channel* channel, rdma::NodeId owner, IndexId id, const ClientOptions<Cache>& options,
+             std::shared_ptr<SharedLeaves> cache, const Manner& manner)
       : channel_(channel),
         owner_(owner),
         id_(id),
@@ -99,12 +96,12 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
         max_key_bytes_(options.max_key_bytes),
         leaves_(channel, options.node, owner, options.patience,
                 Keys::kKeysElsewhere ? FenceLinesFor(options.max_key_bytes) : 0, nullptr, LeafChannel::As::kClient),
-        fill_(options.expected_fill),
+        fill_(manner.expected_fill),
         rights_(options.rights),
-        shares_cache_(shares_cache),
+        shares_cache_(options.shared != nullptr),
         cache_(std::move(cache)),
-        probes_first_(options.probes_first),
-        trims_scans_(options.trims_scans && !Keys::kKeysElsewhere && channel->capabilities().line_consistent),
+        probes_first_(manner.probes_first),
+        trims_scans_(manner.trims_scans && !Keys::kKeysElsewhere && channel->capabilities().line_consistent),
         calls_(channel, owner, id, options.call_timeout),
         blocks_(channel, options.node, owner, id, options.call_timeout, &cache_->blocks()) {}
 
