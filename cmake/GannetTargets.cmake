@@ -159,8 +159,8 @@ function(gannet_library name)
   endif()
 endfunction()
 
-# gannet_test_code(target [BUSY]): its sources are tests. At -O1 they take a third longer to compile, and what they test is
-# optimised. BUSY: they run so long that it pays.
+# gannet_test_code(target [BUSY]): its sources are tests, compiled at -O0: at -O1 that takes a third longer. The libraries
+# that they test are optimised. BUSY: they run so long that -O1 pays.
 function(gannet_test_code name)
   set(level 0)
   if("BUSY" IN_LIST ARGN)
@@ -196,10 +196,11 @@ function(gannet_timeout name seconds)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds})
 endfunction()
 
-# gannet_test(name [IN program] [BUSY] [SEPARATELY] SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s]): a CTest entry for the GoogleTest
-# tests of these sources, with a program of its own. IN: in a program with other tests, which are compiled together, but
-# run one by one (tests/support/test_main.cc). So the local names of a test are in a namespace that has the file's name.
-# BUSY: see gannet_test_code. SEPARATELY: each source of the program is compiled by itself.
+# gannet_test(name [IN program] [BUSY] [SEPARATELY] SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s]): a CTest entry for the
+# GoogleTest tests of these sources, with a program of its own. IN: in a program with other tests, which are compiled
+# together, but run one by one (tests/support/test_main.cc). So the local names of a test are in a namespace that has the
+# file's name. BUSY: see gannet_test_code; the first test of a program decides. SEPARATELY: each source of the program is
+# compiled by itself.
 function(gannet_test name)
   cmake_parse_arguments(ARG "BUSY;SEPARATELY" "IN;TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
