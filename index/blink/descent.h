@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "index/blink/node.h"
+#include "index/blink/path_cache.h"
 #include "index/index.h"
 
 namespace gannet::index::blink {
@@ -38,13 +39,11 @@ class Descent {
 
   Descent(rdma::GlobalAddress root, const Point& point, uint8_t level)
       : root_(root), point_(point), level_(level), next_(root) {}
-  // Begins below a copy of an inner node, which may be stale.
-  void BeginBelow(const LeafCopy& node) {
-    parent() = node;
-    has_parent_ = true;
-    slot_ = ChildOf(node);
+  // Begins below a cached copy of an inner node, which may be stale.
+  void BeginAt(const Start& start) {
+    next_ = start.node;
+    above_ = start.above;
     is_cached_ = true;
-    FollowSlot();
   }
 
   Step step() const { return step_; }
@@ -58,7 +57,7 @@ class Descent {
     if (++steps_ > kMostSteps) {
       step_ = Step::kLost;
     } else if (look != shared_leaf::LeafLook::kWhole || Keys::BeginsBehind(read.image, point_) ||
-               read.image.level() < level_ || (has_parent_ && read.image.level() >= parent().image.level())) {
+               read.image.level() < level_ || read.image.level() >= above_) {
       StepLeft();
     } else if (Keys::EndsBefore(read.image, point_)) {
       StepRight(read);
@@ -71,6 +70,7 @@ class Descent {
       current_ ^= 1;  // it is the parent now
       has_parent_ = true;
       is_cached_ = false;
+      above_ = read.image.level();
       slot_ = ChildOf(read);
       FollowSlot();
     }
@@ -103,13 +103,13 @@ class Descent {
   }
   // The separator leads nowhere: the one to its left leads to a node from which right links come to the point.
   void StepLeft() {
+    cache_was_stale_ |= is_cached_;
     if (!has_parent_ || rights_ > 0) {
       step_ = Step::kLost;
       return;
     }
     stale_slot_ = slot_;
     slot_ = ChildOf(parent(), slot_);
-    cache_was_stale_ |= is_cached_;
     if (slot_ < 0) {
       step_ = Step::kLost;
       return;
@@ -131,15 +131,13 @@ class Descent {
   // Called at a node that covers the point.
   void Arrive() {
     notes_ = {};
+    cache_was_stale_ |= is_cached_ && rights_ > 0;
     if (has_parent_) {
-      cache_was_stale_ |= is_cached_ && rights_ > 0;
-      if (!is_cached_) {
-        if (rights_ > 0) notes_.missing = missing_;
-        if (stale_slot_ >= 0) {
-          notes_.stale = Keys::ChildEntry(
-              Keys::KeyAt(parent().image, parent().keys, stale_slot_),
-              Keys::TargetOf(parent().image.template entry<typename Keys::Entry>(stale_slot_), root_.node()));
-        }
+      if (rights_ > 0) notes_.missing = missing_;
+      if (stale_slot_ >= 0) {
+        notes_.stale = Keys::ChildEntry(
+            Keys::KeyAt(parent().image, parent().keys, stale_slot_),
+            Keys::TargetOf(parent().image.template entry<typename Keys::Entry>(stale_slot_), root_.node()));
       }
     }
     rights_ = 0;
@@ -154,8 +152,9 @@ class Descent {
   std::array<LeafCopy, 2> nodes_;  // the node that is read, and its parent
   size_t current_ = 0;
   bool has_parent_ = false;
-  int slot_ = -1;  // of the parent, that was followed
-  bool is_cached_ = false;
+  int above_ = kMaxLevels;  // level of the node that led to next_
+  int slot_ = -1;           // of the parent, that was followed
+  bool is_cached_ = false;  // a cached copy led to next_
   bool passed_ = false;
   bool cache_was_stale_ = false;
   int steps_ = 0;

@@ -51,21 +51,12 @@ struct Sorted {
 
 template <class Keys>
 coro::Task<Status> Editor<Keys>::Locate(Point point, uint8_t level, Notice notice, LeafCopy* place) {
-  using Reading = SharedNodes::Reading<Keys>;
-  using Changing = SharedNodes::Changing<Keys>;
   Backoff backoff;
   for (int n = 0; n < kMostDescents; ++n) {
     Descent<Keys> descent(root_, point, level);
-    auto cached_level = static_cast<uint8_t>(level + 1);  // of the cached node where the descent begins
-    if (n == 0 && cache_ != nullptr) {
-      Charge(Cost::kIndexStep, 2);  // a tree of nodes, and the node
-      const Reading nodes(*cache_);
-      const uint8_t from = nodes->LowestWith(static_cast<uint8_t>(level + 1), point);
-      if (from < kMaxLevels) {
-        descent.BeginBelow(*nodes->Find(from, point));
-        cached_level = from;
-      }
-    }
+    std::optional<Start> start;
+    if (n == 0 && cache_ != nullptr) start = cache_->StartFor(point, level);
+    if (start.has_value()) descent.BeginAt(*start);
     while (descent.step() == Step::kRead) {
       LeafCopy* const node = &descent.node();
       node->address = descent.next();
@@ -81,11 +72,11 @@ coro::Task<Status> Editor<Keys>::Locate(Point point, uint8_t level, Notice notic
         }
       }
       descent.Take(look.ok() ? *look : LeafLook::kDead);
-      if (descent.passed() && cache_ != nullptr) Changing(*cache_)->Put(descent.passed_node());
+      if (descent.passed() && cache_ != nullptr) cache_->Keep(descent.passed_node());
     }
-    if (cache_ != nullptr && (descent.cache_was_stale() || (n == 0 && descent.step() == Step::kLost))) {
+    if (start.has_value() && (descent.cache_was_stale() || descent.step() == Step::kLost)) {
       // The cached nodes below it stay, because they were READ just now.
-      Changing(*cache_)->Drop(cached_level, point);
+      cache_->Drop(point, start->above);
     }
     if (descent.step() == Step::kFound) {
       place->address = descent.node().address;

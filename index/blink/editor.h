@@ -21,7 +21,7 @@
 #include "base/status.h"
 #include "index/blink/descent.h"
 #include "index/blink/node.h"
-#include "index/blink/shared_cache.h"
+#include "index/blink/path_cache.h"
 #include "index/index.h"
 #include "index/shared_leaf/blocks/block_source.h"
 #include "index/shared_leaf/change/leaf_channel.h"
@@ -42,7 +42,7 @@ class Editor final : public shared_leaf::LeafEditor<Keys> {
 
   // All but `cache`, which may be null, must outlive this.
   Editor(shared_leaf::LeafChannel* leaves, const Schema* schema, rdma::GlobalAddress root,
-         shared_leaf::BlockSource* blocks, typename SharedNodes::View<Keys>* cache)
+         shared_leaf::BlockSource* blocks, PathCache<Keys>* cache)
       : Base(leaves, schema, blocks), root_(root), cache_(cache) {}
 
   coro::Task<Status> Locate(Point point, LeafCopy* place) override { return Locate(point, 0, Notice::kLeave, place); }
@@ -103,7 +103,7 @@ class Editor final : public shared_leaf::LeafEditor<Keys> {
   coro::Task<bool> MergeAt(uint8_t level, const LeafCopy& node, Change* change);
 
   rdma::GlobalAddress root_;
-  typename SharedNodes::View<Keys>* cache_;  // null: none
+  PathCache<Keys>* cache_;  // null: none
 };
 
 }  // namespace gannet::index::blink

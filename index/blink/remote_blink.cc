@@ -4,34 +4,14 @@
 #include <array>
 
 #include "base/runtime.h"
-#include "index/blink/blink_index.h"
-#include "index/shared_leaf/leaf/schema_wire.h"
-#include "rdma/rpc.h"
 
 namespace gannet::index {
 namespace blink {
 
 template <class Keys>
-coro::Task<StatusOr<typename RemoteBlink<Keys>::Schema>> RemoteBlink<Keys>::Describe() {
-  std::array<std::byte, 8> request;
-  std::array<std::byte, 64> response;
-  rdma::WireWriter writer(request);
-  writer.PutU16(this->id_);
-  const StatusOr<size_t> bytes =
-      co_await channel_->Call(owner_, kDescribe, writer.written(), response, this->call_timeout_);
-  if (!bytes.ok()) co_return bytes.status();
-  rdma::WireReader reader(std::span<const std::byte>(response).first(*bytes));
-  const rdma::GlobalAddress root(owner_, reader.GetU64());
-  StatusOr<Schema> schema = shared_leaf::GetSchema<Keys>(reader);
-  GANNET_CO_RETURN_IF_ERROR(reader.Finish());
-  root_ = root;
-  co_return schema;
-}
-
-template <class Keys>
-rdma::GlobalAddress RemoteBlink<Keys>::CachedLeaf(const Key& key) const {
+rdma::GlobalAddress RemoteBlink<Keys>::ChildFor(const Key& key) const {
   Charge(Cost::kIndexStep, 2);  // a tree of nodes, and the node
-  const Reading nodes(nodes_);
+  const Reading nodes(paths_.nodes());
   const auto* const node = nodes->Find(1, Keys::At(key));
   if (node == nullptr) return {};
   const int slot = ChildSlot<Keys>(node->image, node->keys, Keys::At(key));
@@ -42,7 +22,7 @@ rdma::GlobalAddress RemoteBlink<Keys>::CachedLeaf(const Key& key) const {
 template <class Keys>
 size_t RemoteBlink<Keys>::LeavesFrom(const Cut& next, const Key& to, bool reverse, size_t entries,
                                      std::span<rdma::GlobalAddress, kMostReads> leaves) {
-  const Reading nodes(nodes_);
+  const Reading nodes(paths_.nodes());
   const auto* const node = nodes->Find(1, Keys::PointOf(next, reverse));
   if (node == nullptr) return 0;
   const int first = ChildSlot<Keys>(node->image, node->keys, Keys::PointOf(next, reverse));
@@ -74,7 +54,7 @@ ReadEstimate RemoteBlink<Keys>::Estimate(std::span<const index::Key> keys) const
   const size_t looks = std::min(kLooks, keys.size());
   for (size_t i = 0; i < looks; ++i) {
     const Key key = Keys::KeyFrom(keys[i * keys.size() / looks]);
-    known += CachedLeaf(key).is_null() ? 0 : 1;
+    known += ChildFor(key).is_null() ? 0 : 1;
   }
   const auto n = static_cast<double>(keys.size());
   const auto leaf_bytes = static_cast<double>(leaves_.leaf_bytes());
@@ -92,7 +72,7 @@ template <class Keys>
 ReadEstimate RemoteBlink<Keys>::Estimate(const ScanRange& range) const {
   ReadEstimate estimate = this->EstimateScan(range, Keys::kSlots / 2.0, Keys::kSlots * 0.7);
   const Key first = Keys::KeyFrom(range.reverse ? range.to : range.from);
-  if (Reading(nodes_)->Find(1, Keys::At(first)) == nullptr) {
+  if (Reading(paths_.nodes())->Find(1, Keys::At(first)) == nullptr) {
     ++estimate.postings;
     ++estimate.lasting_postings;
   }
