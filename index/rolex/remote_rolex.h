@@ -57,6 +57,7 @@ class RemoteRolex final : public shared_leaf::LeafClient<Keys> {
   using Base::leaves_;
   using Base::owner_;
   using Base::statistics_;
+  using Base::values_in_entries_;
   using typename Base::Cut;
   using typename Base::Entry;
   using typename Base::Probe;
@@ -67,7 +68,6 @@ class RemoteRolex final : public shared_leaf::LeafClient<Keys> {
       : Base(channel, owner, id, options, cache,
              {.expected_fill = kLoadedEntries<Keys> / 2.0, .probes_first = true, .trims_scans = true}),
         cache_(channel, &leaves_, id, options.call_timeout, cache),
-        values_in_entries_(options.values_in_entries && !Keys::kKeysElsewhere),
         single_lines_(!values_in_entries_ || channel->capabilities().line_consistent) {}
 
   rdma::GlobalAddress ExpectLeaf(const Key& key) override {
@@ -104,7 +104,6 @@ class RemoteRolex final : public shared_leaf::LeafClient<Keys> {
 
   ModelCache<Keys> cache_;
   std::optional<Editor<Keys>> editor_;
-  const bool values_in_entries_;
   const bool single_lines_;  // lookups may READ them
   // Single lines are READ as long as they mostly have their keys.
   int credit_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/sometimes.h"
 #include "index/record_header.h"
 #include "index/shared_leaf/change/leaf_keys.h"
 #include "index/shared_leaf/leaf/schema_wire.h"
@@ -25,19 +26,49 @@ coro::Task<Status> LeafClient<Keys>::Prepare() {
 template <class Keys>
 size_t LeafClient<Keys>::SetProbe(const Key& key, Probe* probe, std::span<rdma::Operation, kReadsOfProbe> reads) {
   probe->key = key;
-  probe->leaf = this->ExpectLeaf(key);
   probe->line = kWholeLeaf;
+  probe->found.reset();
+  if (LeafCopy copy; caches_leaves_ && CachedLeafOf(key, &copy)) {
+    const std::optional<FindResult> found = ResultOf<Keys>(*schema_, copy, key);
+    if (found.has_value() && !found->record.is_null() && !values_in_entries_) {
+      // Its record shows whether that is right.
+      probe->found = found;
+      probe->found->from_cache = true;
+      return 0;
+    }
+    if (found.has_value()) {
+      probe->leaf = copy.address;
+      probe->line = kStateOnly;
+      probe->image = copy.image;
+      reads[0] = rdma::Operation::Read(copy.address, &probe->state, kWordBytes);
+      return 1;
+    }
+  }
+  probe->leaf = this->ExpectLeaf(key);
   if (probe->leaf.is_null() || probe->leaf.node() != owner_) return 0;
   reads[0] = ReadOf(probe->leaf, &probe->image);
   return 1;
 }
 
 template <class Keys>
+bool LeafClient<Keys>::IsCurrent(rdma::GlobalAddress leaf, const Image& copy, uint64_t state) {
+  if (state == copy.head.state) return true;
+  Sometimes<"leaf: a cached leaf is behind">();
+  ForgetLeaf(leaf);
+  return false;
+}
+
+template <class Keys>
 bool LeafClient<Keys>::Judge(Probe* probe, FindResult* result) {
-  ++statistics_.leaves_read;
-  if (leaves_.Judge(&probe->image) != LeafLook::kWhole || probe->image.level() != 0 ||
-      !Keys::CoversKey(probe->image, probe->key)) {
-    return false;
+  if (probe->line == kStateOnly) {
+    if (!IsCurrent(probe->leaf, probe->image, probe->state)) return false;
+  } else {
+    ++statistics_.leaves_read;
+    if (leaves_.Judge(&probe->image) != LeafLook::kWhole || probe->image.level() != 0 ||
+        !Keys::CoversKey(probe->image, probe->key)) {
+      return false;
+    }
+    if (caches_leaves_) KeepLeaf({probe->leaf, probe->image});
   }
   const std::optional<FindResult> found = ResultOf<Keys>(*schema_, {probe->leaf, probe->image}, probe->key);
   if (found.has_value()) *result = *found;
@@ -52,10 +83,12 @@ coro::Task<StatusOr<FindResult>> LeafClient<Keys>::FindOne(Key key) {
   }
   ++statistics_.lookups;
   ++statistics_.one_sided;
-  if (probes_first_) {
+  if (probes_first_ || caches_leaves_) {
     Probe probe;
     std::array<rdma::Operation, kReadsOfProbe> reads;
-    if (const size_t posted = SetProbe(key, &probe, reads); posted > 0) {
+    const size_t posted = SetProbe(key, &probe, reads);
+    if (probe.found.has_value()) co_return *probe.found;
+    if (posted > 0) {
       const Status status = co_await channel_->Post(std::span(reads).first(posted));
       // A cached address can be wrong; then the search finds out.
       if (!status.ok() && !absl::IsInvalidArgument(status)) co_return status;
@@ -67,6 +100,7 @@ coro::Task<StatusOr<FindResult>> LeafClient<Keys>::FindOne(Key key) {
   const Status located = co_await editor_->Locate(Keys::At(key), &place);
   GANNET_CO_RETURN_IF_ERROR(located);
   NoteSearch(key);
+  if (caches_leaves_) KeepLeaf(place);
   const std::optional<FindResult> found = ResultOf<Keys>(*schema_, place, key);
   if (found.has_value()) co_return *found;
   const StatusOr<int> slot = co_await FindKey<Keys>(&leaves_, *schema_, key, &place);
@@ -91,6 +125,12 @@ coro::Task<Status> LeafClient<Keys>::FindMany(std::span<const index::Key> keys, 
     for (size_t i = 0; i < n; ++i) {
       const std::span<rdma::Operation, kReadsOfProbe> next(reads.data() + posted, kReadsOfProbe);
       const size_t more = SetProbe(Keys::KeyFrom(keys[first + i]), &probes[probed], next);
+      if (probes[probed].found.has_value()) {
+        results[first + i] = *probes[probed].found;
+        done[i] = true;
+        ++statistics_.lookups;
+        ++statistics_.one_sided;
+      }
       if (more == 0) continue;
       posted += more;
       key_of[probed++] = i;
@@ -134,6 +174,7 @@ coro::Task<Status> LeafClient<Keys>::Scan(ScanRange range, ScanResult* result) {
     LeafCopy place;
     const Status located = co_await editor_->Locate(Keys::PointOf(next, range.reverse), &place);
     GANNET_CO_RETURN_IF_ERROR(located);
+    if (caches_leaves_) KeepLeaf(place);
     const Status read = co_await ReadAllKeys<Keys>(&leaves_, *schema_, &place);
     GANNET_CO_RETURN_IF_ERROR(read);
     if (TakeLeaf(place, from, to, range.reverse, end, result, &next) || result->entries.size() >= end) {
@@ -146,13 +187,30 @@ template <class Keys>
 coro::Task<Status> LeafClient<Keys>::ReadLeaves(std::span<const rdma::GlobalAddress> leaves,
                                                 std::span<Image, kMostReads> images) {
   std::array<rdma::Operation, kMostReads> reads;
+  std::array<uint64_t, kMostReads> states;
+  uint32_t cached = 0;  // bits
   const size_t lines = trims_scans_ ? tails_.lines() : kSlotLines;
   for (size_t i = 0; i < leaves.size(); ++i) {
+    if (caches_leaves_ && CachedLeaf(leaves[i], &images[i])) {
+      cached |= 1u << i;
+      reads[i] = rdma::Operation::Read(leaves[i], &states[i], kWordBytes);
+      continue;
+    }
     reads[i] = ReadOf(leaves[i], &images[i]);
     reads[i].size -= static_cast<uint32_t>((kSlotLines - lines) * kLineBytes);
   }
   const Status status = co_await channel_->Post(std::span(reads).first(leaves.size()));
   if (!status.ok()) co_return status;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    if ((cached >> i & 1) != 0) {
+      if (!IsCurrent(leaves[i], images[i], states[i])) images[i].head.state = kAbsentBit;
+      continue;
+    }
+    ++statistics_.leaves_read;
+    if (caches_leaves_ && leaves_.Judge(&images[i]) == LeafLook::kWhole && images[i].level() == 0) {
+      KeepLeaf({leaves[i], images[i]});
+    }
+  }
   if constexpr (!Keys::kKeysElsewhere) {
     size_t tails = 0;
     for (size_t i = 0; trims_scans_ && i < leaves.size(); ++i) {
@@ -179,7 +237,6 @@ coro::Task<StatusOr<bool>> LeafClient<Keys>::ScanCached(Key from, Key to, bool r
     if (absl::IsInvalidArgument(status)) co_return false;
     if (!status.ok()) co_return status;
     for (size_t i = 0; i < n; ++i) {
-      ++statistics_.leaves_read;
       if (leaves_.Judge(&images[i]) != LeafLook::kWhole || images[i].level() != 0 ||
           !Keys::Covers(images[i], Keys::PointOf(*next, reverse))) {
         co_return false;
@@ -198,6 +255,7 @@ coro::Task<Status> LeafClient<Keys>::LocateLeaf(Key key, LeafCopy* place) {
   const Status ready = co_await Prepare();
   GANNET_CO_RETURN_IF_ERROR(ready);
   const Status located = co_await editor_->Locate(Keys::At(key), place);
+  if (caches_leaves_ && located.ok()) KeepLeaf(*place);
   co_return located;
 }
 

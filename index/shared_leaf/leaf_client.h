@@ -31,7 +31,7 @@
 namespace gannet::index::shared_leaf {
 
 template <class Keys>
-class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
+class LeafClient : public RemoteIndex, public LeafFinder<Keys>, private LeafWatch {
  public:
   using Key = typename Keys::Key;
   using IndexEntry = typename Keys::IndexEntry;
@@ -76,6 +76,7 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
   static constexpr size_t kMostReads = 16;    // leaves, or lines, of one posting
   static constexpr size_t kReadsOfProbe = 2;  // at most
   static constexpr int kWholeLeaf = -1;
+  static constexpr int kStateOnly = -2;
 
   struct Manner {
     // Number of entries of a leaf, before a scan has met one.
@@ -84,6 +85,8 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
     bool probes_first = false;
     // Scans of integer keys READ the last line of a leaf later, where it is used (ScanTails).
     bool trims_scans = false;
+    // The kind's cache has leaves: the functions below for copies of leaves do something.
+    bool caches_leaves = false;
   };
   // `channel` must outlive this. `cache`: that of the options, or else one that is this client's alone.
   template <class Cache>
@@ -97,27 +100,44 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
         leaves_(channel, options.node, owner, options.patience,
                 Keys::kKeysElsewhere ? FenceLinesFor(options.max_key_bytes) : 0, nullptr, LeafChannel::As::kClient),
         fill_(manner.expected_fill),
+        values_in_entries_(options.values_in_entries && !Keys::kKeysElsewhere),
         rights_(options.rights),
         shares_cache_(options.shared != nullptr),
         cache_(std::move(cache)),
         probes_first_(manner.probes_first),
         trims_scans_(manner.trims_scans && !Keys::kKeysElsewhere && channel->capabilities().line_consistent),
+        caches_leaves_(manner.caches_leaves),
         calls_(channel, owner, id, options.call_timeout),
-        blocks_(channel, options.node, owner, id, options.call_timeout, &cache_->blocks()) {}
+        blocks_(channel, options.node, owner, id, options.call_timeout, &cache_->blocks()) {
+    if (caches_leaves_) leaves_.set_watch(this);
+  }
 
-  // A lookup READs this by what is cached: a whole leaf, or a line of one. The kind defines what else comes with it.
+  // A lookup READs this by what is cached: a whole leaf, a line of one, or the state word alone, because `image` is a
+  // copy of the leaf. The kind defines what else comes with it.
   struct Probe {
     Key key{};
     rdma::GlobalAddress leaf;
     int line = kWholeLeaf;
+    uint64_t state = 0;               // READ, for kStateOnly
+    std::optional<FindResult> found;  // the answer, if it takes no READ
     Image image;
   };
-  // Sets the READs of a probe, and returns their number; 0: no leaf is expected.
+  // Sets the READs of a probe, and returns their number; 0: no leaf is expected, or the answer is known.
   virtual size_t SetProbe(const Key& key, Probe* probe, std::span<rdma::Operation, kReadsOfProbe> reads);
   // False: what was READ does not decide.
   virtual bool Judge(Probe* probe, FindResult* result);
   // The probe was of no use, and a search has found the key's leaf.
   virtual void NoteSearch(const Key& /*key*/) {}
+  // Copies of leaves, of a kind that caches them. They are whole, but may be behind.
+  //
+  // The leaf that covers the key. False: there is no copy.
+  virtual bool CachedLeafOf(const Key& /*key*/, LeafCopy* /*leaf*/) { return false; }
+  virtual bool CachedLeaf(rdma::GlobalAddress /*leaf*/, Image* /*image*/) { return false; }
+  // A whole leaf that was READ just now.
+  virtual void KeepLeaf(const LeafCopy& /*leaf*/) {}
+  // The copy is behind.
+  virtual void ForgetLeaf(rdma::GlobalAddress /*leaf*/) {}
+
   // The leaves that are known to follow each other from `next` on, for a scan up to `to` that takes `entries` more. At
   // most kMostReads. Returns their number.
   virtual size_t LeavesFrom(const Cut& next, const Key& to, bool reverse, size_t entries,
@@ -148,19 +168,25 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
   LeafChannel leaves_;
   ClientStatistics statistics_;
   LeafFill fill_;
+  const bool values_in_entries_;  // there are no records
 
  private:
+  void NoteRelease(rdma::GlobalAddress leaf) override { ForgetLeaf(leaf); }
   coro::Task<StatusOr<FindResult>> FindOne(Key key);
   // Reads leaves that follow each other, as the cache knows them from *next on. True: the scan is at its end.
   coro::Task<StatusOr<bool>> ScanCached(Key from, Key to, bool reverse, size_t end, ScanResult* result, Cut* next);
-  // READs the leaves, of which the last line comes later where that pays.
+  // READs the leaves, of which the last line comes later where that pays. Of those that are cached it READs the state
+  // word. A copy that is behind is forgotten, and its image is dead.
   coro::Task<Status> ReadLeaves(std::span<const rdma::GlobalAddress> leaves, std::span<Image, kMostReads> images);
+  // The state word proves the copy of a leaf: no state word returns (leaf.h). False: the copy is forgotten.
+  bool IsCurrent(rdma::GlobalAddress leaf, const Image& copy, uint64_t state);
 
   const IndexRights rights_;
   const bool shares_cache_;
   const std::shared_ptr<SharedLeaves> cache_;
   const bool probes_first_;
   const bool trims_scans_;
+  const bool caches_leaves_;
   ChangeCalls calls_;
   BorrowedBlocks blocks_;
   std::optional<Schema> schema_;

@@ -255,7 +255,7 @@ coro::Task<Status> LeafChannel::TakeChange(rdma::GlobalAddress leaf, std::span<r
   Backoff backoff;
   for (;;) {
     if (posted.ok()) {
-      locked_.erase(leaf.bits());
+      NoteReleased(leaf);
       co_return posted;
     }
     // The outcome stays unknown. The owner repairs the leaf when the connection has ended.

@@ -32,6 +32,16 @@
 
 namespace gannet::index::shared_leaf {
 
+// Is told of leaves that a channel has changed. Used by the channel's thread.
+class LeafWatch {
+ public:
+  // This channel has released the lock of the leaf, and may have changed it.
+  virtual void NoteRelease(rdma::GlobalAddress leaf) = 0;
+
+ protected:
+  ~LeafWatch() = default;
+};
+
 class LeafChannel {
  public:
   // kClient: reads and changes leaves by verbs, also those of its own node. An operation then suspends whenever it
@@ -43,6 +53,9 @@ class LeafChannel {
   // effect if it is another one.
   LeafChannel(rdma::Channel* channel, rdma::Node* node, rdma::NodeId owner, absl::Duration patience,
               size_t fence_lines = 0, const LeafBlocks* own = nullptr, As as = As::kOwner);
+
+  // `watch` must outlive the channel's use. Null: none.
+  void set_watch(LeafWatch* watch) { watch_ = watch; }
 
   rdma::Channel* channel() const { return channel_; }
   rdma::NodeId owner() const { return owner_; }
@@ -99,7 +112,10 @@ class LeafChannel {
   coro::Task<Status> TakeChange(rdma::GlobalAddress leaf, std::span<rdma::Operation> operations, Status posted);
 
   // The lock of a further leaf was released by a posting that Commit has posted.
-  void NoteReleased(rdma::GlobalAddress leaf) { locked_.erase(leaf.bits()); }
+  void NoteReleased(rdma::GlobalAddress leaf) {
+    locked_.erase(leaf.bits());
+    if (watch_ != nullptr) watch_->NoteRelease(leaf);
+  }
 
  private:
   struct Held {
@@ -143,6 +159,7 @@ class LeafChannel {
   uint64_t owner_bits_;
   uint64_t patience_nanos_;
   uint64_t leaves_read_ = 0;
+  LeafWatch* watch_ = nullptr;
   absl::flat_hash_map<uint64_t, Held> locked_;  // leaves that are locked, or may be
 };
 
