@@ -52,6 +52,8 @@ struct BlinkOptions {
   // a scan or a change is an error. The repair after a dead client is much faster.
   absl::Duration patience = absl::Seconds(10);
   IndexRights rights = IndexRights::kClients;
+  // The call by which clients ask for the root: that of their kind.
+  rdma::MethodId describe_method = kBlinkMethods;
 };
 
 // The owner's side, added to `service`.

@@ -12,7 +12,8 @@
 
 namespace gannet::index::blink {
 
-// index (2) -> offset of the root (8), schema of the keys (schema_wire.h)
+// index (2) -> offset of the root (8), schema of the keys (schema_wire.h). Of another kind with such a tree: its own
+// number.
 inline constexpr rdma::MethodId kDescribe = kBlinkMethods;
 
 // Keys: IntegerKeys or ByteKeys.
@@ -25,7 +26,7 @@ class BasicBlinkIndex final : public shared_leaf::LeafIndex<Keys> {
   static StatusOr<std::unique_ptr<BasicBlinkIndex>> Create(IndexService* service, const Schema& schema,
                                                            const BlinkOptions& options);
 
-  rdma::MethodId describe_method() const override { return kDescribe; }
+  rdma::MethodId describe_method() const override { return describe_method_; }
   void Describe(rdma::WireWriter& writer) const override;
   Statistics statistics() override;
   Status CheckStructure() override;
@@ -47,6 +48,7 @@ class BasicBlinkIndex final : public shared_leaf::LeafIndex<Keys> {
 
   BasicBlinkIndex(IndexService* service, const Schema& schema, const BlinkOptions& options)
       : Base(service, schema, options.rights, options.patience, "B-link tree"),
+        describe_method_(options.describe_method),
         separators_(Keys::kKeysElsewhere ? std::make_unique<SeparatorTable>() : nullptr) {}
 
   // The node of `level` that covers the point. DataLoss: there is no way to it.
@@ -61,6 +63,7 @@ class BasicBlinkIndex final : public shared_leaf::LeafIndex<Keys> {
   }
   std::unique_ptr<typename Base::Load> NewLoad(LoadRuns entries, double fill, size_t most_parts) override;
 
+  const rdma::MethodId describe_method_;
   // Null for integer keys: their inner nodes hold the separators.
   std::unique_ptr<SeparatorTable> separators_;
 };

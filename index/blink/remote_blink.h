@@ -46,6 +46,7 @@ class RemoteBlink final : public TreeClient<Keys> {
   }
   size_t LeavesFrom(const Cut& next, const Key& to, bool reverse, size_t entries,
                     std::span<rdma::GlobalAddress, kMostReads> leaves) override;
+  rdma::MethodId describe_method() const override { return kBlinkMethods; }
   PathCache<Keys>* paths() override { return &paths_; }
   std::unique_ptr<shared_leaf::SplitNotices<Keys>> NewSplitNotices() override {
     return std::make_unique<SeparatorNotices<Keys>>(&leaves_, &editor_, &paths_.nodes());

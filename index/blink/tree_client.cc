@@ -2,7 +2,6 @@
 
 #include <array>
 
-#include "index/blink/blink_index.h"
 #include "index/shared_leaf/leaf/schema_wire.h"
 #include "rdma/rpc.h"
 
@@ -15,7 +14,7 @@ coro::Task<StatusOr<typename TreeClient<Keys>::Schema>> TreeClient<Keys>::Descri
   rdma::WireWriter writer(request);
   writer.PutU16(this->id_);
   const StatusOr<size_t> bytes =
-      co_await this->channel_->Call(this->owner_, kDescribe, writer.written(), response, this->call_timeout_);
+      co_await this->channel_->Call(this->owner_, describe_method(), writer.written(), response, this->call_timeout_);
   if (!bytes.ok()) co_return bytes.status();
   rdma::WireReader reader(std::span<const std::byte>(response).first(*bytes));
   const rdma::GlobalAddress root(this->owner_, reader.GetU64());

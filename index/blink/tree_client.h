@@ -19,6 +19,8 @@ class TreeClient : public shared_leaf::LeafClient<Keys> {
  protected:
   using Base::Base;
 
+  // BlinkOptions::describe_method of this client's kind.
+  virtual rdma::MethodId describe_method() const = 0;
   // What this client has cached. Called when the root is known.
   virtual PathCache<Keys>* paths() = 0;
 
