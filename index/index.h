@@ -228,6 +228,15 @@ class SharedCache {
   virtual uint64_t bytes() const = 0;
 };
 
+// Memory that the caches of all indexes of one kind have in common in a process. Made by IndexKindEntry::make_pool.
+// Thread-safe.
+class CachePool {
+ public:
+  virtual ~CachePool() = default;
+  // A cache for all clients of one index.
+  virtual std::shared_ptr<SharedCache> NewCache() = 0;
+};
+
 struct ClientStatistics {
   uint64_t cache_bytes = 0;  // of this client's own caches, without a SharedCache
   uint64_t lookups = 0;
@@ -500,6 +509,7 @@ using IndexId = uint16_t;
 //   168 .. 175  blink
 inline constexpr rdma::MethodId kHashMethods = 64;
 inline constexpr rdma::MethodId kXStoreMethods = 80;
+inline constexpr rdma::MethodId kDexMethods = 96;
 inline constexpr rdma::MethodId kRolexMethods = 112;
 inline constexpr rdma::MethodId kCatfishMethods = 144;
 inline constexpr rdma::MethodId kBlockMethods = 160;

@@ -63,15 +63,22 @@ StatusOr<IndexRights> RightsFor(const IndexKindEntry& kind, std::optional<IndexR
         absl::StrCat("index_rights is ", static_cast<int>(rights), ", which is not an IndexRights"));
   }
   if (rights == IndexRights::kClients && most != IndexRights::kClients) {
-    std::vector<std::string> others;
-    for (const IndexKindEntry& entry : Entries()) {
-      if (entry.traits.client_writes) others.push_back(entry.name);
-    }
     return absl::InvalidArgumentError(absl::StrCat("clients cannot change an index of kind ", kind.name,
                                                    "; leave the rights out, or choose ",
-                                                   absl::StrJoin(others, " or ")));
+                                                   KindsWith(&IndexTraits::client_writes)));
   }
   return rights;
+}
+
+std::string KindsWith(bool IndexTraits::*property) {
+  std::vector<std::string> names;
+  for (const IndexKindEntry& entry : Entries()) {
+    if (entry.traits.*property) names.push_back(entry.name);
+  }
+  if (names.empty()) return "none";
+  const std::string last = std::move(names.back());
+  names.pop_back();
+  return names.empty() ? last : absl::StrCat(absl::StrJoin(names, ", "), " or ", last);
 }
 
 IndexTraits TraitsOf(const IndexKindEntry& kind, IndexRights rights) {

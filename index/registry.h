@@ -28,7 +28,8 @@ class IndexService;
   X(kXStore, XStoreKind)   /* point access, ordered scans */                     \
   X(kCatfish, CatfishKind) /* rectangles: searches of windows */                 \
   X(kBlink, BlinkKind)     /* point access, ordered scans, changed by clients */ \
-  X(kRolex, RolexKind)     /* the same, led by learned models */
+  X(kRolex, RolexKind)     /* the same, led by learned models */                 \
+  X(kDex, DexKind)         /* the same as blink, with leaves in the cache */
 
 #define GANNET_INDEX_ENUMERATOR(enumerator, entry) enumerator,
 enum class IndexKind : uint8_t { GANNET_INDEX_KINDS(GANNET_INDEX_ENUMERATOR) };
@@ -102,7 +103,7 @@ struct OwnOptions {
   std::string text;  // names all of them, so that the defaults of a later program do not matter
 };
 
-// All functions but the last two are set. They may be called from several threads at once.
+// All functions but the last three are set. They may be called from several threads at once.
 struct IndexKindEntry {
   std::string name;  // in manifests, flags and reports
   IndexTraits traits;
@@ -122,6 +123,9 @@ struct IndexKindEntry {
   // Makes a cache for all clients of one index in a process (IndexClientOptions::shared_cache), of at most `max_bytes`;
   // 0: of the kind's default. Null: clients of this kind share none.
   std::shared_ptr<SharedCache> (*make_cache)(size_t max_bytes) = nullptr;
+  // Makes the memory of all caches of this kind in a process, of at most `max_bytes`; 0: of the kind's default. Null:
+  // each cache has its own.
+  std::shared_ptr<CachePool> (*make_pool)(size_t max_bytes) = nullptr;
 };
 
 // Adds a kind that is not in GANNET_INDEX_KINDS, e.g. one of a test. Returns its number. InvalidArgument if the entry
@@ -150,6 +154,9 @@ StatusOr<IndexKind> IndexKindOf(std::string_view name);
 
 // Calls read_options. InvalidArgument also if the kind has no options of its own, and `text` is not empty.
 StatusOr<OwnOptions> ReadOwnOptions(const IndexKindEntry& entry, std::string_view text);
+
+// The names of the kinds that have this property, for messages: "blink, rolex or dex".
+std::string KindsWith(bool IndexTraits::*property);
 
 // The names in the order of the kinds' numbers, from 0.
 std::vector<std::string_view> IndexKindNames();

@@ -1,5 +1,8 @@
 #include "cli/report/bench_flags.h"
 
+#include "absl/strings/str_cat.h"
+#include "index/registry.h"
+
 namespace gannet::cli {
 
 namespace {
@@ -22,10 +25,9 @@ Flag& AddIndexRights(Flags* flags, std::optional<index::IndexRights>* rights, co
                      const std::string& otherwise) {
   return flags->Add(
       "--index-rights", "index_rights", rights, form::kRights,
-      absl::StrCat(
-          "Who may change an index of kind blink or rolex: owner (clients only READ it, and call for changes)\n"
-          "or clients (",
-          by_verbs, "). Default: clients", otherwise),
+      absl::StrCat("Who may change an index of kind ", index::KindsWith(&index::IndexTraits::client_writes),
+                   ": owner (clients only READ it, and call for\nchanges) or clients (", by_verbs,
+                   "). Default: clients", otherwise),
       kOfServers);
 }
 

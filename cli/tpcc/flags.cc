@@ -1,7 +1,9 @@
 #include "cli/tpcc/flags.h"
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cli/report/bench_flags.h"
+#include "index/registry.h"
 #include "rdma/shm/shm_fabric.h"
 #include "tpcc/schema/keys.h"
 
@@ -24,7 +26,8 @@ void AddStoreFlags(TpccOptions* o, Flags* flags) {
              "or as --dir has",
              kOfServers);
   flags->Add("--ordered-index", "ordered_index", &o->ordered_index, form::kOrderedIndex,
-             "Index of the tables that are scanned: xstore, blink or rolex. Default: xstore, or as --dir has",
+             absl::StrCat("Index of the tables that are scanned: ", index::KindsWith(&index::IndexTraits::ordered),
+                          ". Default: xstore, or as --dir has"),
              kOfServers);
   AddIndexRights(flags, &o->index_rights, "by verbs, too", ", or as --dir has");
   flags->Add("--memory-per-node", "memory_per_node_bytes", &o->memory_per_node, form::kBytes,

@@ -4,9 +4,11 @@
 #include <string>
 #include <string_view>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "cli/report/bench_flags.h"
+#include "index/registry.h"
 #include "ycsb/value.h"
 
 namespace gannet::cli {
@@ -131,8 +133,9 @@ void AddDataFlags(bench::YcsbOptions* o, Flags* flags) {
              form::Integer(static_cast<int64_t>(ycsb::kMinValueBytes), static_cast<int64_t>(ycsb::kMaxValueBytes)),
              "Size of every value. Default: 8", kOfServers);
   flags->AddSwitch("--inline", "inline_values", &o->inline_values,
-                   "Values of 8 bytes lie in the entries of the index, in the place of the record's address: xstore, "
-                   "blink, rolex",
+                   absl::StrCat("Values of 8 bytes lie in the entries of the index, in the place of the record's "
+                                "address: ",
+                                index::KindsWith(&index::IndexTraits::holds_values)),
                    kOfServers);
   flags->Add("--fill", "fill_percent", &o->fill_percent, form::Integer(10, 100),
              "Percent of a leaf that loading fills. Default: 50", kOfServers);

@@ -9,6 +9,7 @@
 #include "cli/common/machine_memory.h"
 #include "cli/common/parse.h"
 #include "cli/serve/cluster_file.h"
+#include "index/registry.h"
 #include "log/file/simulated/timed_disk.h"
 #include "rdma/shm/shm_fabric.h"
 #include "rdma/sim/nic_profile.h"
@@ -71,7 +72,8 @@ Status CheckInline(const YcsbOptions& o) {
     return Wrong("--insert-path one-sided: a client cannot make records; give --inline, too");
   }
   if (!kind.traits.holds_values) {
-    return Wrong("--inline: entries of %s cannot hold values; give --index xstore, blink or rolex", kind.name);
+    return Wrong("--inline: entries of %s cannot hold values; give --index %s", kind.name,
+                 index::KindsWith(&index::IndexTraits::holds_values));
   }
   if (o.value_bytes != static_cast<int>(kWordBytes)) {
     return Wrong("--inline: an entry holds a value of %d bytes; leave --value-bytes out", kWordBytes);
@@ -80,8 +82,9 @@ Status CheckInline(const YcsbOptions& o) {
   if (o.clients_change_index()) return absl::OkStatus();
   for (const auto& [flag, path] : {std::pair("--updates", o.paths.updates), {"--insert-path", o.paths.inserts}}) {
     if (path == ycsb::Path::kCall) continue;
-    return Wrong("%s one-sided: only the server changes this index of kind %s; give --index blink or rolex%s", flag,
-                 kind.name, o.index_rights.has_value() ? " without --index-rights owner" : "");
+    return Wrong("%s one-sided: only the server changes this index of kind %s; give --index %s%s", flag, kind.name,
+                 index::KindsWith(&index::IndexTraits::client_writes),
+                 o.index_rights.has_value() ? " without --index-rights owner" : "");
   }
   return absl::OkStatus();
 }
@@ -117,7 +120,8 @@ Status Complete(bench::YcsbOptions* o) {
   const index::IndexKindEntry& kind = index::EntryOf(o->index);
   if (!kind.traits.ordered && o->operations()[static_cast<size_t>(ycsb::Kind::kScan)] > 0) {
     const std::string scans = o->mix.has_value() ? "--mix" : absl::StrFormat("--workload %s", o->workload.name);
-    return Wrong("--index %s: has no order, and %s scans; give --index xstore, blink or rolex", kind.name, scans);
+    return Wrong("--index %s: has no order, and %s scans; give --index %s", kind.name, scans,
+                 index::KindsWith(&index::IndexTraits::ordered));
   }
   if (!kind.traits.learned && (o->locations || o->cache != index::XCacheMode::kWhole)) {
     return Wrong("--cache: says what a client of xstore keeps; for one of %s there is only --cache-bytes", kind.name);

@@ -15,6 +15,7 @@ void SeparatorNotices<Keys>::Begin(uint64_t connection) {
 
 template <class Keys>
 typename SeparatorNotices<Keys>::Node* SeparatorNotices<Keys>::NodeAbove(const typename Keys::Key& low) {
+  if (cache_ == nullptr) return nullptr;
   const SharedNodes::Reading<Keys> cached(*cache_);
   const auto* const node = cached->Find(1, Keys::At(low));
   if (node == nullptr) return nullptr;

@@ -25,7 +25,7 @@ class SeparatorNotices final : public shared_leaf::SplitNotices<Keys> {
   using IndexEntry = typename Keys::IndexEntry;
   using View = SharedNodes::View<Keys>;
 
-  // All must outlive this. The editor is there once a leaf is added.
+  // All must outlive this. `cache`: null, if nothing is to be made known. The editor is there once a leaf is added.
   SeparatorNotices(shared_leaf::LeafChannel* leaves, const std::optional<Editor<Keys>>* editor, View* cache)
       : leaves_(leaves), editor_(editor), cache_(cache) {}
 

@@ -2,6 +2,7 @@
 
 #include "index/blink/blink_index.h"
 #include "index/catfish/rpc/messages.h"
+#include "index/dex/dex.h"
 #include "index/hash/hash_rpc.h"
 #include "index/rolex/model_cache.h"
 #include "index/shared_leaf/blocks/block_lending.h"
@@ -46,6 +47,8 @@ std::string_view NameOfMethod(rdma::MethodId method) {
       return "rolex_describe";
     case blink::kDescribe:
       return "blink_describe";
+    case dex::kDescribe:
+      return "dex_describe";
     case shared_leaf::kExchange:
       return "leaf_exchange_blocks";
     case shared_leaf::kCallInsert:

@@ -270,6 +270,7 @@ template <class Keys>
 coro::Task<StatusOr<Change>> LeafClient<Keys>::Insert(index::Key key, rdma::GlobalAddress record) {
   if (!changes_leaves()) {
     StatusOr<Change> called = co_await calls_.Insert(key, record);
+    if (caches_leaves_) this->Forget(key);
     co_return std::move(called);
   }
   const Status ready = co_await Prepare();
@@ -284,6 +285,7 @@ template <class Keys>
 coro::Task<StatusOr<Change>> LeafClient<Keys>::Remove(index::Key key, rdma::GlobalAddress record) {
   if (!changes_leaves()) {
     StatusOr<Change> called = co_await calls_.Remove(key, record);
+    if (caches_leaves_) this->Forget(key);
     co_return std::move(called);
   }
   const Status ready = co_await Prepare();
@@ -296,6 +298,7 @@ template <class Keys>
 coro::Task<Status> LeafClient<Keys>::Replace(index::Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
   if (!changes_leaves()) {
     Status called = co_await calls_.Replace(key, from, to);
+    if (caches_leaves_) this->Forget(key);
     co_return called;
   }
   const Status ready = co_await Prepare();

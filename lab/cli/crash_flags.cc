@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <string_view>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "index/registry.h"
 #include "log/file/kill_point.h"
 
 namespace gannet::cli {
@@ -41,7 +43,8 @@ void AddCommonFlags(CrashOptions* o, Flags* flags) {
              "Durability: sync or async. Default: sync");
   flags->Add("--medium", "medium", &o->medium, form::kMedium, "file or pmem. Default: file");
   flags->Add("--ordered-index", "ordered_index", &o->ordered_index, form::kOrderedIndex,
-             "Index of the tables that are scanned: xstore, blink or rolex. Default: xstore");
+             absl::StrCat("Index of the tables that are scanned: ", index::KindsWith(&index::IndexTraits::ordered),
+                          ". Default: xstore"));
   flags->Add("--nodes", "nodes", &o->nodes, form::Integer(1, 4),
              "Nodes, all within the process that is killed. Default: 1");
   flags->Add("--threads", "threads", &o->threads, form::Integer(1, 16),

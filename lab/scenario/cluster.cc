@@ -26,6 +26,7 @@ constexpr uint64_t kVerbsTakeNanos = 1'000'000;
 constexpr uint64_t kRepairTakesNanos = 500'000'000;   // limit; repair takes about 10 ms
 constexpr uint64_t kPendingTakesNanos = 200'000'000;  // limit; an operation in progress may still have to fail
 constexpr size_t kLocationBytes = size_t{32} << 10;   // a larger cache is more memory to clear in each session
+constexpr size_t kPageCacheBytes = size_t{24} << 10;  // for some of the leaves, so that they are evicted
 
 // Simulates a disk that takes 20 to 120 us for writes and syncs, and now and then much longer.
 void SpendDiskTime(rdma::sim::Simulation* simulation, log::DiskOperation operation) {
@@ -135,6 +136,7 @@ Status Cluster::StartNode(int node) {
   options.precedence_after = absl::Nanoseconds(static_cast<int64_t>(drawn_->precedence_after_nanos));
   options.precedence_limit = absl::Nanoseconds(static_cast<int64_t>(drawn_->precedence_limit_nanos));
   options.location_cache_bytes = kLocationBytes;
+  options.page_cache_bytes = kPageCacheBytes;
   if (*drawn_->client) options.data_nodes = nodes() - 1;
   if (disk_ != nullptr) {
     options.directory = kDirectory;

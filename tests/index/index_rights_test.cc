@@ -94,7 +94,7 @@ class IndexRightsTest : public testing::TestWithParam<IndexKind> {
   std::unique_ptr<ClientThread> client_;
   std::unique_ptr<RemoteIndex> remote_;
 };
-INSTANTIATE_TEST_SUITE_P(Kinds, IndexRightsTest, testing::Values(IndexKind::kBlink, IndexKind::kRolex),
+INSTANTIATE_TEST_SUITE_P(Kinds, IndexRightsTest, testing::Values(IndexKind::kBlink, IndexKind::kRolex, IndexKind::kDex),
                          [](const auto& instance) { return EntryOf(instance.param).name; });
 
 // The fabric refuses verbs of a client that does not keep the rules.
@@ -228,7 +228,7 @@ TEST(IndexRights, KindsThatOnlyTheOwnerChangesHaveNoOthers) {
     EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
     EXPECT_NE(refused.message().find(entry.name), std::string::npos) << refused;
   }
-  for (const IndexKind kind : {IndexKind::kBlink, IndexKind::kRolex}) {
+  for (const IndexKind kind : {IndexKind::kBlink, IndexKind::kRolex, IndexKind::kDex}) {
     const IndexKindEntry& entry = EntryOf(kind);
     EXPECT_EQ(*RightsFor(entry, {}), IndexRights::kClients);
     EXPECT_EQ(*RightsFor(entry, IndexRights::kOwnerOnly), IndexRights::kOwnerOnly);

@@ -19,6 +19,7 @@ namespace leaf_cache_test {
 constexpr uint64_t kStay = 40'000;    // keys that are always there
 constexpr uint64_t kDistance = 1000;  // between them
 constexpr size_t kSmall = 24'000;     // bytes of a cache that has room for a part of the nodes, or models
+constexpr size_t kAmple = 64 << 20;   // and of one that has room for all
 
 class LeafCache : public ::testing::Test, protected SharedLeafWorld {
  protected:
@@ -113,7 +114,7 @@ class LeafCacheTest : public LeafCache, public testing::WithParamInterface<Share
 };
 
 TEST_P(LeafCacheTest, WhatOneClientCachedTheOthersHave) {
-  const auto cache = kind_.make_cache(SIZE_MAX);
+  const auto cache = kind_.make_cache(kAmple);
   ClientThread first(&cluster_);
   auto remote = NewClientOf(&first, cache);
   Read(&first, remote.get());
@@ -184,10 +185,38 @@ TEST_P(LeafCacheLimitTest, AnswersAreRightWhileTheIndexAndTheCacheChange) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, LeafCacheLimitTest,
-                         testing::Combine(AllSharedLeafCases(), testing::Values(kSmall, SIZE_MAX)),
-                         [](const auto& test) {
+                         testing::Combine(AllSharedLeafCases(), testing::Values(kSmall, kAmple)), [](const auto& test) {
                            return NameOf(std::get<0>(test.param)) +
-                                  (std::get<1>(test.param) == kSmall ? "Small" : "Unlimited");
+                                  (std::get<1>(test.param) == kSmall ? "Small" : "Ample");
+                         });
+
+// DEX keeps inner nodes decoded.
+class DexCacheSizeTest : public LeafCache, public testing::WithParamInterface<KeyKind> {
+ protected:
+  DexCacheSizeTest() : LeafCache({&kDex, GetParam()}) {}
+};
+
+TEST_P(DexCacheSizeTest, AnInnerNodeTakesFewBytesForEachChild) {
+  constexpr size_t kLeafFrame[] = {384, 768};  // of integer keys, and of byte keys of up to 64 bytes
+  // As it was loaded, and after inserts everywhere.
+  for (int round = 0; round < 2; ++round) {
+    const auto cache = kind_.make_cache(kAmple);
+    ClientThread thread(&cluster_);
+    auto remote = NewClientOf(&thread, cache);
+    ScanResult all;
+    const OwnedKey last = KeyOf(kStay * kDistance - 1);
+    ASSERT_TRUE(thread.Await(remote->Scan({.from = KeyOf(0).view(), .to = last.view()}, &all)).ok());
+    const size_t leaves = all.witnesses.size();
+    const uint64_t bytes = cache->bytes();
+    ASSERT_GT(bytes, leaves * kLeafFrame[GetParam() == KeyKind::kBytes]) << "all leaves are cached";
+    EXPECT_LE(bytes - leaves * kLeafFrame[GetParam() == KeyKind::kBytes], 20 * leaves) << "round " << round;
+    Work(cache, static_cast<uint64_t>(1 + round), true);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Keys, DexCacheSizeTest, testing::Values(KeyKind::kInteger, KeyKind::kBytes),
+                         [](const auto& keys) {
+                           return std::string(keys.param == KeyKind::kInteger ? "Integers" : "Bytes");
                          });
 
 }  // namespace leaf_cache_test

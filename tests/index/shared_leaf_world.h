@@ -17,6 +17,7 @@
 #include "index/blink/blink.h"
 #include "index/blink/blink_index.h"
 #include "index/blink/shared_cache.h"
+#include "index/dex/dex.h"
 #include "index/rolex/model_cache.h"
 #include "index/rolex/rolex.h"
 #include "index/rolex/rolex_index.h"
@@ -62,6 +63,26 @@ inline constexpr SharedLeafKind kBlink = {
     .insert_verbs = 14,
 };
 
+inline constexpr SharedLeafKind kDex = {
+    .name = "Dex",
+    .register_methods = RegisterDexMethods,
+    .describe = dex::kDescribe,
+    .create = [](IndexService* service, IndexId id, KeyKind keys,
+                 absl::Duration patience) { return CreateDex(service, id, keys, {.patience = patience}); },
+    .connect =
+        [](rdma::Channel* channel, IndexId id, KeyKind keys, absl::Duration patience,
+           std::shared_ptr<SharedCache> cache) {
+          return ConnectDex(channel, /*owner=*/0, id,
+                            {.key_kind = keys,
+                             .shared = std::static_pointer_cast<dex::SharedPages>(std::move(cache)),
+                             .patience = patience});
+        },
+    .make_cache = [](size_t max_bytes) -> std::shared_ptr<SharedCache> { return MakeDexCache(max_bytes); },
+    .tidy = [](LocalIndex*) {},
+    .learned = false,
+    .insert_verbs = 14,
+};
+
 inline constexpr SharedLeafKind kRolex = {
     .name = "Rolex",
     .register_methods = RegisterRolexMethods,
@@ -95,7 +116,8 @@ std::string NameOfSeed(const ::testing::TestParamInfo<Param>& test) {
 }
 inline auto AllSharedLeafCases() {
   return ::testing::Values(SharedLeafCase(&kBlink, KeyKind::kInteger), SharedLeafCase(&kBlink, KeyKind::kBytes),
-                           SharedLeafCase(&kRolex, KeyKind::kInteger), SharedLeafCase(&kRolex, KeyKind::kBytes));
+                           SharedLeafCase(&kRolex, KeyKind::kInteger), SharedLeafCase(&kRolex, KeyKind::kBytes),
+                           SharedLeafCase(&kDex, KeyKind::kInteger), SharedLeafCase(&kDex, KeyKind::kBytes));
 }
 
 class SharedLeafWorld {

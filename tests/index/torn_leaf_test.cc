@@ -183,7 +183,7 @@ class TornLeafTest : public testing::TestWithParam<std::tuple<IndexKind, KeyKind
   std::map<uint64_t, rdma::GlobalAddress> before_;   // when the insert began that splits a leaf
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, TornLeafTest,
-                         testing::Combine(testing::Values(IndexKind::kBlink, IndexKind::kRolex),
+                         testing::Combine(testing::Values(IndexKind::kBlink, IndexKind::kRolex, IndexKind::kDex),
                                           testing::Values(KeyKind::kInteger, KeyKind::kBytes)),
                          [](const auto& instance) {
                            return EntryOf(std::get<0>(instance.param)).name +

@@ -117,7 +117,7 @@ TEST_F(AloneTest, VeryManyLeaves) {
 
 // The table is a queue: each transaction adds the next row at one end, and removes the first one at the other.
 TEST_F(AloneTest, AQueue) {
-  for (const IndexKind kind : {IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex}) {
+  for (const IndexKind kind : {IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex, IndexKind::kDex}) {
     SCOPED_TRACE(index::EntryOf(kind).name);
     Cluster cluster({}, {{.name = "queue", .index = kind, .payload_bytes = sizeof(uint64_t)}});
     Session& session = cluster.NewSession(0);

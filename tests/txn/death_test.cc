@@ -165,7 +165,8 @@ TEST_P(DeathTest, DeathInTheMiddleOfTransfersLeavesNoLockHere) {
   ExpectOwnRecordsUsable();
 }
 
-INSTANTIATE_TEST_SUITE_P(Indexes, DeathTest, testing::Values(IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex),
+INSTANTIATE_TEST_SUITE_P(Indexes, DeathTest,
+                         testing::Values(IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex, IndexKind::kDex),
                          [](const auto& kind) { return index::EntryOf(kind.param).name; });
 
 }  // namespace death_test

@@ -131,7 +131,7 @@ class InsertLoggedTest : public testing::TestWithParam<Setup> {
   std::vector<std::unique_ptr<Session>> sessions_;
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, InsertLoggedTest,
-                         testing::Values(Setup{IndexKind::kBlink}, Setup{IndexKind::kRolex},
+                         testing::Values(Setup{IndexKind::kBlink}, Setup{IndexKind::kRolex}, Setup{IndexKind::kDex},
                                          Setup{IndexKind::kBlink, true}),
                          [](const auto& instance) {
                            return index::EntryOf(instance.param.kind).name + (instance.param.names ? "_names" : "");

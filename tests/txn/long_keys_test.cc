@@ -357,9 +357,9 @@ TEST(LongKeyTablesTest, APositionInAMessageHasTheWordsOfTheTable) {
 
 TEST(LongKeyTablesTest, AKindThatTakesNoLongOnesSaysSo) {
   Cluster cluster({}, {});
-  for (const auto& [kind, most] :
-       {std::pair(IndexKind::kHash, kLongest), std::pair(IndexKind::kXStore, kLongest),
-        std::pair(IndexKind::kBlink, size_t{64}), std::pair(IndexKind::kRolex, size_t{64})}) {
+  for (const auto& [kind, most] : {std::pair(IndexKind::kHash, kLongest), std::pair(IndexKind::kXStore, kLongest),
+                                   std::pair(IndexKind::kBlink, size_t{64}), std::pair(IndexKind::kRolex, size_t{64}),
+                                   std::pair(IndexKind::kDex, size_t{64})}) {
     EXPECT_EQ(index::EntryOf(kind).traits.max_key_bytes, most);
     TableOptions options = LongKeys("t" + std::to_string(static_cast<int>(kind)), 8, false, Placement::OnFirstNode());
     options.index = kind;
@@ -393,7 +393,8 @@ coro::Task<StatusOr<size_t>> AskOwner(Session* session, rdma::MethodId method, s
 TEST(LongKeyTablesTest, RequestsWithLongerKeysAreRefused) {
   constexpr size_t kMost = 40;
   std::vector<TableOptions> tables;
-  for (const IndexKind kind : {IndexKind::kHash, IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex}) {
+  for (const IndexKind kind :
+       {IndexKind::kHash, IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex, IndexKind::kDex}) {
     tables.push_back(LongKeys("t" + std::to_string(tables.size()), 8, false, Placement::OnFirstNode()));
     tables.back().max_key_bytes = kMost;
     tables.back().index = kind;
@@ -444,7 +445,7 @@ TEST(LongKeyTablesTest, RequestsWithLongerKeysAreRefused) {
         Put(writer, PrepareItem{table.id(), Key(bytes), std::as_bytes(std::span("12345678", 8))});
       })) << size;
       // Only shared leaves have these calls; index and table have one number.
-      if (options.index != IndexKind::kBlink && options.index != IndexKind::kRolex) continue;
+      if (!index::EntryOf(options.index).traits.client_writes) continue;
       for (const rdma::MethodId method :
            {index::shared_leaf::kCallInsert, index::shared_leaf::kCallRemove, index::shared_leaf::kCallReplace}) {
         rdma::WireWriter writer(request);

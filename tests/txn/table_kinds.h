@@ -31,8 +31,8 @@ inline index::OwnedKey KeyOf(const TableOptions& options, uint64_t n) {
 // Tables of every kind of index, with integers and with byte keys as long as it takes them.
 inline std::vector<TableOptions> AllKinds(size_t payload_bytes, bool variable_length) {
   std::vector<TableOptions> all;
-  for (const IndexKind kind :
-       {IndexKind::kHash, IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex, IndexKind::kCatfish}) {
+  for (const IndexKind kind : {IndexKind::kHash, IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex,
+                               IndexKind::kDex, IndexKind::kCatfish}) {
     const size_t longest = index::EntryOf(kind).traits.max_key_bytes;
     TableOptions options{.name = absl::StrCat("bytes ", static_cast<int>(kind)),
                          .key_kind = index::KeyKind::kBytes,

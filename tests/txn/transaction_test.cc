@@ -736,7 +736,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"BlinkAdversarial", {.nodes = 2, .adversarial = true}, 1, IndexKind::kBlink},
                     Case{"RolexDirect", {.nodes = 1}, 0, IndexKind::kRolex},
                     Case{"RolexOneSided", {.nodes = 2}, 1, IndexKind::kRolex},
-                    Case{"RolexAdversarial", {.nodes = 2, .adversarial = true}, 1, IndexKind::kRolex}),
+                    Case{"RolexAdversarial", {.nodes = 2, .adversarial = true}, 1, IndexKind::kRolex},
+                    Case{"DexDirect", {.nodes = 1}, 0, IndexKind::kDex},
+                    Case{"DexOneSided", {.nodes = 2}, 1, IndexKind::kDex},
+                    Case{"DexAdversarial", {.nodes = 2, .adversarial = true}, 1, IndexKind::kDex}),
     CaseName);
 
 }  // namespace transaction_test

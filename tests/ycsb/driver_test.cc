@@ -167,7 +167,9 @@ INSTANTIATE_TEST_SUITE_P(All, ValuesInEntries,
                                            InlineCase{IndexKind::kBlink, Path::kOneSided, false},
                                            InlineCase{IndexKind::kBlink, Path::kOneSided, true},
                                            InlineCase{IndexKind::kRolex, Path::kOneSided, false},
-                                           InlineCase{IndexKind::kRolex, Path::kOneSided, true}),
+                                           InlineCase{IndexKind::kRolex, Path::kOneSided, true},
+                                           InlineCase{IndexKind::kDex, Path::kOneSided, false},
+                                           InlineCase{IndexKind::kDex, Path::kCall, true}),
                          [](const ::testing::TestParamInfo<InlineCase>& each) {
                            const InlineCase& c = each.param;
                            return std::string(c.simulated ? "sim_" : "shm_") + index::EntryOf(c.index).name +
@@ -200,7 +202,8 @@ TEST(Driver, RefusesValuesInEntriesWhereTheyCannotBe) {
 // Clients on the nodes of the servers read and change keys of their own node and of others, by each path.
 TEST(Driver, ClientsWorkOnTheNodesOfTheServers) {
   for (const bool simulated : {false, true}) {
-    for (const IndexKind index : {IndexKind::kHash, IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex}) {
+    for (const IndexKind index : {IndexKind::kHash, IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex,
+                                  IndexKind::kDex}) {
       SmallBenchOptions options;
       options.simulated = simulated;
       options.servers = options.machines = 2;
@@ -232,7 +235,7 @@ TEST(Driver, ClientsWorkOnTheNodesOfTheServers) {
 
 // Values in the entries of indexes that clients may only READ: all changes are calls.
 TEST(Driver, ServersChangeWhatClientsMayOnlyRead) {
-  for (const IndexKind index : {IndexKind::kBlink, IndexKind::kRolex}) {
+  for (const IndexKind index : {IndexKind::kBlink, IndexKind::kRolex, IndexKind::kDex}) {
     SmallBenchOptions options;
     options.index = index;
     options.index_rights = IndexRights::kOwnerOnly;

@@ -21,12 +21,13 @@ namespace gannet::txn {
 class ClientCaches {
  public:
   // The cache of the table's part at `owner`, made at the first call. Null if clients of its index share none.
-  std::shared_ptr<index::SharedCache> Of(const Table& table, rdma::NodeId owner) {
+  // `pool_bytes`: of the caches of all tables of its kind, if they have their memory in common.
+  std::shared_ptr<index::SharedCache> Of(const Table& table, rdma::NodeId owner, size_t pool_bytes) {
     const index::IndexKindEntry& kind = index::EntryOf(table.options().index);
     if (kind.make_cache == nullptr) return nullptr;
     const std::lock_guard lock(mutex_);
     std::shared_ptr<index::SharedCache>& cache = caches_[{table.id(), owner}];
-    if (cache == nullptr) cache = kind.make_cache(0);
+    if (cache == nullptr) cache = kind.make_pool == nullptr ? kind.make_cache(0) : PoolOf(kind, pool_bytes).NewCache();
     return cache;
   }
 
@@ -48,7 +49,14 @@ class ClientCaches {
   }
 
  private:
-  mutable Mutex mutex_;  // guards the member below
+  index::CachePool& PoolOf(const index::IndexKindEntry& kind, size_t bytes) {
+    std::shared_ptr<index::CachePool>& pool = pools_[&kind];
+    if (pool == nullptr) pool = kind.make_pool(bytes);
+    return *pool;
+  }
+
+  mutable Mutex mutex_;  // guards the members below
+  std::map<const index::IndexKindEntry*, std::shared_ptr<index::CachePool>> pools_;
   std::map<std::pair<TableId, rdma::NodeId>, std::shared_ptr<index::SharedCache>> caches_;
 };
 

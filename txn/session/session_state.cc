@@ -47,7 +47,8 @@ StatusOr<index::RemoteIndex*> SessionState::RemoteIndexOf(const Table& table, rd
                       .by_call = by_call,
                       .call_timeout = local->options.call_timeout,
                       .node = &local->node,
-                      .shared_cache = by_call ? nullptr : local->client_caches.Of(table, node)});
+                      .shared_cache =
+                          by_call ? nullptr : local->client_caches.Of(table, node, local->options.page_cache_bytes)});
     if (!opened.ok()) return opened.status();
     slot = std::move(*opened);
     opened_for_bytes[place] = row_bytes;

@@ -42,9 +42,9 @@ struct TableOptions {
   // Options that only the kind of index knows, as text: for kCatfish ToText(CatfishOptions) of index/catfish/catfish.h.
   // Empty: the kind's defaults. A data directory keeps them, and a table is opened with the same.
   std::string index_options = {};
-  // Who may change the index: kClients only if the kind's clients can (kBlink, kRolex). None: the most that the kind
-  // allows; of a table that a data directory has, those that it keeps. The same on every node. docs/security.md says
-  // what a broken-in client can do with either.
+  // Who may change the index: kClients only if the kind's clients can (IndexTraits::client_writes). None: the most that
+  // the kind allows; of a table that a data directory has, those that it keeps. The same on every node.
+  // docs/security.md says what a broken-in client can do with either.
   std::optional<IndexRights> index_rights = {};
   size_t payload_bytes = 0;  // of every record; if variable_length, the maximum; at most kMaxPayloadBytes
   bool variable_length = false;

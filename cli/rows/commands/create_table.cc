@@ -103,7 +103,8 @@ void AddCreateTable(const RowApp& to) {
              static_cast<int64_t>(index::kMaxKeyBytes),
              absl::StrFormat("Longest byte key. Default: %d", std::min(kDefaultKeyBytes, index::kMaxKeyBytes)));
   Add(*command, "--index", &options->table_options.index, ParseIndexKind, "KIND",
-      "hash (not ordered), xstore, blink or rolex (ordered), or catfish (rectangles). Default: xstore");
+      absl::StrCat("hash (not ordered), ", index::KindsWith(&index::IndexTraits::ordered),
+                   " (ordered), or catfish (rectangles). Default: xstore"));
   AddInteger(*command, "--payload", &options->table_options.payload_bytes, 0, txn::kMaxPayloadBytes,
              "Largest payload in bytes")
       ->required();

@@ -159,7 +159,10 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
     drawn.workload = workload == 9 ? kTpccWorkload : rectangles ? "rectangles" : workload < 6 ? "registers" : "append";
   }
   if (drawn.index_options.empty()) drawn.index_options = index_options;
-  if (drawn.ordered_index.empty()) drawn.ordered_index = ordered < 2 ? "blink" : ordered < 4 ? "rolex" : "xstore";
+  if (drawn.ordered_index.empty()) {
+    constexpr std::array kKinds = {"blink", "blink", "rolex", "dex", "dex", "xstore"};
+    drawn.ordered_index = kKinds[ordered];
+  }
   // No client can change an XStore, whatever the field says.
   if (drawn.ordered_index == "xstore") drawn.index_rights = "owner";
   if (drawn.index_rights.empty()) drawn.index_rights = owner_only ? "owner" : "clients";

@@ -58,7 +58,7 @@ struct ScenarioOptions {
   uint64_t rest_nanos = 0;
   uint64_t row_words = 0;          // length of the longest row of variable length, in registers
   std::string index_options = {};  // TableOptions::index_options of the table of rectangles; empty: drawn
-  std::string ordered_index = {};  // kind of ordered tables, xstore, blink or rolex; empty: drawn
+  std::string ordered_index = {};  // kind of ordered tables, as Fields has them; empty: drawn
   std::string index_rights = {};   // who changes their indexes, owner or clients; of xstore owner; empty: drawn
   std::optional<rdma::sim::Faults> faults = {};
   std::string elle_file = {};  // file for the append workload's history, as EDN

@@ -1,0 +1,183 @@
+// PageCache: copies of nodes, inner nodes and leaves, of all trees that this process uses at other nodes, for all its
+// threads (DEX, VLDB'24, section 5).
+//
+//   - A copy of an inner node leads to those of its children by their frames, or by their addresses (pointer swizzling,
+//     5.1). So a search takes the mapping table for the root, and where it leaves what is cached.
+//   - Who has no free frame chooses two copies at random, and lets them cool: their parents lead to them by address
+//     again. Whoever comes there before they are evicted makes them hot again. A copy that leads to others by their
+//     frames passes the choice on to one of these (5.3): so a path is cached from the root down.
+//   - A new leaf is admitted with a probability of a tenth, an inner node always (5.4); while blocks are unused, a leaf
+//     is, too.
+//
+// A copy is a hint: the node may be another by now. The frame has the state word of the node, and no state word
+// returns; so a READ of that word proves a copy, and so does a validation of its witness. Nothing depends on which copy
+// leads to which: a frame tells its own address, tree and level, and fences tell what it covers.
+//
+// Latches: that of a child's frame before that of its parent; all are only tried.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/random.h"
+#include "base/thread.h"
+#include "index/dex/cache/cooling_map.h"
+#include "index/dex/cache/frames.h"
+#include "index/dex/cache/mapping_table.h"
+#include "rdma/global_address.h"
+
+namespace gannet::index::dex {
+
+struct PageCacheOptions {
+  size_t max_bytes = size_t{64} << 20;  // with all tables
+  double leaf_admission = 0.1;          // probability, once no block is unused (5.4)
+  double cooling = 0.1;                 // part of the frames that cools at most (5.2)
+};
+
+// Events since the cache was made.
+struct PageCacheStatistics {
+  uint64_t admitted = 0;
+  uint64_t refused = 0;    // not admitted by chance
+  uint64_t cooled = 0;     // chosen
+  uint64_t delegated = 0;  // times that a choice was passed on to a child
+  uint64_t restored = 0;   // used again while they cooled
+  uint64_t evicted = 0;
+  uint64_t dropped = 0;  // because they were found to be behind
+  uint64_t recut = 0;    // blocks that were cut anew, for frames of another size
+};
+
+// How a copy of an inner node leads to a child: a frame, or an offset in the memory of the owner.
+class ChildLink {
+ public:
+  constexpr ChildLink() = default;
+  explicit constexpr ChildLink(uint32_t bits) : bits_(bits) {}
+  constexpr uint32_t bits() const { return bits_; }
+
+ private:
+  uint32_t bits_ = 0;
+};
+
+class PageCache {
+ public:
+  explicit PageCache(const PageCacheOptions& options);
+
+  // What a client has of the cache for itself: free frames, a generator. Used by one thread at a time.
+  class User {
+   public:
+    explicit User(PageCache* cache) : cache_(*cache), random_(cache->next_seed_.fetch_add(1)) {}
+    ~User();
+    User(const User&) = delete;
+    User& operator=(const User&) = delete;
+
+   private:
+    friend class PageCache;
+    PageCache& cache_;
+    Random random_;
+    std::array<std::vector<FrameId>, kFrameSizes> free_;  // frames that were free
+  };
+
+  // The number of a tree, whose copies are of no other. Numbers come again after 65,536 trees.
+  uint16_t AddTree() { return static_cast<uint16_t>(next_tree_.fetch_add(1)); }
+  // The frames of its copies.
+  uint64_t BytesOf(uint16_t tree) const { return LoadWord(SizeOf(tree)); }
+
+  const Frames& frames() const { return frames_; }
+  // The frame that may have a copy of the node; kNoFrame: none has.
+  FrameId Find(rdma::GlobalAddress node) const { return table_.Find(node.bits()); }
+
+  // The link to a child by its address. Null: the address is too far from the beginning of its node's memory (256 GiB).
+  std::optional<ChildLink> LinkTo(rdma::GlobalAddress child) const {
+    const uint64_t bits = child.offset() / kLineBytes + limit_;
+    if (bits > UINT32_MAX || child.offset() % kLineBytes != 0) return std::nullopt;
+    return ChildLink(static_cast<uint32_t>(bits));
+  }
+  bool LeadsToFrame(ChildLink link) const { return link.bits() < limit_; }
+  FrameId FrameOf(ChildLink link) const { return link.bits(); }
+  rdma::GlobalAddress AddressOf(ChildLink link, rdma::NodeId owner) const {
+    return {owner, uint64_t{link.bits() - limit_} * kLineBytes};
+  }
+  // The link with this number in a copy of an inner node.
+  static ChildLink LoadLink(const std::byte* body, size_t child) {
+    return ChildLink(static_cast<uint32_t>(LoadWord(body + child / 2 * kWordBytes) >> (child % 2 * 32)));
+  }
+  static void StoreLink(std::byte* body, size_t child, ChildLink link) {
+    std::byte* const word = body + child / 2 * kWordBytes;
+    const size_t shift = child % 2 * 32;
+    StoreWord(word, (LoadWord(word) & ~(uint64_t{0xffffffff} << shift)) | uint64_t{link.bits()} << shift);
+  }
+
+  // True: a copy of a node of this level, which was READ just now, is to come into the cache.
+  bool Admits(User* user, uint8_t level);
+  // A frame for the copy of a node that has none, latched. The caller writes the body, and calls Publish or Abandon.
+  // Null: none can be had now.
+  std::optional<LatchedFrame> Take(User* user, FrameSize size);
+  // The frame holds a copy of `node` now. `place.parent`: the copy that led to it, which will lead to this frame.
+  void Publish(User* user, const LatchedFrame& frame, rdma::GlobalAddress node, Place place);
+  void Abandon(User* user, const LatchedFrame& frame);
+  // Latches the frame of a node that has one, to write another body into it; then Republish. Null: it has none of that
+  // size, or somebody else has latched it.
+  std::optional<LatchedFrame> Reopen(rdma::GlobalAddress node, FrameSize size);
+  void Republish(const LatchedFrame& frame, Place place);
+
+  // A copy that was found by its address: it is hot now, and `parent`, if there is one, leads to its frame.
+  void Restore(FrameId frame, rdma::GlobalAddress node, FrameId parent);
+  // Forgets the copy of a node, if there is one. `user`: null, if the caller is none.
+  void Drop(User* user, rdma::GlobalAddress node);
+
+  uint64_t bytes() const {
+    return frames_.used_blocks() * (Frames::kBlockBytes + kWordBytes) + table_.bytes() + cooling_.bytes();
+  }
+  PageCacheStatistics statistics() const;
+
+ private:
+  // Free frames that a user keeps for itself, of each size.
+  static constexpr size_t kOwnFree = 8;
+  static constexpr int kCooledAtOnce = 2;
+  static constexpr int kLatchTries = 64;
+
+  // A frame of this size that is free, as far as this user knows, latched.
+  std::optional<LatchedFrame> TakeFree(User* user, FrameSize size);
+  void KeepFree(User* user, FrameSize size, FrameId frame);
+  // Lets a copy, chosen at random, cool.
+  void CoolOne(User* user);
+  // Lets this copy cool, or a child of it. False: it cannot cool now.
+  bool Cool(User* user, FrameId frame, int depth);
+  // Evicts a copy that has left the cooling map.
+  void Evict(User* user, FrameId frame);
+  // A latched copy is none any more; and its frame is free.
+  void Forget(const LatchedFrame& frame);
+  void Empty(User* user, const LatchedFrame& frame);
+  // Cuts a block of frames of another size anew.
+  std::optional<LatchedFrame> Recut(User* user, FrameSize size);
+  // The parent leads to the child by its address (by its frame) from now on, if it leads there. The child is latched.
+  void Unswizzle(const LatchedFrame& child, const Place& place);
+  bool Swizzle(const LatchedFrame& child, const Place& place);
+  // Opens a latch; nothing was changed.
+  void Release(const LatchedFrame& frame);
+  std::optional<LatchedFrame> LatchOf(rdma::GlobalAddress node);
+  std::byte* SizeOf(uint16_t tree) const { return tree_bytes_.data() + tree * kWordBytes; }
+
+  struct Count {
+    std::atomic<uint64_t> value{0};
+    void Add() { value.fetch_add(1, std::memory_order_relaxed); }
+  };
+
+  const PageCacheOptions options_;
+  Frames frames_;
+  const uint32_t limit_;  // frames are below
+  MappingTable table_;
+  CoolingMap cooling_;
+  BulkMemory tree_bytes_;  // a word for each tree
+  std::atomic<uint64_t> next_seed_{1};
+  std::atomic<uint32_t> next_tree_{1};
+  Mutex mutex_;
+  std::array<std::vector<FrameId>, kFrameSizes> free_;  // guarded by mutex_: that no user keeps
+  Count admitted_, refused_, cooled_, delegated_, restored_, evicted_, dropped_, recut_;
+};
+
+}  // namespace gannet::index::dex

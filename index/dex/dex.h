@@ -1,0 +1,80 @@
+// DEX (Lu, Huang, Tan, Wu, Wang: DEX: Scalable Range Indexing on Disaggregated Memory; VLDB 2024): the B-link tree of
+// index/blink, whose clients also cache leaves. START HERE.
+//
+// The owner's side is that of the B-link tree. A client's side is another: all inner nodes and leaves that this process
+// reads at other nodes, of all tables, are in one page cache (cache/page_cache.h), through which a search goes as
+// through a tree in local memory (paths.h).
+//
+// What a cached leaf is good for. It is a hint: others may have changed the leaf.
+//   - A key that it has leads to a record without a READ of the index, and the record shows whether it is the key's.
+//   - For a key that it has not, for a scan, and where entries hold values and there are no records, the state word of
+//     the leaf is READ: 8 bytes in place of 448. No state word returns (shared_leaf/leaf/leaf.h), so if it is that of
+//     the copy, the copy is the leaf. (A commit would notice, too, that the leaf has changed. But a transaction may end
+//     without a commit, because it found no row, and that answer must not be from long ago.)
+// A copy that is behind is dropped, and so is one of a leaf that this process changes.
+//
+// What differs from the paper:
+//   - Nodes have 448 bytes, not 1,024, so inner nodes are a larger part of the cache. They are kept decoded
+//     (cache/inner_copy.h).
+//   - Compute nodes do not own ranges of keys, so nothing is dirty in a cache: changes go to the owner's memory by the
+//     locks of shared leaves.
+//   - All leaves are admitted while blocks of the cache are unused.
+//   - A split adds the separator later (blink/blink.h), so no split goes from the top down.
+//   - A thread that misses a node which another one READs just now READs it, too.
+#pragma once
+
+#include <memory>
+
+#include "base/status.h"
+#include "index/blink/blink.h"
+#include "index/dex/cache/page_cache.h"
+#include "index/shared_leaf/client_options.h"
+#include "index/shared_leaf/shared_leaves.h"
+
+namespace gannet::index {
+namespace dex {
+
+// As that of blink (blink/blink_index.h).
+inline constexpr rdma::MethodId kDescribe = kDexMethods;
+
+// What the clients of one index share.
+class SharedPages final : public shared_leaf::SharedLeaves {
+ public:
+  explicit SharedPages(std::shared_ptr<PageCache> cache) : cache_(std::move(cache)), tree_(cache_->AddTree()) {}
+
+  uint64_t bytes() const override { return cache_->BytesOf(tree_); }
+  PageCache* cache() const { return cache_.get(); }
+  uint16_t tree() const { return tree_; }
+
+ private:
+  const std::shared_ptr<PageCache> cache_;
+  const uint16_t tree_;
+};
+
+// The page cache of a process.
+class PagePool final : public CachePool {
+ public:
+  explicit PagePool(const PageCacheOptions& options) : cache_(std::make_shared<PageCache>(options)) {}
+
+  std::shared_ptr<SharedCache> NewCache() override { return std::make_shared<SharedPages>(cache_); }
+
+ private:
+  const std::shared_ptr<PageCache> cache_;
+};
+
+}  // namespace dex
+
+// A page cache of its own for the clients of one index, of at most `max_bytes`; 0: of PageCacheOptions' default.
+std::shared_ptr<dex::SharedPages> MakeDexCache(size_t max_bytes = 0);
+
+using DexClientOptions = shared_leaf::ClientOptions<dex::SharedPages>;  // their cache is from MakeDexCache, or a pool
+
+// The owner's side, and the calls of its clients, as those of blink.h.
+StatusOr<std::unique_ptr<LocalIndex>> CreateDex(IndexService* service, IndexId id, KeyKind key_kind,
+                                                BlinkOptions options = {});
+void RegisterDexMethods(IndexService* service);
+
+StatusOr<std::unique_ptr<RemoteIndex>> ConnectDex(rdma::Channel* channel, rdma::NodeId owner, IndexId id,
+                                                  const DexClientOptions& options);
+
+}  // namespace gannet::index

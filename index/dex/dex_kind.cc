@@ -1,0 +1,51 @@
+// DEX's entry in the registry.
+#include "index/dex/dex.h"
+#include "index/registry.h"
+#include "index/shared_leaf/leaf_index.h"
+
+namespace gannet::index {
+
+IndexKindEntry BlinkKind();  // which this kind resembles
+
+namespace {
+
+dex::PageCacheOptions OptionsFor(size_t max_bytes) {
+  dex::PageCacheOptions options;
+  if (max_bytes != 0) options.max_bytes = max_bytes;
+  return options;
+}
+
+}  // namespace
+
+std::shared_ptr<dex::SharedPages> MakeDexCache(size_t max_bytes) {
+  return std::make_shared<dex::SharedPages>(std::make_shared<dex::PageCache>(OptionsFor(max_bytes)));
+}
+
+StatusOr<std::unique_ptr<LocalIndex>> CreateDex(IndexService* service, IndexId id, KeyKind key_kind,
+                                                BlinkOptions options) {
+  options.describe_method = dex::kDescribe;
+  return CreateBlink(service, id, key_kind, options);
+}
+
+void RegisterDexMethods(IndexService* service) {
+  shared_leaf::RegisterLeafMethods(service, dex::kDescribe, "dex");
+}
+
+IndexKindEntry DexKind() {
+  IndexKindEntry entry = BlinkKind();
+  entry.name = "dex";
+  entry.connect = [](rdma::Channel* channel, rdma::NodeId owner, IndexId id, const IndexClientOptions& options) {
+    return ConnectDex(channel, owner, id, DexClientOptions::Of(options));
+  };
+  entry.create = [](IndexService* service, IndexId id, const IndexOptions& options) {
+    return CreateDex(service, id, options.key_kind, {.max_key_bytes = options.max_key_bytes, .rights = options.rights});
+  };
+  entry.register_methods = RegisterDexMethods;
+  entry.make_cache = [](size_t max_bytes) -> std::shared_ptr<SharedCache> { return MakeDexCache(max_bytes); };
+  entry.make_pool = [](size_t max_bytes) -> std::shared_ptr<CachePool> {
+    return std::make_shared<dex::PagePool>(OptionsFor(max_bytes));
+  };
+  return entry;
+}
+
+}  // namespace gannet::index

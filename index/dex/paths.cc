@@ -1,0 +1,185 @@
+#include "index/dex/paths.h"
+
+#include <array>
+
+#include "base/runtime.h"
+#include "base/sometimes.h"
+
+namespace gannet::index::dex {
+namespace {
+
+// Copies that change while a way is followed. After that the search begins at the root.
+constexpr int kMostTries = 4;
+
+}  // namespace
+
+template <class Keys>
+typename Paths<Keys>::End Paths<Keys>::Follow(const Point& point, uint8_t level) {
+  Charge(Cost::kIndexStep, 2);  // the inner node above the leaves, and the leaf; those above it are in the CPU's cache
+  End end;
+  for (int i = 0; i < kMostTries; ++i) {
+    if (FollowOnce(point, level, &end)) return end;
+    CpuRelax();
+  }
+  return {};
+}
+
+template <class Keys>
+bool Paths<Keys>::FollowOnce(const Point& point, uint8_t level, End* end) {
+  const Frames& frames = cache_.frames();
+  *end = {};
+  FrameId id = cache_.Find(root_);
+  bool by_frame = false;  // the copy in `parent` tells the frame, not the address
+  for (int steps = 0; steps < blink::kMaxLevels; ++steps) {
+    FrameLook look;
+    if (id == kNoFrame || !frames.Look(id, &look)) return !by_frame;
+    const Place place = look.place();
+    const auto node = rdma::GlobalAddress::FromBits(look.node());
+    if (!frames.Unchanged(look)) return false;
+    const bool is_below = steps == 0 || place.level + 1 == end->above;
+    if (place.tree != tree_ || !is_below || (!by_frame && node != (steps == 0 ? root_ : end->node))) {
+      if (!by_frame) return true;
+      // The frame has another node by now, and its parent was not told.
+      Sometimes<"dex: a frame leads to another node">();
+      FrameLook parent;
+      if (frames.Look(end->parent, &parent)) {
+        const auto above = rdma::GlobalAddress::FromBits(parent.node());
+        if (frames.Unchanged(parent)) cache_.Drop(&user_, above);
+      }
+      return false;
+    }
+    if (steps > 0) end->node = node;
+    if (look.word.cooling() || (!by_frame && steps > 0)) {
+      cache_.Restore(id, node, end->parent);
+      if (!frames.Look(id, &look) || look.node() != node.bits()) return false;
+    }
+    if (place.level <= level) {
+      if (place.level < level) return true;
+      end->is_reached = true;
+      end->frame = id;
+      end->look = look;
+      end->place = place;
+      end->node = node;
+      return true;
+    }
+    const ChildFound found = InnerBody<Keys>::Find(frames, look, place, point);
+    if (found.is == ChildFound::Is::kChanged) return false;
+    if (found.is == ChildFound::Is::kElsewhere) return true;
+    end->parent = id;
+    end->above = place.level;
+    by_frame = cache_.LeadsToFrame(found.link);
+    if (by_frame) {
+      id = cache_.FrameOf(found.link);
+    } else {
+      end->node = cache_.AddressOf(found.link, root_.node());
+      id = cache_.Find(end->node);
+    }
+  }
+  return false;
+}
+
+template <class Keys>
+std::optional<blink::Start> Paths<Keys>::StartFor(const Point& point, uint8_t level) {
+  const End end = Follow(point, level);
+  if (end.above == blink::kMaxLevels || end.node.is_null()) return std::nullopt;
+  return blink::Start{end.node, end.above};
+}
+
+template <class Keys>
+template <class Write>
+void Paths<Keys>::Put(const LeafCopy& node, FrameSize size, size_t children, Write write) {
+  Place place{.tree = tree_, .level = node.image.level(), .children = static_cast<uint8_t>(children)};
+  if (const std::optional<LatchedFrame> frame = cache_.Reopen(node.address, size); frame.has_value()) {
+    write(*frame);
+    cache_.Republish(*frame, place);
+    return;
+  }
+  cache_.Drop(&user_, node.address);  // of another size
+  if (!cache_.Admits(&user_, place.level)) return;
+  if (node.address != root_) {
+    const End above = Follow(Keys::At(Keys::LowOf(node.image)), static_cast<uint8_t>(place.level + 1));
+    if (above.is_reached) place.parent = above.frame;
+  }
+  const std::optional<LatchedFrame> frame = cache_.Take(&user_, size);
+  if (!frame.has_value()) return;
+  write(*frame);
+  cache_.Publish(&user_, *frame, node.address, place);
+}
+
+template <class Keys>
+void Paths<Keys>::Keep(const LeafCopy& inner) {
+  if (inner.address == root_) root_level_ = inner.image.level();
+  const auto children = InnerBody<Keys>::ChildrenOf(cache_, inner);
+  const std::optional<FrameSize> size = InnerBody<Keys>::SizeFor(children);
+  if (!size.has_value()) return;
+  Put(inner, *size, children.size, [&](const LatchedFrame& frame) { InnerBody<Keys>::Store(frame, inner, children); });
+}
+
+template <class Keys>
+void Paths<Keys>::KeepLeaf(const LeafCopy& leaf) {
+  if (leaf.address == root_) root_level_ = 0;
+  Put(leaf, LeafBody<Keys>::SizeFor(leaf.image), 0,
+      [&](const LatchedFrame& frame) { LeafBody<Keys>::Store(frame, leaf.image); });
+}
+
+template <class Keys>
+void Paths<Keys>::Drop(const Point& point, uint8_t level) {
+  const End end = Follow(point, level);
+  if (end.is_reached) cache_.Drop(&user_, end.node);
+}
+
+template <class Keys>
+bool Paths<Keys>::FindLeaf(const Point& point, LeafCopy* copy) {
+  const End end = Follow(point, 0);
+  if (!end.is_reached) return false;
+  LeafBody<Keys>::Load(end.look, &copy->image);
+  if (!cache_.frames().Unchanged(end.look) || !Keys::Covers(copy->image, point)) return false;
+  copy->address = end.node;
+  Keys::ForgetKeys(&copy->keys);
+  return true;
+}
+
+template <class Keys>
+bool Paths<Keys>::LoadLeaf(rdma::GlobalAddress leaf, Image* image) {
+  const FrameId id = cache_.Find(leaf);
+  FrameLook look;
+  if (id == kNoFrame || !cache_.frames().Look(id, &look)) return false;
+  const Place place = look.place();
+  if (look.node() != leaf.bits() || place.tree != tree_ || place.level != 0) return false;
+  LeafBody<Keys>::Load(look, image);
+  return cache_.frames().Unchanged(look);
+}
+
+template <class Keys>
+size_t Paths<Keys>::LeavesFrom(const Point& point, const Key& to, bool reverse, std::span<rdma::GlobalAddress> leaves) {
+  const End end = Follow(point, 1);
+  if (!end.is_reached) return 0;
+  std::array<ChildLink, Keys::kSlots> links;
+  const size_t most = std::min(links.size(), leaves.size());
+  const size_t known =
+      InnerBody<Keys>::FindFrom(cache_.frames(), end.look, end.place, point, to, reverse, std::span(links).first(most));
+  for (size_t i = 0; i < known; ++i) {
+    if (!cache_.LeadsToFrame(links[i])) {
+      leaves[i] = cache_.AddressOf(links[i], root_.node());
+      continue;
+    }
+    FrameLook look;
+    if (!cache_.frames().Look(cache_.FrameOf(links[i]), &look)) return i;
+    const Place place = look.place();
+    leaves[i] = rdma::GlobalAddress::FromBits(look.node());
+    if (!cache_.frames().Unchanged(look) || place.tree != tree_ || place.level != 0) return i;
+  }
+  return known;
+}
+
+template <class Keys>
+int Paths<Keys>::LevelsToRead(const Point& point) {
+  const End end = Follow(point, 0);
+  if (end.is_reached) return 0;
+  return end.above == blink::kMaxLevels ? root_level_ + 1 : end.above;
+}
+
+template class Paths<shared_leaf::IntegerKeys>;
+template class Paths<shared_leaf::ByteKeys>;
+
+}  // namespace gannet::index::dex
