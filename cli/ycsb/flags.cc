@@ -93,7 +93,7 @@ void AddWorkFlags(bench::YcsbOptions* o, Flags* flags) {
   flags
       ->Add("--updates", "updates", &o->updates, PathOf(ycsb::kUpdatePathNames),
             "How updates are done: rpc (one call) or one-sided (READ, CAS to lock, WRITE). Default: rpc; with "
-            "--inline\none-sided for blink and rolex",
+            "--inline\none-sided for blink, rolex and dex",
             kOfServers)
       .Reports(NameOf(o->paths.updates));
   flags
