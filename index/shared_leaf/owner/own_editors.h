@@ -10,6 +10,7 @@
 
 #include "absl/time/time.h"
 #include "base/coro/worker.h"
+#include "base/sometimes.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "index/index.h"
@@ -25,13 +26,20 @@ namespace gannet::index::shared_leaf {
 class OwnBlocks final : public BlockSource {
  public:
   explicit OwnBlocks(LeafBlocks* blocks) : blocks_(blocks) {}
-  coro::Task<StatusOr<FreeBlock>> Take() override { co_return blocks_->Take(*context_); }
+  coro::Task<StatusOr<FreeBlock>> Take() override {
+    if (context_ == nullptr) {
+      Sometimes<"leaf: a call that takes no block meets a full inner node">();
+      co_return absl::ResourceExhaustedError("this call takes no block");
+    }
+    co_return blocks_->Take(*context_);
+  }
   void PutBack(const FreeBlock& block) override { blocks_->PutBack(block); }
   coro::Task<void> Return(FreeBlock block) override {
     blocks_->Return(block);
     co_return;
   }
-  // Sets the context of the calls that follow. Null: these take no block.
+  // Sets the context of the calls that follow. Null: these take no block. (A Replace needs none. But it may meet a
+  // separator that is missing in a full inner node, which then stays missing.)
   void set_context(Context* context) { context_ = context; }
 
  private:
