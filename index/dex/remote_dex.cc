@@ -1,6 +1,7 @@
 #include "index/dex/remote_dex.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace gannet::index {
 namespace dex {

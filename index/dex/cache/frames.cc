@@ -38,11 +38,11 @@ std::optional<LatchedFrame> Frames::TryLatch(FrameId id, std::optional<FrameWord
   if (!IsFrame(id, block_word)) return std::nullopt;
   std::byte* const frame = FrameAt(id);
   const FrameWord word = expected.has_value() ? *expected : FrameWord{LoadWord(frame)};
-  if (word.latched() || CompareAndSwapWord(frame, word.bits, word.bits | FrameWord::kLatched) != word.bits) {
-    return std::nullopt;
-  }
-  // A block is cut anew by a thread that holds the latches of all its frames. So it is as it was, or was cut before the
-  // swap, and then this is no frame's word (FirstWord).
+  // If the block has been cut anew since its word was loaded, `word` may be the content of another frame.
+  if (LoadWord(block) != block_word || word.latched()) return std::nullopt;
+  if (CompareAndSwapWord(frame, word.bits, word.bits | FrameWord::kLatched) != word.bits) return std::nullopt;
+  // Who cuts a block anew holds the latches of all its frames. If that happened between the two lines above, the place
+  // has another word now (FirstWord), and the swap has failed.
   GANNET_CHECK(LoadWord(block) == block_word, "a page cache has latched what is no frame: %d", id);
   return LatchedFrame{.id = id, .size = SizeIn(block_word), .frame = frame, .before = word};
 }

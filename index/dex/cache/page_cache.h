@@ -9,8 +9,8 @@
 //   - A new leaf is admitted with a probability of a tenth, an inner node always (5.4); while blocks are unused, a leaf
 //     is, too.
 //
-// A copy is a hint: the node may be another by now. The frame has the state word of the node, and no state word
-// returns; so a READ of that word proves a copy, and so does a validation of its witness. Nothing depends on which copy
+// A copy is a hint: the node may be another by now. The copy of a leaf has the leaf's state word, and no state word
+// returns; so a READ of that word proves the copy. Nothing depends on which copy
 // leads to which: a frame tells its own address, tree and level, and fences tell what it covers.
 //
 // Latches: that of a child's frame before that of its parent; all are only tried.
