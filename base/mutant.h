@@ -35,6 +35,14 @@ enum class Mutant : uint8_t {
   kOldStamp,             // the repair of a shared leaf gives it no new version
   kNoSweep,              // blocks that were lent to a dead node stay lent
   kNamelessLock,         // the lock of a shared leaf does not name its holder
+  kClaimNotEnded,        // an owner changes a claimed leaf without ending the claim
+  kBoardUnseen,          // the holder of a claim does not look at its board
+  kLeaseUnseen,          // nor at the clock
+  kClaimSameVersion,     // a claim keeps the version of the leaf, so its word returns
+  kClaimBeforeFrame,     // a leaf is claimed while no flag keeps the holder's own changes away
+  kCopyStaysGood,        // a change by the holder leaves its copy good without a verb
+  kUnmarkedChange,       // the copy of a change is good although another thread may have changed the leaf since
+  kNoClaimTerm,          // the claims of a lost node are ended at once
 };
 inline Mutant active_mutant = Mutant::kNone;
 

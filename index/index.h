@@ -220,12 +220,22 @@ struct Statistics {
   int height = 0;                 // levels of the tree; longest chain of a hash table
 };
 
-// A cache that clients of one index share, in any threads. Made by IndexKindEntry::make_cache.
+// A part of the keys of an index, from `first` up to the first key of the next range, and the node that is to claim it
+// (shared_leaf/claim/claim.h).
+struct ClaimRange {
+  OwnedKey first;
+  rdma::NodeId node = 0;
+};
+
+// A cache that clients of one index share, in any threads. Made by IndexKindEntry::make_cache. Thread-safe.
 class SharedCache {
  public:
   virtual ~SharedCache() = default;
-  // Memory of the cache. Thread-safe.
+  // Memory of the cache.
   virtual uint64_t bytes() const = 0;
+  // The ranges of all nodes, ascending. They are advice: a node that has others, or none, takes more verbs, and nothing
+  // else. In kinds without claims this has no effect.
+  virtual void SetRanges(std::vector<ClaimRange> /*ranges*/) {}
 };
 
 // Memory that the caches of all indexes of one kind have in common in a process. Made by IndexKindEntry::make_pool.
@@ -379,6 +389,10 @@ class LocalIndex {
   // it, and takes back the memory that was lent to it. `node` is dead, or is no longer connected: none of its verbs
   // takes effect any more (fabric.h, 5). Others may use the index meanwhile.
   virtual void RepairAfter(rdma::NodeId /*node*/) {}
+  // In kinds whose leaves other nodes may claim (shared_leaf/claim/claim.h), this ends the claims of `node`, which uses
+  // them no more: its connection has ended, and kClaimTerm has passed since (claim_boards.h). If that fails, it can be
+  // called again.
+  virtual Status EndClaimsOf(rdma::NodeId /*node*/) { return absl::OkStatus(); }
 
   // Called before the destructor of an index whose node goes on without it: after both, all its memory is the slab's
   // again. Nobody uses the index any more, on any node. (When a node ends, so does its memory, and a walk over it would
@@ -505,7 +519,7 @@ using IndexId = uint16_t;
 //
 //   64 .. 79    hash          112 .. 127   rolex
 //   80 .. 95    xstore        128 .. 143   dolphin
-//   96 .. 111   dex           144 .. 159   catfish      160 .. 167   blocks that owners lend to clients
+//   96 .. 111   dex           144 .. 159   catfish      160 .. 167   shared leaves: blocks, changes, boards
 //   168 .. 175  blink
 inline constexpr rdma::MethodId kHashMethods = 64;
 inline constexpr rdma::MethodId kXStoreMethods = 80;

@@ -7,7 +7,8 @@
 //  +------+--------+-----------+------------+------------------------+
 //
 // lock     set while a transaction writes the record; then (node, channel) names the worker that holds it, so that
-//          survivors of its death can identify its locks. Both are 0 while the record is not locked.
+//          survivors of its death can identify its locks. Both are 0 while the record is not locked. In the unlocked
+//          word of a leaf they may say that a node has claimed it (shared_leaf/claim/claim.h).
 // absent   the record is removed, or was inserted by a transaction that has not committed (then it is locked, too). The
 //          words of a record's other lines always have this bit (versioned.h), so a stale address in the middle of a
 //          record leads to an absent record.
@@ -49,7 +50,7 @@ constexpr uint16_t LockOwnerChannel(uint64_t state) {
 
 // The word that a CAS stores to lock the unlocked `state`.
 constexpr uint64_t Locked(uint64_t state, uint64_t owner_bits) {
-  return state | rdma::kLockBit | owner_bits;
+  return (state & ~OwnerBits(0x7fff, 0x7f)) | rdma::kLockBit | owner_bits;
 }
 // The unlocked word after an install, present or absent.
 constexpr uint64_t NextState(uint64_t state, bool absent) {

@@ -21,6 +21,9 @@
 namespace gannet::index {
 
 class IndexService;
+namespace shared_leaf {
+class ClaimHolder;
+}
 
 // X(enumerator, function that returns the kind's entry). Manifests store the names of kinds: never change a name.
 #define GANNET_INDEX_KINDS(X)                                                    \
@@ -52,6 +55,8 @@ struct IndexTraits {
   // only the owner's CPU changes them, and they lie where clients cannot write. Of a kind: clients can; of a table:
   // they may, because it has IndexRights::kClients (TraitsOf).
   bool client_writes = false;
+  // Clients may claim leaves (shared_leaf/claim/claim.h): SharedCache::SetRanges has an effect.
+  bool has_claims = false;
   // Offers ScanRecords. Only the owner's CPU changes the index, so the addresses of the records are right.
   bool scans_records = false;
   // Longest byte keys that an index of this kind takes; at most kMaxKeyBytes.
@@ -92,6 +97,9 @@ struct IndexClientOptions {
   // A cache that make_cache of this kind has made, for the clients of this index of this owner. Null: the client has a
   // cache of its own.
   std::shared_ptr<SharedCache> shared_cache = {};
+  // For kinds whose clients claim leaves (shared_leaf/claim/claim.h). It must outlive the client. Null: they claim
+  // none.
+  shared_leaf::ClaimHolder* claims = nullptr;
   // Options that only the kind knows (XCacheOptions), or nothing. They replace `by_call`, `call_timeout` and
   // `shared_cache`.
   std::any own = {};

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/thread.h"
+#include "index/claim_boards.h"
 #include "index/model/trainer.h"
 
 namespace gannet::index {
@@ -26,7 +27,11 @@ struct IndexService::OwnedContext : Context {
 };
 
 IndexService::IndexService(rdma::Node* node, rdma::SlabAllocator* slab, rdma::EpochManager* epochs)
-    : node_(node), trainer_(std::make_shared<Trainer>()), slab_(slab), epochs_(epochs) {}
+    : node_(node),
+      trainer_(std::make_shared<Trainer>()),
+      boards_(std::make_unique<ClaimBoards>(node)),
+      slab_(slab),
+      epochs_(epochs) {}
 
 IndexService::~IndexService() = default;
 

@@ -14,6 +14,7 @@
 
 namespace gannet::index {
 
+class ClaimBoards;
 class Trainer;
 
 // Thread-safe.
@@ -55,6 +56,8 @@ class IndexService {
   // Called for methods that several kinds share, and each registers. True for the first caller. Call it before
   // Node::Serve.
   bool MayRegister(rdma::MethodId method) { return registered_.insert(method).second; }
+  // The boards of the nodes that claim leaves here.
+  ClaimBoards& boards() { return *boards_; }
   // Trains the models of the node's learned indexes, one at a time.
   const std::shared_ptr<Trainer>& trainer() { return trainer_; }
   rdma::SlabAllocator& slab() { return *slab_; }
@@ -65,6 +68,7 @@ class IndexService {
 
   rdma::Node* node_;
   std::shared_ptr<Trainer> trainer_;
+  const std::unique_ptr<ClaimBoards> boards_;
   rdma::SlabAllocator* slab_;
   rdma::EpochManager* epochs_;
   std::set<rdma::MethodId> registered_;

@@ -31,6 +31,9 @@ class PathCache {
   virtual void Keep(const LeafCopy& inner) = 0;
   // The inner node of this level at the point has led astray.
   virtual void Drop(const Point& point, uint8_t level) = 0;
+  // The leaf that covers the point as it is now: this node has claimed it (shared_leaf/claim/claim.h). False: it is to
+  // be READ.
+  virtual bool CurrentLeaf(const Point& /*point*/, LeafCopy* /*leaf*/) { return false; }
 };
 
 }  // namespace gannet::index::blink

@@ -50,9 +50,10 @@ bool SeparatorNotices<Keys>::Add(const IndexEntry& leaf) {
 template <class Keys>
 void SeparatorNotices<Keys>::AppendLocks(std::vector<rdma::Operation>* operations) {
   for (Node& node : nodes_) {
-    if (node.separators.empty() || !leaves_->NoteLock(node.place.address, connection_)) continue;
-    node.is_noted = true;
+    if (node.separators.empty()) continue;
     node.draft.emplace(node.place.address, node.place.image, leaves_->owner_bits());
+    if (!leaves_->NoteLock(*node.draft, connection_)) continue;
+    node.is_noted = true;
     node.lock_at = operations->size();
     operations->push_back(node.draft->Lock());
     operations->back().connection = connection_;

@@ -5,27 +5,34 @@
 // reads at other nodes, of all tables, are in one page cache (cache/page_cache.h), through which a search goes as
 // through a tree in local memory (paths.h).
 //
-// What a cached leaf is good for. It is a hint: others may have changed the leaf.
+// What a cached leaf is good for. A leaf that this node has claimed is what its copy says, for as long as the claim
+// lasts (shared_leaf/claim/claim.h): it takes no verb. A node claims the leaves of its range of keys (SharedPages), if
+// it has one. Any other copy is a hint: others may have changed the leaf.
 //   - A key that it has leads to a record without a READ of the index, and the record shows whether it is the key's.
 //   - For a key that it has not, for a scan, and where entries hold values and there are no records, the state word of
 //     the leaf is READ: 8 bytes in place of 448. No state word returns (shared_leaf/leaf/leaf.h), so if it is that of
 //     the copy, the copy is the leaf. (A commit would notice, too, that the leaf has changed. But a transaction may end
 //     without a commit, because it found no row, and that answer must not be from long ago.)
-// A copy that is behind is dropped, and so is one of a leaf that this process changes.
+// A copy that is behind is dropped. A change by this process goes into its copy, too.
 //
 // What differs from the paper:
 //   - Nodes have 448 bytes, not 1,024, so inner nodes are a larger part of the cache. They are kept decoded
 //     (cache/inner_copy.h).
-//   - Compute nodes do not own ranges of keys, so nothing is dirty in a cache: changes go to the owner's memory by the
-//     locks of shared leaves.
+//   - Ranges of keys are advice, and the leaves' words tell who has claimed what. Nothing is dirty in a cache: changes
+//     go to the owner's memory by the locks of shared leaves.
 //   - All leaves are admitted while blocks of the cache are unused.
 //   - A split adds the separator later (blink/blink.h), so no split goes from the top down.
 //   - A thread that misses a node which another one READs just now READs it, too.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "base/status.h"
+#include "base/thread.h"
 #include "index/blink/blink.h"
 #include "index/dex/cache/page_cache.h"
 #include "index/shared_leaf/client_options.h"
@@ -46,9 +53,18 @@ class SharedPages final : public shared_leaf::SharedLeaves {
   PageCache* cache() const { return cache_.get(); }
   uint16_t tree() const { return tree_; }
 
+  // The logical partitions of section 4.
+  void SetRanges(std::vector<ClaimRange> ranges) override;
+  // Changes with each SetRanges; 0: there are no ranges.
+  uint64_t ranges_number() const { return number_.load(std::memory_order_acquire); }
+  std::vector<ClaimRange> ranges() const;
+
  private:
   const std::shared_ptr<PageCache> cache_;
   const uint16_t tree_;
+  mutable Mutex mutex_;
+  std::vector<ClaimRange> ranges_;  // guarded by mutex_
+  std::atomic<uint64_t> number_{0};
 };
 
 // The page cache of a process.

@@ -1,4 +1,7 @@
 // DEX's entry in the registry.
+#include <mutex>
+#include <utility>
+
 #include "index/dex/dex.h"
 #include "index/registry.h"
 #include "index/shared_leaf/leaf_index.h"
@@ -17,6 +20,21 @@ dex::PageCacheOptions OptionsFor(size_t max_bytes) {
 
 }  // namespace
 
+namespace dex {
+
+void SharedPages::SetRanges(std::vector<ClaimRange> ranges) {
+  const std::lock_guard lock(mutex_);
+  ranges_ = std::move(ranges);
+  number_.fetch_add(1, std::memory_order_release);
+}
+
+std::vector<ClaimRange> SharedPages::ranges() const {
+  const std::lock_guard lock(mutex_);
+  return ranges_;
+}
+
+}  // namespace dex
+
 std::shared_ptr<dex::SharedPages> MakeDexCache(size_t max_bytes) {
   return std::make_shared<dex::SharedPages>(std::make_shared<dex::PageCache>(OptionsFor(max_bytes)));
 }
@@ -34,6 +52,7 @@ void RegisterDexMethods(IndexService* service) {
 IndexKindEntry DexKind() {
   IndexKindEntry entry = BlinkKind();
   entry.name = "dex";
+  entry.traits.has_claims = true;
   entry.connect = [](rdma::Channel* channel, rdma::NodeId owner, IndexId id, const IndexClientOptions& options) {
     return ConnectDex(channel, owner, id, DexClientOptions::Of(options));
   };

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/mutant.h"
 #include "base/runtime.h"
 #include "base/sometimes.h"
 
@@ -87,23 +88,25 @@ std::optional<blink::Start> Paths<Keys>::StartFor(const Point& point, uint8_t le
 
 template <class Keys>
 template <class Write>
-void Paths<Keys>::Put(const LeafCopy& node, FrameSize size, size_t children, Write write) {
+bool Paths<Keys>::Put(const LeafCopy& node, FrameSize size, size_t children, Entry entry, Write write) {
   Place place{.tree = tree_, .level = node.image.level(), .children = static_cast<uint8_t>(children)};
-  if (const std::optional<LatchedFrame> frame = cache_.Reopen(node.address, size); frame.has_value()) {
-    write(*frame);
-    cache_.Republish(*frame, place);
-    return;
+  if (entry != Entry::kAnnounced) {
+    if (const std::optional<LatchedFrame> frame = cache_.Reopen(node.address, size); frame.has_value()) {
+      write(*frame);
+      cache_.Republish(*frame, place);
+      return true;
+    }
+    cache_.Drop(&user_, node.address);  // of another size
   }
-  cache_.Drop(&user_, node.address);  // of another size
-  if (!cache_.Admits(&user_, place.level)) return;
+  if (entry == Entry::kDraw && !cache_.Admits(&user_, place.level)) return false;
   if (node.address != root_) {
     const End above = Follow(Keys::At(Keys::LowOf(node.image)), static_cast<uint8_t>(place.level + 1));
     if (above.is_reached) place.parent = above.frame;
   }
   const std::optional<LatchedFrame> frame = cache_.Take(&user_, size);
-  if (!frame.has_value()) return;
+  if (!frame.has_value()) return false;
   write(*frame);
-  cache_.Publish(&user_, *frame, node.address, place);
+  return cache_.Publish(&user_, *frame, node.address, place, entry == Entry::kAnnounced);
 }
 
 template <class Keys>
@@ -112,14 +115,85 @@ void Paths<Keys>::Keep(const LeafCopy& inner) {
   const auto children = InnerBody<Keys>::ChildrenOf(cache_, inner);
   const std::optional<FrameSize> size = InnerBody<Keys>::SizeFor(children);
   if (!size.has_value()) return;
-  Put(inner, *size, children.size, [&](const LatchedFrame& frame) { InnerBody<Keys>::Store(frame, inner, children); });
+  Put(inner, *size, children.size, Entry::kDraw,
+      [&](const LatchedFrame& frame) { InnerBody<Keys>::Store(frame, inner, children); });
 }
 
 template <class Keys>
-void Paths<Keys>::KeepLeaf(const LeafCopy& leaf) {
+void Paths<Keys>::KeepLeaf(const LeafCopy& leaf, bool admitted) {
   if (leaf.address == root_) root_level_ = 0;
-  Put(leaf, LeafBody<Keys>::SizeFor(leaf.image), 0,
-      [&](const LatchedFrame& frame) { LeafBody<Keys>::Store(frame, leaf.image); });
+  Put(leaf, LeafBody<Keys>::SizeFor(leaf.image), 0, admitted ? Entry::kAdmitted : Entry::kDraw,
+      [&](const LatchedFrame& frame) { LeafBody<Keys>::Store(frame, leaf.image, shared_leaf::Grant()); });
+}
+
+template <class Keys>
+bool Paths<Keys>::HasClaimed(rdma::GlobalAddress leaf, uint64_t claim) const {
+  const FrameId id = cache_.Find(leaf);
+  FrameLook look;
+  if (id == kNoFrame || !cache_.frames().Look(id, &look) || look.node() != leaf.bits()) return false;
+  const bool has = LeafBody<Keys>::StateOf(look.body()) == claim && !LeafBody<Keys>::GrantOf(look.body()).is_none();
+  return has && cache_.frames().Unchanged(look);
+}
+
+template <class Keys>
+bool Paths<Keys>::Announce(rdma::GlobalAddress leaf) {
+  cache_.Drop(&user_, leaf);
+  return GANNET_MUTANT(kClaimBeforeFrame) || cache_.Announce(leaf);
+}
+
+template <class Keys>
+void Paths<Keys>::KeepClaimed(const LeafCopy& leaf, shared_leaf::Grant grant) {
+  const Entry entry = GANNET_MUTANT(kClaimBeforeFrame) ? Entry::kAdmitted : Entry::kAnnounced;
+  const bool is_kept = Put(leaf, LeafBody<Keys>::SizeFor(leaf.image), 0, entry,
+                           [&](const LatchedFrame& frame) { LeafBody<Keys>::Store(frame, leaf.image, grant); });
+  if (!is_kept) Withdraw(leaf.address);
+}
+
+template <class Keys>
+std::optional<uint64_t> Paths<Keys>::Weaken(rdma::GlobalAddress leaf) {
+  const uint64_t mark = user_.NextMark();
+  if (GANNET_MUTANT(kCopyStaysGood)) return mark;
+  const PageCache::Latching latching = cache_.Latch(leaf);
+  if (latching.is_busy) {
+    Sometimes<"dex: a change waits for a claim of its own node">();
+    return std::nullopt;
+  }
+  if (!latching.frame.has_value()) return mark;
+  if (latching.frame->place().level > 0) {  // always a hint
+    cache_.Release(*latching.frame);
+    return mark;
+  }
+  LeafBody<Keys>::StoreGrant(latching.frame->body(), shared_leaf::Grant(0, mark));
+  cache_.Rewritten(*latching.frame);
+  return mark;
+}
+
+template <class Keys>
+void Paths<Keys>::TakeChange(const shared_leaf::LeafWatch::Release& change, size_t leaf_bytes,
+                             shared_leaf::Grant grant) {
+  const std::optional<LatchedFrame> frame = cache_.Latch(change.leaf).frame;
+  if (!frame.has_value()) return;
+  if (frame->place().level > 0) {
+    cache_.Release(*frame);
+    Forget(change.leaf);
+    return;
+  }
+  const shared_leaf::Grant found = LeafBody<Keys>::GrantOf(frame->body());
+  const uint64_t state = LeafBody<Keys>::StateOf(frame->body());
+  // Another thread's copy may be older, or newer.
+  if (state != change.before || (!found.is_none() && !GANNET_MUTANT(kCopyStaysGood))) {
+    cache_.Release(*frame);
+    return;
+  }
+  for (const rdma::Operation& operation : change.operations) {
+    const bool is_here = operation.verb == rdma::Verb::kWrite && operation.remote.node() == change.leaf.node() &&
+                         operation.remote.offset() - change.leaf.offset() < leaf_bytes;
+    if (is_here) LeafBody<Keys>::Apply(*frame, change.leaf, operation);
+  }
+  const bool is_last = found == shared_leaf::Grant(0, change.noted.mark) || GANNET_MUTANT(kUnmarkedChange);
+  if (!is_last) Sometimes<"dex: another thread changes a leaf before the last change is in the cache">();
+  LeafBody<Keys>::StoreGrant(frame->body(), is_last ? grant : shared_leaf::Grant());
+  cache_.Rewritten(*frame);
 }
 
 template <class Keys>
@@ -129,25 +203,37 @@ void Paths<Keys>::Drop(const Point& point, uint8_t level) {
 }
 
 template <class Keys>
-bool Paths<Keys>::FindLeaf(const Point& point, LeafCopy* copy) {
+bool Paths<Keys>::Load(const FrameLook& look, Image* image, shared_leaf::Grant* grant) {
+  LeafBody<Keys>::Load(look, image);
+  *grant = LeafBody<Keys>::GrantOf(look.body());
+  return cache_.frames().Unchanged(look);
+}
+
+template <class Keys>
+bool Paths<Keys>::FindLeaf(const Point& point, LeafCopy* copy, shared_leaf::Grant* grant) {
   const End end = Follow(point, 0);
   if (!end.is_reached) return false;
-  LeafBody<Keys>::Load(end.look, &copy->image);
-  if (!cache_.frames().Unchanged(end.look) || !Keys::Covers(copy->image, point)) return false;
+  if (!Load(end.look, &copy->image, grant) || !Keys::Covers(copy->image, point)) return false;
   copy->address = end.node;
   Keys::ForgetKeys(&copy->keys);
   return true;
 }
 
 template <class Keys>
-bool Paths<Keys>::LoadLeaf(rdma::GlobalAddress leaf, Image* image) {
+bool Paths<Keys>::LoadLeaf(rdma::GlobalAddress leaf, Image* image, shared_leaf::Grant* grant) {
   const FrameId id = cache_.Find(leaf);
   FrameLook look;
   if (id == kNoFrame || !cache_.frames().Look(id, &look)) return false;
   const Place place = look.place();
   if (look.node() != leaf.bits() || place.tree != tree_ || place.level != 0) return false;
-  LeafBody<Keys>::Load(look, image);
-  return cache_.frames().Unchanged(look);
+  return Load(look, image, grant);
+}
+
+template <class Keys>
+bool Paths<Keys>::CurrentLeaf(const Point& point, LeafCopy* leaf) {
+  shared_leaf::Grant grant;
+  return claims_ != nullptr && FindLeaf(point, leaf, &grant) && !grant.is_none() &&
+         claims_->IsGood(leaf->address, grant);
 }
 
 template <class Keys>

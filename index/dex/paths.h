@@ -9,6 +9,8 @@
 #include "index/dex/cache/inner_copy.h"
 #include "index/dex/cache/leaf_copy.h"
 #include "index/dex/cache/page_cache.h"
+#include "index/shared_leaf/change/leaf_channel.h"
+#include "index/shared_leaf/claim/claim_holder.h"
 
 namespace gannet::index::dex {
 
@@ -30,15 +32,34 @@ class Paths final : public blink::PathCache<Keys> {
   std::optional<blink::Start> StartFor(const Point& point, uint8_t level) override;
   void Keep(const LeafCopy& inner) override;
   void Drop(const Point& point, uint8_t level) override;
+  bool CurrentLeaf(const Point& point, LeafCopy* leaf) override;
 
-  // The copy of the leaf that covers the point; null: there is none. `copy` has it then, whole.
-  bool FindLeaf(const Point& point, LeafCopy* copy);
+  // The copy of the leaf that covers the point, whole, and its grant. False: there is none.
+  bool FindLeaf(const Point& point, LeafCopy* copy, shared_leaf::Grant* grant);
   // The copy of this leaf.
-  bool LoadLeaf(rdma::GlobalAddress leaf, Image* image);
-  // A leaf that was READ just now, and is whole.
-  void KeepLeaf(const LeafCopy& leaf);
+  bool LoadLeaf(rdma::GlobalAddress leaf, Image* image, shared_leaf::Grant* grant);
+  // A leaf that was READ just now, and is whole: as a hint. `admitted`: AdmitsLeaf has said so.
+  void KeepLeaf(const LeafCopy& leaf, bool admitted = false);
+  bool AdmitsLeaf() { return cache_.Admits(&user_, 0); }
   // A copy of this node is behind.
   void Forget(rdma::GlobalAddress node) { cache_.Drop(&user_, node); }
+
+  // Claims (shared_leaf/claim/claim.h). `claims` must outlive this.
+  void set_claims(const shared_leaf::ClaimHolder* claims) { claims_ = claims; }
+  // There is a copy of this leaf with this word, which this node has claimed.
+  bool HasClaimed(rdma::GlobalAddress leaf, uint64_t claim) const;
+  // Before the CAS of a claim: from now on a change of this leaf by this process waits (Weaken), until KeepClaimed or
+  // Withdraw. A hint is forgotten. False: not now.
+  bool Announce(rdma::GlobalAddress leaf);
+  void Withdraw(rdma::GlobalAddress leaf) { cache_.Withdraw(leaf); }
+  // The leaf as it is since the CAS. There may be no room for it.
+  void KeepClaimed(const LeafCopy& leaf, shared_leaf::Grant grant);
+  // Before the lock of a change by this process: the copy of this leaf is no more than a hint from now on. Returns the
+  // mark that it has in place of a grant; nullopt: a claim is being made, or somebody has the latch.
+  std::optional<uint64_t> Weaken(rdma::GlobalAddress leaf);
+  // This process has changed a leaf of `leaf_bytes`. A copy of what was there before becomes a copy of what is there
+  // now. It gets this grant if it has the mark still: otherwise another thread may have changed the leaf again.
+  void TakeChange(const shared_leaf::LeafWatch::Release& change, size_t leaf_bytes, shared_leaf::Grant grant);
 
   // The addresses of the leaf that covers the point and of those behind it up to `to` (in reverse: before it), as far
   // as one inner node knows them. Returns their number.
@@ -63,13 +84,17 @@ class Paths final : public blink::PathCache<Keys> {
   End Follow(const Point& point, uint8_t level);
   // False: copies have changed meanwhile.
   bool FollowOnce(const Point& point, uint8_t level, End* end);
-  // Puts a copy of this node into a frame of that size: `write` writes its body.
+  // Puts a copy of this node into a frame of that size: `write` writes its body. False: there is no room.
+  enum class Entry : uint8_t { kDraw, kAdmitted, kAnnounced };
   template <class Write>
-  void Put(const LeafCopy& node, FrameSize size, size_t children, Write write);
+  bool Put(const LeafCopy& node, FrameSize size, size_t children, Entry entry, Write write);
+  // The leaf in a frame that was found. False: it has changed.
+  bool Load(const FrameLook& look, Image* image, shared_leaf::Grant* grant);
 
   PageCache& cache_;
   PageCache::User user_;
   const uint16_t tree_;
+  const shared_leaf::ClaimHolder* claims_ = nullptr;
   rdma::GlobalAddress root_;
   uint8_t root_level_ = 0;  // as it was READ last; 0: not yet
 };

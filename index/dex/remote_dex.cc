@@ -2,14 +2,166 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+
+#include "base/clock.h"
+#include "base/mutant.h"
 
 namespace gannet::index {
 namespace dex {
 
+namespace {
+
+constexpr uint64_t kAskAgainNanos = 1'000'000;
+
+}  // namespace
+
+template <class Keys>
+RemoteDex<Keys>::RemoteDex(rdma::Channel* channel, rdma::NodeId owner, IndexId id, const DexClientOptions& options,
+                           const std::shared_ptr<SharedPages>& pages)
+    : Base(channel, owner, id, options, pages, {.expected_fill = Keys::kSlots / 2.0, .caches_leaves = true}),
+      paths_(pages->cache(), pages->tree()),
+      pages_(pages),
+      claims_(options.rights == IndexRights::kOwnerOnly ? nullptr : options.claims) {
+  leaves_.set_watch(this);
+  paths_.set_claims(claims_);
+}
+
 template <class Keys>
 void RemoteDex<Keys>::Forget(const index::Key& key) {
   LeafCopy leaf;
-  if (this->is_ready() && paths_.FindLeaf(Keys::At(Keys::KeyFrom(key)), &leaf)) paths_.Forget(leaf.address);
+  shared_leaf::Grant grant;
+  if (this->is_ready() && paths_.FindLeaf(Keys::At(Keys::KeyFrom(key)), &leaf, &grant)) paths_.Forget(leaf.address);
+}
+
+template <class Keys>
+typename RemoteDex<Keys>::CopyState RemoteDex<Keys>::StateOf(rdma::GlobalAddress leaf, shared_leaf::Grant grant) {
+  CopyState state;
+  if (claims_ == nullptr || grant.is_none()) return state;
+  state.is_good = claims_->IsGood(leaf, grant);
+  if (state.is_good) return state;
+  if (claims_->IsEnded(leaf, grant)) {
+    claims_->NoteEnded(leaf);
+    return state;
+  }
+  // If there is another connection by now, the owner has ended all claims of the one before.
+  const shared_leaf::Lease lease = claims_->KnownLease(this->owner_);
+  if (lease.number != grant.lease()) return state;
+  state.connection = lease.connection;
+  state.lease = lease.number;
+  return state;
+}
+
+template <class Keys>
+bool RemoteDex<Keys>::FindCopy(const Key& key, LeafCopy* leaf, CopyState* state) {
+  shared_leaf::Grant grant;
+  if (!paths_.FindLeaf(Keys::At(key), leaf, &grant)) return false;
+  *state = StateOf(leaf->address, grant);
+  return true;
+}
+
+template <class Keys>
+bool RemoteDex<Keys>::CopyOf(rdma::GlobalAddress leaf, Image* image, CopyState* state) {
+  shared_leaf::Grant grant;
+  if (!paths_.LoadLeaf(leaf, image, &grant)) return false;
+  *state = StateOf(leaf, grant);
+  return true;
+}
+
+// A claim that was ended, or never made, is made by a CAS. (To give the copy the board's new value because the word is
+// that of the claim would be wrong: the owner has raised the board, and is about to change the leaf by a CAS that
+// expects this word.)
+template <class Keys>
+void RemoteDex<Keys>::NoteCurrent(const LeafCopy& leaf, const CopyState& copy, uint64_t posted_nanos) {
+  if (copy.connection != 0) {
+    claims_->Renew(copy.lease, posted_nanos);
+  } else if (IsToClaim(leaf)) {
+    to_claim_.push_back(leaf);
+  }
+}
+
+template <class Keys>
+bool RemoteDex<Keys>::IsToClaim(const LeafCopy& leaf) {
+  if (claims_ == nullptr || pages_->ranges_number() == 0) return false;
+  if (ranges_number_ != pages_->ranges_number()) {
+    ranges_number_ = pages_->ranges_number();
+    ranges_.clear();
+    for (const ClaimRange& range : pages_->ranges())
+      ranges_.emplace_back(Keys::KeyFrom(range.first.view()), range.node);
+  }
+  const auto next =
+      std::ranges::upper_bound(ranges_, Keys::LowOf(leaf.image), {}, &std::pair<Key, rdma::NodeId>::first);
+  return next != ranges_.begin() && std::prev(next)->second == self() &&
+         !leaves_.IsClaimedByAnother(leaf.image.head.state) && claims_->MayClaim(leaf.address) &&
+         NowNanos() >= ask_again_nanos_;
+}
+
+template <class Keys>
+void RemoteDex<Keys>::KeepLeaf(const LeafCopy& leaf) {
+  if (!IsToClaim(leaf)) {
+    paths_.KeepLeaf(leaf);
+  } else if (!paths_.HasClaimed(leaf.address, leaf.image.head.state) && paths_.AdmitsLeaf()) {
+    to_claim_.push_back(leaf);
+  }
+}
+
+// Between the CAS of a claim and its copy, a thread of this process could READ the leaf, find no copy to weaken, and
+// change the leaf by a CAS from the claim; then the copy would come, and be wrong. So the copy is announced before.
+template <class Keys>
+coro::Task<void> RemoteDex<Keys>::MakeClaims() {
+  std::vector<LeafCopy> leaves = std::exchange(to_claim_, {});
+  const shared_leaf::Lease lease = co_await claims_->LeaseFrom(this->channel_, this->owner_, this->call_timeout_);
+  if (lease.number == 0) {
+    ask_again_nanos_ = NowNanos() + kAskAgainNanos;
+    for (const LeafCopy& leaf : leaves) paths_.KeepLeaf(leaf, /*admitted=*/true);
+    co_return;
+  }
+  std::erase_if(leaves, [this](const LeafCopy& leaf) { return !paths_.Announce(leaf.address); });
+  if (leaves.empty()) co_return;
+  std::vector<rdma::Operation> operations;
+  std::vector<shared_leaf::Grant> grants;
+  for (LeafCopy& leaf : leaves) {
+    const uint64_t state = leaf.image.head.state;
+    leaf.image.head.state = GANNET_MUTANT(kClaimSameVersion)
+                                ? VersionOf(state) | OwnerBits(self(), shared_leaf::kClaimChannel)
+                                : shared_leaf::ClaimOf(state, self());
+    grants.push_back(claims_->NewGrant(leaf.address, lease.number));
+    operations.push_back(rdma::Operation::CompareAndSwap(leaf.address, state, leaf.image.head.state));
+    operations.back().connection = lease.connection;
+  }
+  const uint64_t posted_nanos = NowNanos();
+  const Status posted = co_await this->channel_->Post(operations);
+  if (posted.ok()) claims_->Renew(lease.number, posted_nanos);
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    if (posted.ok() && operations[i].result == operations[i].expected) {
+      paths_.KeepClaimed(leaves[i], grants[i]);
+    } else {
+      // It has changed; or the claim may have been made, without a copy.
+      paths_.Withdraw(leaves[i].address);
+    }
+  }
+}
+
+template <class Keys>
+std::optional<shared_leaf::LeafWatch::Note> RemoteDex<Keys>::NoteLock(rdma::GlobalAddress leaf, uint64_t state,
+                                                                      uint64_t connection) {
+  const std::optional<uint64_t> mark = paths_.Weaken(leaf);
+  if (!mark.has_value()) return std::nullopt;
+  Note note{.grant = 0, .mark = *mark};
+  if (claims_ == nullptr || !shared_leaf::IsClaimedBy(self(), state)) return note;
+  const shared_leaf::Lease lease = claims_->KnownLease(this->owner_);
+  // The channel names no connection to its own node.
+  const bool is_same = lease.connection == connection || this->owner_ == self();
+  if (lease.number != 0 && is_same) note.grant = claims_->NewGrant(leaf, lease.number).bits();
+  return note;
+}
+
+template <class Keys>
+void RemoteDex<Keys>::NoteRelease(const Release& release) {
+  // If the lock was given back, the word is that of before, which an owner may have seen that has raised the board since.
+  const bool is_new = release.after != release.before && shared_leaf::IsClaimedBy(self(), release.after);
+  paths_.TakeChange(release, leaves_.leaf_bytes(),
+                    is_new ? shared_leaf::Grant(release.noted.grant) : shared_leaf::Grant());
 }
 
 template <class Keys>

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "index/blink/separator_notices.h"
 #include "index/blink/tree_client.h"
@@ -14,9 +16,10 @@ namespace gannet::index::dex {
 
 // Keys: IntegerKeys or ByteKeys.
 template <class Keys>
-class RemoteDex final : public blink::TreeClient<Keys> {
+class RemoteDex final : public blink::TreeClient<Keys>, private shared_leaf::LeafWatch {
  public:
   using Base = blink::TreeClient<Keys>;
+  using typename Base::CopyState;
   using typename Base::Image;
   using typename Base::Key;
   using typename Base::LeafCopy;
@@ -36,9 +39,7 @@ class RemoteDex final : public blink::TreeClient<Keys> {
   using typename Base::Cut;
 
   RemoteDex(rdma::Channel* channel, rdma::NodeId owner, IndexId id, const DexClientOptions& options,
-            const std::shared_ptr<SharedPages>& pages)
-      : Base(channel, owner, id, options, pages, {.expected_fill = Keys::kSlots / 2.0, .caches_leaves = true}),
-        paths_(pages->cache(), pages->tree()) {}
+            const std::shared_ptr<SharedPages>& pages);
 
   rdma::GlobalAddress ExpectLeaf(const Key& key) override;
   size_t LeavesFrom(const Cut& next, const Key& to, bool reverse, size_t entries,
@@ -52,12 +53,33 @@ class RemoteDex final : public blink::TreeClient<Keys> {
   std::unique_ptr<shared_leaf::SplitNotices<Keys>> NewSplitNotices() override {
     return std::make_unique<blink::SeparatorNotices<Keys>>(&leaves_, &this->editor_, nullptr);
   }
-  bool CachedLeafOf(const Key& key, LeafCopy* leaf) override { return paths_.FindLeaf(Keys::At(key), leaf); }
-  bool CachedLeaf(rdma::GlobalAddress leaf, Image* image) override { return paths_.LoadLeaf(leaf, image); }
-  void KeepLeaf(const LeafCopy& leaf) override { paths_.KeepLeaf(leaf); }
+
+  bool FindCopy(const Key& key, LeafCopy* leaf, CopyState* state) override;
+  bool CopyOf(rdma::GlobalAddress leaf, Image* image, CopyState* state) override;
+  void KeepLeaf(const LeafCopy& leaf) override;
+  bool has_claims_to_make() const override { return !to_claim_.empty(); }
+  coro::Task<void> MakeClaims() override;
+  void NoteCurrent(const LeafCopy& leaf, const CopyState& copy, uint64_t posted_nanos) override;
   void ForgetLeaf(rdma::GlobalAddress leaf) override { paths_.Forget(leaf); }
 
+  std::optional<Note> NoteLock(rdma::GlobalAddress leaf, uint64_t state, uint64_t connection) override;
+  void NoteChanged(rdma::GlobalAddress leaf) override { paths_.Forget(leaf); }
+  void NoteRelease(const Release& release) override;
+
+  rdma::NodeId self() const { return this->channel_->node(); }
+  // What the copy of the leaf with this grant is good for, now that it has been read.
+  CopyState StateOf(rdma::GlobalAddress leaf, shared_leaf::Grant grant);
+  // This node is to claim the leaf, as far as it knows.
+  bool IsToClaim(const LeafCopy& leaf);
+
   mutable Paths<Keys> paths_;
+  const std::shared_ptr<SharedPages> pages_;
+  shared_leaf::ClaimHolder* const claims_;  // null: this client claims nothing
+  // The ranges of pages_, by number.
+  uint64_t ranges_number_ = 0;
+  std::vector<std::pair<Key, rdma::NodeId>> ranges_;
+  std::vector<LeafCopy> to_claim_;
+  uint64_t ask_again_nanos_ = 0;  // the owner has taken no board
 };
 
 }  // namespace gannet::index::dex

@@ -12,6 +12,8 @@
 
 namespace gannet::index::shared_leaf {
 
+class ClaimHolder;
+
 // Cache: what the clients of a kind of index share (shared_leaves.h).
 template <class Cache>
 struct ClientOptions {
@@ -27,6 +29,8 @@ struct ClientOptions {
   // Entries of integer keys have values, not addresses, so no record tells whether an entry is in the index.
   bool values_in_entries = false;
   IndexRights rights = IndexRights::kClients;  // as the owner's
+  // Of kinds whose clients claim leaves; it must outlive the client. Null: they claim none.
+  ClaimHolder* claims = nullptr;
 
   // `options.shared_cache`, if any, is a Cache.
   static ClientOptions Of(const IndexClientOptions& options) {
@@ -37,7 +41,8 @@ struct ClientOptions {
             .patience = options.call_timeout,
             .node = options.node,
             .values_in_entries = options.values_in_entries,
-            .rights = options.rights};
+            .rights = options.rights,
+            .claims = options.claims};
   }
 };
 

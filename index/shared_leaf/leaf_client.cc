@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/clock.h"
 #include "base/sometimes.h"
 #include "index/record_header.h"
 #include "index/shared_leaf/change/leaf_keys.h"
@@ -28,19 +29,20 @@ size_t LeafClient<Keys>::SetProbe(const Key& key, Probe* probe, std::span<rdma::
   probe->key = key;
   probe->line = kWholeLeaf;
   probe->found.reset();
-  if (LeafCopy copy; caches_leaves_ && CachedLeafOf(key, &copy)) {
-    const std::optional<FindResult> found = ResultOf<Keys>(*schema_, copy, key);
-    if (found.has_value() && !found->record.is_null() && !values_in_entries_) {
-      // Its record shows whether that is right.
+  if (LeafCopy leaf; caches_leaves_ && FindCopy(key, &leaf, &probe->copy)) {
+    const bool is_good = probe->copy.is_good;
+    const std::optional<FindResult> found = ResultOf<Keys>(*schema_, leaf, key);
+    // If the copy is not good, the record shows whether it is right.
+    if (found.has_value() && (is_good || (!found->record.is_null() && !values_in_entries_))) {
       probe->found = found;
-      probe->found->from_cache = true;
+      probe->found->from_cache = !is_good;
       return 0;
     }
     if (found.has_value()) {
-      probe->leaf = copy.address;
+      probe->leaf = leaf.address;
       probe->line = kStateOnly;
-      probe->image = copy.image;
-      reads[0] = rdma::Operation::Read(copy.address, &probe->state, kWordBytes);
+      probe->image = leaf.image;
+      reads[0] = ReadStateOf(leaf.address, probe->copy, &probe->state, &probe->posted_nanos);
       return 1;
     }
   }
@@ -51,8 +53,21 @@ size_t LeafClient<Keys>::SetProbe(const Key& key, Probe* probe, std::span<rdma::
 }
 
 template <class Keys>
-bool LeafClient<Keys>::IsCurrent(rdma::GlobalAddress leaf, const Image& copy, uint64_t state) {
-  if (state == copy.head.state) return true;
+rdma::Operation LeafClient<Keys>::ReadStateOf(rdma::GlobalAddress leaf, const CopyState& copy, uint64_t* state,
+                                              uint64_t* posted_nanos) {
+  rdma::Operation read = rdma::Operation::Read(leaf, state, kWordBytes);
+  read.connection = copy.connection;
+  *posted_nanos = copy.connection == 0 ? 0 : NowNanos();
+  return read;
+}
+
+template <class Keys>
+bool LeafClient<Keys>::IsCurrent(rdma::GlobalAddress leaf, const Image& image, const CopyState& copy, uint64_t state,
+                                 uint64_t posted_nanos) {
+  if (state == image.head.state) {
+    NoteCurrent({leaf, image}, copy, posted_nanos);
+    return true;
+  }
   Sometimes<"leaf: a cached leaf is behind">();
   ForgetLeaf(leaf);
   return false;
@@ -61,7 +76,7 @@ bool LeafClient<Keys>::IsCurrent(rdma::GlobalAddress leaf, const Image& copy, ui
 template <class Keys>
 bool LeafClient<Keys>::Judge(Probe* probe, FindResult* result) {
   if (probe->line == kStateOnly) {
-    if (!IsCurrent(probe->leaf, probe->image, probe->state)) return false;
+    if (!IsCurrent(probe->leaf, probe->image, probe->copy, probe->state, probe->posted_nanos)) return false;
   } else {
     ++statistics_.leaves_read;
     if (leaves_.Judge(&probe->image) != LeafLook::kWhole || probe->image.level() != 0 ||
@@ -93,7 +108,9 @@ coro::Task<StatusOr<FindResult>> LeafClient<Keys>::FindOne(Key key) {
       // A cached address can be wrong; then the search finds out.
       if (!status.ok() && !absl::IsInvalidArgument(status)) co_return status;
       FindResult result;
-      if (status.ok() && Judge(&probe, &result)) co_return result;
+      const bool is_found = status.ok() && Judge(&probe, &result);
+      if (has_claims_to_make()) co_await MakeClaims();
+      if (is_found) co_return result;
     }
   }
   LeafCopy place;
@@ -101,6 +118,7 @@ coro::Task<StatusOr<FindResult>> LeafClient<Keys>::FindOne(Key key) {
   GANNET_CO_RETURN_IF_ERROR(located);
   NoteSearch(key);
   if (caches_leaves_) KeepLeaf(place);
+  if (has_claims_to_make()) co_await MakeClaims();
   const std::optional<FindResult> found = ResultOf<Keys>(*schema_, place, key);
   if (found.has_value()) co_return *found;
   const StatusOr<int> slot = co_await FindKey<Keys>(&leaves_, *schema_, key, &place);
@@ -144,6 +162,7 @@ coro::Task<Status> LeafClient<Keys>::FindMany(std::span<const index::Key> keys, 
         ++statistics_.lookups;
         ++statistics_.one_sided;
       }
+      if (has_claims_to_make()) co_await MakeClaims();
     }
     for (size_t i = 0; i < n; ++i) {
       if (done[i]) continue;
@@ -175,6 +194,7 @@ coro::Task<Status> LeafClient<Keys>::Scan(ScanRange range, ScanResult* result) {
     const Status located = co_await editor_->Locate(Keys::PointOf(next, range.reverse), &place);
     GANNET_CO_RETURN_IF_ERROR(located);
     if (caches_leaves_) KeepLeaf(place);
+    if (has_claims_to_make()) co_await MakeClaims();
     const Status read = co_await ReadAllKeys<Keys>(&leaves_, *schema_, &place);
     GANNET_CO_RETURN_IF_ERROR(read);
     if (TakeLeaf(place, from, to, range.reverse, end, result, &next) || result->entries.size() >= end) {
@@ -187,30 +207,38 @@ template <class Keys>
 coro::Task<Status> LeafClient<Keys>::ReadLeaves(std::span<const rdma::GlobalAddress> leaves,
                                                 std::span<Image, kMostReads> images) {
   std::array<rdma::Operation, kMostReads> reads;
-  std::array<uint64_t, kMostReads> states;
-  uint32_t cached = 0;  // bits
+  size_t posted = 0;
   const size_t lines = trims_scans_ ? tails_.lines() : kSlotLines;
+  uint32_t whole = 0;  // the leaves that are READ, bits
+  std::array<CopyCheck, kMostReads> checks;
+  size_t checked = 0;
   for (size_t i = 0; i < leaves.size(); ++i) {
-    if (caches_leaves_ && CachedLeaf(leaves[i], &images[i])) {
-      cached |= 1u << i;
-      reads[i] = rdma::Operation::Read(leaves[i], &states[i], kWordBytes);
+    if (CopyState copy; caches_leaves_ && CopyOf(leaves[i], &images[i], &copy)) {
+      if (copy.is_good) continue;
+      CopyCheck& check = checks[checked++] = {.at = i, .copy = copy};
+      reads[posted++] = ReadStateOf(leaves[i], copy, &check.state, &check.posted_nanos);
       continue;
     }
-    reads[i] = ReadOf(leaves[i], &images[i]);
-    reads[i].size -= static_cast<uint32_t>((kSlotLines - lines) * kLineBytes);
+    whole |= 1u << i;
+    reads[posted] = ReadOf(leaves[i], &images[i]);
+    reads[posted++].size -= static_cast<uint32_t>((kSlotLines - lines) * kLineBytes);
   }
-  const Status status = co_await channel_->Post(std::span(reads).first(leaves.size()));
-  if (!status.ok()) co_return status;
+  if (posted > 0) {
+    const Status status = co_await channel_->Post(std::span(reads).first(posted));
+    if (!status.ok()) co_return status;
+  }
+  for (const CopyCheck& check : std::span(checks).first(checked)) {
+    Image& image = images[check.at];
+    if (!IsCurrent(leaves[check.at], image, check.copy, check.state, check.posted_nanos)) image.head.state = kAbsentBit;
+  }
   for (size_t i = 0; i < leaves.size(); ++i) {
-    if ((cached >> i & 1) != 0) {
-      if (!IsCurrent(leaves[i], images[i], states[i])) images[i].head.state = kAbsentBit;
-      continue;
-    }
+    if ((whole >> i & 1) == 0) continue;
     ++statistics_.leaves_read;
     if (caches_leaves_ && leaves_.Judge(&images[i]) == LeafLook::kWhole && images[i].level() == 0) {
       KeepLeaf({leaves[i], images[i]});
     }
   }
+  if (has_claims_to_make()) co_await MakeClaims();
   if constexpr (!Keys::kKeysElsewhere) {
     size_t tails = 0;
     for (size_t i = 0; trims_scans_ && i < leaves.size(); ++i) {
@@ -256,6 +284,7 @@ coro::Task<Status> LeafClient<Keys>::LocateLeaf(Key key, LeafCopy* place) {
   GANNET_CO_RETURN_IF_ERROR(ready);
   const Status located = co_await editor_->Locate(Keys::At(key), place);
   if (caches_leaves_ && located.ok()) KeepLeaf(*place);
+  if (has_claims_to_make()) co_await MakeClaims();
   co_return located;
 }
 
@@ -266,45 +295,47 @@ coro::Task<StatusOr<LeafLook>> LeafClient<Keys>::ReadExpected(Key /*key*/, rdma:
   co_return look;
 }
 
+// The owner makes the changes that a client may not make: all of them, or those of leaves that another node has
+// claimed.
 template <class Keys>
 coro::Task<StatusOr<Change>> LeafClient<Keys>::Insert(index::Key key, rdma::GlobalAddress record) {
-  if (!changes_leaves()) {
-    StatusOr<Change> called = co_await calls_.Insert(key, record);
-    if (caches_leaves_) this->Forget(key);
-    co_return std::move(called);
+  if (changes_leaves()) {
+    const Status ready = co_await Prepare();
+    if (!ready.ok()) co_return ready;
+    const Status fits = Keys::CheckLength(*schema_, key);
+    if (!fits.ok()) co_return fits;
+    StatusOr<Change> change = co_await editor_->Insert(Keys::KeyFrom(key), record, nullptr);
+    if (!IsClaimedElsewhere(change.status())) co_return std::move(change);
   }
-  const Status ready = co_await Prepare();
-  if (!ready.ok()) co_return ready;
-  const Status fits = Keys::CheckLength(*schema_, key);
-  if (!fits.ok()) co_return fits;
-  StatusOr<Change> change = co_await editor_->Insert(Keys::KeyFrom(key), record, nullptr);
-  co_return std::move(change);
+  StatusOr<Change> called = co_await calls_.Insert(key, record);
+  if (caches_leaves_) this->Forget(key);
+  co_return std::move(called);
 }
 
 template <class Keys>
 coro::Task<StatusOr<Change>> LeafClient<Keys>::Remove(index::Key key, rdma::GlobalAddress record) {
-  if (!changes_leaves()) {
-    StatusOr<Change> called = co_await calls_.Remove(key, record);
-    if (caches_leaves_) this->Forget(key);
-    co_return std::move(called);
+  if (changes_leaves()) {
+    const Status ready = co_await Prepare();
+    if (!ready.ok()) co_return ready;
+    StatusOr<Change> change = co_await editor_->Remove(Keys::KeyFrom(key), record);
+    if (!IsClaimedElsewhere(change.status())) co_return std::move(change);
   }
-  const Status ready = co_await Prepare();
-  if (!ready.ok()) co_return ready;
-  StatusOr<Change> change = co_await editor_->Remove(Keys::KeyFrom(key), record);
-  co_return std::move(change);
+  StatusOr<Change> called = co_await calls_.Remove(key, record);
+  if (caches_leaves_) this->Forget(key);
+  co_return std::move(called);
 }
 
 template <class Keys>
 coro::Task<Status> LeafClient<Keys>::Replace(index::Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
-  if (!changes_leaves()) {
-    Status called = co_await calls_.Replace(key, from, to);
-    if (caches_leaves_) this->Forget(key);
-    co_return called;
+  if (changes_leaves()) {
+    const Status ready = co_await Prepare();
+    GANNET_CO_RETURN_IF_ERROR(ready);
+    Status replaced = co_await editor_->Replace(Keys::KeyFrom(key), from, to);
+    if (!IsClaimedElsewhere(replaced)) co_return replaced;
   }
-  const Status ready = co_await Prepare();
-  GANNET_CO_RETURN_IF_ERROR(ready);
-  Status replaced = co_await editor_->Replace(Keys::KeyFrom(key), from, to);
-  co_return replaced;
+  Status called = co_await calls_.Replace(key, from, to);
+  if (caches_leaves_) this->Forget(key);
+  co_return called;
 }
 
 template <class Keys>

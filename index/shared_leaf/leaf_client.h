@@ -23,6 +23,7 @@
 #include "index/shared_leaf/change/leaf_channel.h"
 #include "index/shared_leaf/change/leaf_editor.h"
 #include "index/shared_leaf/change/leaf_insert.h"
+#include "index/shared_leaf/claim/claim_holder.h"
 #include "index/shared_leaf/client_options.h"
 #include "index/shared_leaf/leaf/leaf_scan.h"
 #include "index/shared_leaf/shared_leaves.h"
@@ -31,7 +32,7 @@
 namespace gannet::index::shared_leaf {
 
 template <class Keys>
-class LeafClient : public RemoteIndex, public LeafFinder<Keys>, private LeafWatch {
+class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
  public:
   using Key = typename Keys::Key;
   using IndexEntry = typename Keys::IndexEntry;
@@ -108,9 +109,16 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys>, private LeafWatc
         trims_scans_(manner.trims_scans && !Keys::kKeysElsewhere && channel->capabilities().line_consistent),
         caches_leaves_(manner.caches_leaves),
         calls_(channel, owner, id, options.call_timeout),
-        blocks_(channel, options.node, owner, id, options.call_timeout, &cache_->blocks()) {
-    if (caches_leaves_) leaves_.set_watch(this);
-  }
+        blocks_(channel, options.node, owner, id, options.call_timeout, &cache_->blocks()) {}
+
+  // What is known of a copy of a leaf in the kind's cache. The copy is whole, but may be behind, unless it is good.
+  struct CopyState {
+    // This node has claimed the leaf, and the copy is what it is now (claim/claim.h).
+    bool is_good = false;
+    // The lease of the claim has ended. If a READ over this connection succeeds, that renews it. 0: it does not.
+    uint64_t connection = 0;
+    uint16_t lease = 0;
+  };
 
   // A lookup READs this by what is cached: a whole leaf, a line of one, or the state word alone, because `image` is a
   // copy of the leaf. The kind defines what else comes with it.
@@ -118,9 +126,12 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys>, private LeafWatc
     Key key{};
     rdma::GlobalAddress leaf;
     int line = kWholeLeaf;
-    uint64_t state = 0;               // READ, for kStateOnly
     std::optional<FindResult> found;  // the answer, if it takes no READ
     Image image;
+    // For kStateOnly:
+    uint64_t state = 0;  // READ
+    uint64_t posted_nanos = 0;
+    CopyState copy;
   };
   // Sets the READs of a probe, and returns their number; 0: no leaf is expected, or the answer is known.
   virtual size_t SetProbe(const Key& key, Probe* probe, std::span<rdma::Operation, kReadsOfProbe> reads);
@@ -128,13 +139,18 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys>, private LeafWatc
   virtual bool Judge(Probe* probe, FindResult* result);
   // The probe was of no use, and a search has found the key's leaf.
   virtual void NoteSearch(const Key& /*key*/) {}
-  // Copies of leaves, of a kind that caches them. They are whole, but may be behind.
+  // Of a kind that caches leaves:
   //
-  // The leaf that covers the key. False: there is no copy.
-  virtual bool CachedLeafOf(const Key& /*key*/, LeafCopy* /*leaf*/) { return false; }
-  virtual bool CachedLeaf(rdma::GlobalAddress /*leaf*/, Image* /*image*/) { return false; }
+  // The copy of the leaf that covers the key; of this leaf. False: there is none.
+  virtual bool FindCopy(const Key& /*key*/, LeafCopy* /*leaf*/, CopyState* /*state*/) { return false; }
+  virtual bool CopyOf(rdma::GlobalAddress /*leaf*/, Image* /*image*/, CopyState* /*state*/) { return false; }
   // A whole leaf that was READ just now.
   virtual void KeepLeaf(const LeafCopy& /*leaf*/) {}
+  // KeepLeaf has left leaves that are to be claimed before they are kept.
+  virtual bool has_claims_to_make() const { return false; }
+  virtual coro::Task<void> MakeClaims() { co_return; }
+  // The state word was READ, and is that of the copy, which is not good. `posted_nanos`: before the READ.
+  virtual void NoteCurrent(const LeafCopy& /*leaf*/, const CopyState& /*copy*/, uint64_t /*posted_nanos*/) {}
   // The copy is behind.
   virtual void ForgetLeaf(rdma::GlobalAddress /*leaf*/) {}
 
@@ -171,15 +187,25 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys>, private LeafWatc
   const bool values_in_entries_;  // there are no records
 
  private:
-  void NoteRelease(rdma::GlobalAddress leaf) override { ForgetLeaf(leaf); }
   coro::Task<StatusOr<FindResult>> FindOne(Key key);
   // Reads leaves that follow each other, as the cache knows them from *next on. True: the scan is at its end.
   coro::Task<StatusOr<bool>> ScanCached(Key from, Key to, bool reverse, size_t end, ScanResult* result, Cut* next);
   // READs the leaves, of which the last line comes later where that pays. Of those that are cached it READs the state
-  // word. A copy that is behind is forgotten, and its image is dead.
+  // word, and of good copies nothing. A copy that is behind is forgotten, and its image is dead.
   coro::Task<Status> ReadLeaves(std::span<const rdma::GlobalAddress> leaves, std::span<Image, kMostReads> images);
+  // A copy whose state word is READ.
+  struct CopyCheck {
+    size_t at = 0;
+    CopyState copy;
+    uint64_t state = 0;
+    uint64_t posted_nanos = 0;
+  };
+  // The READ of a copy's state word. *posted_nanos: the time, if NoteCurrent needs it.
+  static rdma::Operation ReadStateOf(rdma::GlobalAddress leaf, const CopyState& copy, uint64_t* state,
+                                     uint64_t* posted_nanos);
   // The state word proves the copy of a leaf: no state word returns (leaf.h). False: the copy is forgotten.
-  bool IsCurrent(rdma::GlobalAddress leaf, const Image& copy, uint64_t state);
+  bool IsCurrent(rdma::GlobalAddress leaf, const Image& image, const CopyState& copy, uint64_t state,
+                 uint64_t posted_nanos);
 
   const IndexRights rights_;
   const bool shares_cache_;

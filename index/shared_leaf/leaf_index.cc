@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/sometimes.h"
+#include "index/claim_boards.h"
 #include "index/service_method.h"
 #include "index/shared_leaf/change/change_calls.h"
 
@@ -19,6 +21,7 @@ void RegisterLeafMethods(IndexService* service, rdma::MethodId describe, const c
       });
   RegisterBlockLending(service);
   RegisterChangeCalls(service);
+  RegisterClaimBoards(service);
 }
 
 template <class Keys>
@@ -143,6 +146,30 @@ Status LeafIndex<Keys>::Load::Build(Context& context, size_t part) {
 template <class Keys>
 void LeafIndex<Keys>::RepairAfter(rdma::NodeId node) {
   leaves_.RepairAfter(node, [this](const Visit& visit) { return ForEachNode(visit); });
+}
+
+template <class Keys>
+Status LeafIndex<Keys>::EndClaimsOf(rdma::NodeId node) {
+  if (blocks_.rights() == IndexRights::kOwnerOnly) return absl::OkStatus();
+  struct Claim {
+    rdma::GlobalAddress leaf;
+    uint64_t word;
+  };
+  std::vector<Claim> claims;
+  blocks_.ForEach([&](rdma::GlobalAddress at) {
+    const uint64_t word = LoadWord(blocks_.Memory(at.offset()));
+    if (IsClaimedBy(node, word)) claims.push_back({at, word});
+  });
+  if (claims.empty()) return absl::OkStatus();
+  typename Editors::Pooled editor(&editors_, nullptr);
+  GANNET_RETURN_IF_ERROR(editor.status());
+  for (const Claim& claim : claims) {
+    // If the word is another by now, it is no claim of this node: none is made any more.
+    const StatusOr<bool> ended = editor.Run(editor.leaves().EndClaim(claim.leaf, claim.word));
+    GANNET_RETURN_IF_ERROR(ended.status());
+  }
+  Sometimes<"claims: those of a lost node are ended">();
+  return absl::OkStatus();
 }
 
 template <class Keys>

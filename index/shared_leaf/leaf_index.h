@@ -69,6 +69,7 @@ class LeafIndex : public AnyLeafIndex, public PartedLoader, protected OwnLeafFin
                                                   size_t most_parts) override;
   Statistics statistics() override;
   void RepairAfter(rdma::NodeId node) override;
+  Status EndClaimsOf(rdma::NodeId node) override;
 
   LeafBlocks& blocks() override { return blocks_; }
 

@@ -87,7 +87,7 @@ class Client {
   // The nodes that it had to READ.
   int Read(uint64_t key) {
     LeafCopy leaf;
-    if (paths_.FindLeaf(key, &leaf)) {
+    if (shared_leaf::Grant grant; paths_.FindLeaf(key, &leaf, &grant)) {
       EXPECT_TRUE(Holds(leaf, key));
       return 0;
     }
@@ -164,12 +164,12 @@ TEST(Frames, ABlockIsCutAnew) {
 
 TEST(MappingTable, HasEachNodeOnce) {
   MappingTable table(64);
-  FrameId there = kNoFrame;
   EXPECT_EQ(table.Find(77), kNoFrame);
-  EXPECT_EQ(table.Insert(77, 5, &there), MappingTable::Inserted::kYes);
+  EXPECT_TRUE(table.Insert(77, 5));
   EXPECT_EQ(table.Find(77), 5u);
-  EXPECT_EQ(table.Insert(77, 6, &there), MappingTable::Inserted::kThere);
-  EXPECT_EQ(there, 5u);
+  EXPECT_FALSE(table.Insert(77, 6));
+  EXPECT_FALSE(table.Insert(77, kComing));
+  EXPECT_EQ(table.Find(77), 5u);
   table.Erase(77, 6);
   EXPECT_EQ(table.Find(77), 5u) << "another frame's entry";
   table.Erase(77, 5);
@@ -178,13 +178,24 @@ TEST(MappingTable, HasEachNodeOnce) {
 
 TEST(MappingTable, AFullBucketTakesNoMore) {
   MappingTable table(0);  // one bucket
-  FrameId there = kNoFrame;
-  for (uint64_t node = 1; node <= 7; ++node) {
-    EXPECT_EQ(table.Insert(node, static_cast<FrameId>(node), &there), MappingTable::Inserted::kYes);
-  }
-  EXPECT_EQ(table.Insert(8, 8, &there), MappingTable::Inserted::kFull);
+  for (uint64_t node = 1; node <= 7; ++node) EXPECT_TRUE(table.Insert(node, static_cast<FrameId>(node)));
+  EXPECT_FALSE(table.Insert(8, 8));
   table.Erase(3, 3);
-  EXPECT_EQ(table.Insert(8, 8, &there), MappingTable::Inserted::kYes);
+  EXPECT_TRUE(table.Insert(8, 8));
+}
+
+TEST(MappingTable, AnAnnouncedCopyComesInItsOwnPlace) {
+  MappingTable table(0);  // one bucket
+  ASSERT_TRUE(table.Insert(77, kComing));
+  EXPECT_EQ(table.Find(77), kComing);
+  EXPECT_FALSE(table.Insert(77, 5)) << "another thread's copy";
+  EXPECT_FALSE(table.Insert(77, kComing)) << "another thread's announcement";
+  for (uint64_t node = 1; node <= 6; ++node) EXPECT_TRUE(table.Insert(node, static_cast<FrameId>(node)));
+  EXPECT_TRUE(table.Insert(77, 5, /*announced=*/true)) << "it has a place, also in a full bucket";
+  EXPECT_EQ(table.Find(77), 5u);
+  EXPECT_FALSE(table.Insert(77, 6, /*announced=*/true)) << "it was not announced";
+  table.Erase(77, kComing);
+  EXPECT_EQ(table.Find(77), 5u) << "it has come";
 }
 
 TEST(CoolingMap, IsAQueueOfSix) {
@@ -325,6 +336,81 @@ TEST(PageCache, TreesDoNotMix) {
   EXPECT_EQ(other.paths().LevelsToRead(5), 1) << "the same nodes, but of another tree";
 }
 
+// What LeafChannel says of a change by verbs.
+shared_leaf::LeafWatch::Release ReleaseOf(rdma::GlobalAddress node, uint64_t mark,
+                                          std::span<const rdma::Operation> operations) {
+  return {.leaf = node, .before = 1, .after = 2, .noted = {.grant = 0, .mark = mark}, .operations = operations};
+}
+
+TEST(PageCache, AChangeOfALeafGoesIntoItsCopy) {
+  const Tree tree(4);
+  PageCache cache({.max_bytes = 1 << 20});
+  Client client(&cache, tree, cache.AddTree());
+  client.Read(5);
+  const rdma::GlobalAddress at = tree.leaf_at(0);
+  const std::optional<uint64_t> mark = client.paths().Weaken(at);
+  ASSERT_TRUE(mark.has_value());
+  shared_leaf::LeafDraft draft(at, tree.Leaf(0).image, OwnerBits(1, 0));
+  draft.Replace(5, IntegerEntry{5, rdma::GlobalAddress(kOwner, 4096).bits()});
+  shared_leaf::Posting posting;
+  draft.AppendChange(&posting);
+  const shared_leaf::Grant grant(1, 7);
+  client.paths().TakeChange(ReleaseOf(at, *mark, posting.operations()), shared_leaf::kLeafBytes, grant);
+  LeafCopy leaf;
+  shared_leaf::Grant found;
+  ASSERT_TRUE(client.paths().FindLeaf(5, &leaf, &found));
+  EXPECT_EQ(found, grant);
+  EXPECT_EQ(leaf.image.head, draft.image().head);
+  for (int slot = 0; slot < static_cast<int>(kKeysPerLeaf); ++slot) {
+    EXPECT_EQ(leaf.image.entry<IntegerEntry>(slot), draft.image().entry<IntegerEntry>(slot)) << slot;
+  }
+}
+
+TEST(PageCache, ACopyThatAnotherChangeHasMarkedGetsNoGrant) {
+  const Tree tree(4);
+  PageCache cache({.max_bytes = 1 << 20});
+  const uint16_t number = cache.AddTree();
+  Client client(&cache, tree, number);
+  Client other(&cache, tree, number);
+  client.Read(5);
+  const std::optional<uint64_t> mark = client.paths().Weaken(tree.leaf_at(0));
+  ASSERT_TRUE(other.paths().Weaken(tree.leaf_at(0)).has_value());
+  client.paths().TakeChange(ReleaseOf(tree.leaf_at(0), *mark, {}), shared_leaf::kLeafBytes, shared_leaf::Grant(1, 7));
+  LeafCopy leaf;
+  shared_leaf::Grant found;
+  ASSERT_TRUE(client.paths().FindLeaf(5, &leaf, &found));
+  EXPECT_TRUE(found.is_none());
+}
+
+// Separators are changed by the same code as leaves.
+TEST(PageCache, AChangeOfAnInnerNodeTakesItsCopyOut) {
+  const Tree tree(4);
+  PageCache cache({.max_bytes = 1 << 20});
+  Client client(&cache, tree, cache.AddTree());
+  client.Read(5);
+  const std::optional<uint64_t> mark = client.paths().Weaken(tree.inner_at(0));
+  ASSERT_TRUE(mark.has_value());
+  EXPECT_EQ(client.paths().LevelsToRead(5), 0) << "it is whole still";
+  client.paths().TakeChange(ReleaseOf(tree.inner_at(0), *mark, {}), shared_leaf::kLeafBytes, shared_leaf::Grant());
+  EXPECT_EQ(client.paths().LevelsToRead(5), 2);
+}
+
+TEST(PageCache, AChangeWaitsForACopyThatIsComing) {
+  const Tree tree(4);
+  PageCache cache({.max_bytes = 1 << 20});
+  const uint16_t number = cache.AddTree();
+  Client client(&cache, tree, number);
+  client.Read(5);
+  const rdma::GlobalAddress at = tree.leaf_at(0);
+  ASSERT_TRUE(client.paths().Announce(at));
+  EXPECT_FALSE(client.paths().Announce(at)) << "another thread's";
+  EXPECT_FALSE(client.paths().Weaken(at).has_value());
+  client.paths().KeepClaimed(tree.Leaf(0), shared_leaf::Grant(1, 7));
+  EXPECT_TRUE(client.paths().HasClaimed(at, 1));
+  EXPECT_TRUE(client.paths().Weaken(at).has_value());
+  EXPECT_FALSE(client.paths().HasClaimed(at, 1));
+}
+
 // Threads read what others replace, evict and cut anew. What they find is one version of the right leaf.
 TEST(PageCache, ManyThreads) {
   const Tree tree(32);
@@ -339,6 +425,7 @@ TEST(PageCache, ManyThreads) {
       for (int i = 0; i < 40'000; ++i) {
         const uint64_t key = random.Below(random.OneIn(2) ? tree.keys() / 16 : tree.keys());
         LeafCopy leaf;
+        shared_leaf::Grant grant;
         if (random.OneIn(8)) {
           // The version is in all words that a change writes: a mixture would show.
           leaf = tree.Leaf(key / kKeysPerLeaf, random.Below(1000));
@@ -349,7 +436,7 @@ TEST(PageCache, ManyThreads) {
           cache.Drop(nullptr, tree.leaf_at(key / kKeysPerLeaf));
         } else if (random.OneIn(100)) {
           client.paths().Drop(key, static_cast<uint8_t>(random.Below(3)));
-        } else if (client.paths().FindLeaf(key, &leaf)) {
+        } else if (client.paths().FindLeaf(key, &leaf, &grant)) {
           found.fetch_add(1, std::memory_order_relaxed);
           ASSERT_TRUE(client.Holds(leaf, key));
           if (leaf.image.head.right != 0) {

@@ -1,5 +1,6 @@
-// The copy of a leaf in a frame: line 0 of the leaf, and the entries of its other lines. The versions of these lines
-// are in line 0, too, so they are left out.
+// The copy of a leaf in a frame: | grant | line 0 of the leaf | the entries of its other lines |. The versions of these
+// lines are in line 0, too, so they are left out. The grant tells how long the copy is good without a verb
+// (shared_leaf/claim/claim.h); none: it is a hint.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +8,10 @@
 #include <optional>
 
 #include "index/dex/cache/frames.h"
+#include "index/shared_leaf/claim/claim_holder.h"
 #include "index/shared_leaf/leaf/byte_keys.h"
 #include "index/shared_leaf/leaf/integer_keys.h"
+#include "rdma/fabric.h"
 
 namespace gannet::index::dex {
 
@@ -20,35 +23,56 @@ class LeafBody {
   using Entry = typename Keys::Entry;
 
   static FrameSize SizeFor(const Image& leaf) {
-    const size_t bytes = sizeof(FrameHead) + kLineBytes + leaf.line_count() * kBytesPerLine;
+    const size_t bytes = sizeof(FrameHead) + LineAt(1 + leaf.line_count());
     if (bytes <= BytesOf(FrameSize::k384)) return FrameSize::k384;
     return bytes <= BytesOf(FrameSize::k512) ? FrameSize::k512 : FrameSize::k768;
   }
 
-  static void Store(const LatchedFrame& frame, const Image& leaf) {
+  static void Store(const LatchedFrame& frame, const Image& leaf, shared_leaf::Grant grant) {
     std::byte* const body = frame.body();
-    StoreWords(body, &leaf.head, kHeadWords);
+    StoreGrant(body, grant);
+    StoreWords(body + LineAt(0), &leaf.head, kHeadWords);
     for (size_t line = 0; line < leaf.line_count(); ++line) {
-      StoreWords(body + kLineBytes + line * kBytesPerLine, leaf.lines[line].entries, kBytesPerLine / kWordBytes);
+      StoreWords(body + LineAt(1 + line), leaf.lines[line].entries, kBytesPerLine / kWordBytes);
     }
   }
 
   // Loads the whole leaf. What it loads is right if the frame is unchanged then.
   static void Load(const FrameLook& look, Image* leaf) {
-    LoadWords(look.body(), &leaf->head, kHeadWords);
+    LoadWords(look.body() + LineAt(0), &leaf->head, kHeadWords);
     for (size_t line = 0; line < leaf->line_count(); ++line) {
       leaf->lines[line].version = kAbsentBit | leaf->head.versions[line];
-      LoadWords(look.body() + kLineBytes + line * kBytesPerLine, leaf->lines[line].entries, kBytesPerLine / kWordBytes);
+      LoadWords(look.body() + LineAt(1 + line), leaf->lines[line].entries, kBytesPerLine / kWordBytes);
     }
   }
 
-  static uint64_t StateOf(const std::byte* body) { return LoadWord(body); }
+  // Stores the lines that a WRITE brings to the leaf at `leaf`.
+  static void Apply(const LatchedFrame& frame, rdma::GlobalAddress leaf, const rdma::Operation& write) {
+    const size_t lines = 1 + Keys::Head::kMostLines;
+    const size_t first = (write.remote.offset() - leaf.offset()) / kLineBytes;
+    for (size_t i = 0; i < write.size / kLineBytes && first + i < lines; ++i) {
+      const std::byte* const from = static_cast<const std::byte*>(write.local) + i * kLineBytes;
+      if (first + i == 0) {
+        StoreWords(frame.body() + LineAt(0), from, kHeadWords);
+      } else {
+        StoreWords(frame.body() + LineAt(first + i), from + kWordBytes, kBytesPerLine / kWordBytes);
+      }
+    }
+  }
+
+  static uint64_t StateOf(const std::byte* body) { return LoadWord(body + LineAt(0)); }
+  static shared_leaf::Grant GrantOf(const std::byte* body) { return shared_leaf::Grant(LoadWord(body)); }
+  static void StoreGrant(std::byte* body, shared_leaf::Grant grant) { StoreWord(body, grant.bits()); }
 
  private:
   static constexpr size_t kHeadWords = kLineBytes / kWordBytes;
   static constexpr size_t kBytesPerLine = static_cast<size_t>(Entry::kPerLine) * sizeof(Entry);
   static_assert(kBytesPerLine % kWordBytes == 0);
-  static_assert(sizeof(FrameHead) + kLineBytes + Keys::Head::kMostLines * kBytesPerLine <= BytesOf(FrameSize::k768));
+  // Offset of a line in the body.
+  static constexpr size_t LineAt(size_t line) {
+    return line == 0 ? kWordBytes : kWordBytes + kLineBytes + (line - 1) * kBytesPerLine;
+  }
+  static_assert(sizeof(FrameHead) + LineAt(1 + Keys::Head::kMostLines) <= BytesOf(FrameSize::k768));
 
   static void StoreWords(std::byte* to, const void* from, size_t words) {
     for (size_t i = 0; i < words; ++i) {

@@ -1,5 +1,7 @@
 // MappingTable: where the page cache has the copy of a node (DEX, 5.1). One line for each bucket: a latch, and up to
 // seven entries. Readers take no latch: an entry is one word, and the frame tells its node.
+//
+// An entry can also say that a copy is coming (the I/O flag of 5.4). It is exclusive, as a frame is.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +28,9 @@ class WordLatch {
   void* const word_;
 };
 
+// In the place of a frame: a copy is coming. No frame has this number.
+inline constexpr FrameId kComing = kNoFrame - 1;
+
 // Thread-safe.
 class MappingTable {
  public:
@@ -34,7 +39,7 @@ class MappingTable {
 
   size_t bytes() const { return memory_.size(); }
 
-  // The frame of the node, which may be latched now, or have another node soon; kNoFrame: there is none.
+  // The frame of the node, which may be latched now, or have another node soon; or kComing; kNoFrame: there is none.
   FrameId Find(uint64_t node) const {
     const Bucket bucket = BucketOf(node);
     for (size_t i = 1; i <= kEntries; ++i) {
@@ -44,24 +49,24 @@ class MappingTable {
     return kNoFrame;
   }
 
-  enum class Inserted : uint8_t { kYes, kThere, kFull };
-  // kThere: the node has a frame, *there.
-  Inserted Insert(uint64_t node, FrameId frame, FrameId* there) {
+  // False: the node has a frame, or one is coming; or the bucket is full. `announced`: the caller has inserted kComing
+  // for the node, in whose place the frame comes.
+  bool Insert(uint64_t node, FrameId frame, bool announced = false) {
     const Bucket bucket = BucketOf(node);
     const WordLatch latch(bucket.line);
     size_t free = 0;
     for (size_t i = 1; i <= kEntries; ++i) {
       const uint64_t entry = LoadWord(bucket.line + i * kWordBytes);
       if (IdIn(entry) == kNoFrame) {
-        free = i;
+        if (!announced) free = i;
       } else if (entry >> 32 == bucket.tag) {
-        *there = IdIn(entry);
-        return Inserted::kThere;
+        if (!announced || IdIn(entry) != kComing) return false;
+        free = i;
       }
     }
-    if (free == 0) return Inserted::kFull;
-    StoreWord(bucket.line + free * kWordBytes, bucket.tag << 32 | (frame + 1));
-    return Inserted::kYes;
+    if (free == 0) return false;
+    StoreWord(bucket.line + free * kWordBytes, EntryFor(bucket, frame));
+    return true;
   }
 
   // Does nothing if the node has another frame, or none.
@@ -70,7 +75,7 @@ class MappingTable {
     const WordLatch latch(bucket.line);
     for (size_t i = 1; i <= kEntries; ++i) {
       std::byte* const at = bucket.line + i * kWordBytes;
-      if (LoadWord(at) == (bucket.tag << 32 | (frame + 1))) StoreWord(at, 0);
+      if (LoadWord(at) == EntryFor(bucket, frame)) StoreWord(at, 0);
     }
   }
 
@@ -88,6 +93,7 @@ class MappingTable {
     const auto bucket = static_cast<size_t>(static_cast<unsigned __int128>(hash) * buckets_ >> 64);
     return {memory_.data() + bucket * kLineBytes, hash & 0xffffffff};
   }
+  static uint64_t EntryFor(const Bucket& bucket, FrameId frame) { return bucket.tag << 32 | (frame + 1); }
   static FrameId IdIn(uint64_t entry) { return static_cast<FrameId>(entry) - 1; }
 
   size_t buckets_;

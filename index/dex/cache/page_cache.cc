@@ -185,19 +185,19 @@ std::optional<LatchedFrame> PageCache::Recut(User* user, FrameSize size) {
   return std::nullopt;
 }
 
-void PageCache::Publish(User* user, const LatchedFrame& frame, rdma::GlobalAddress node, Place place) {
+bool PageCache::Publish(User* user, const LatchedFrame& frame, rdma::GlobalAddress node, Place place, bool announced) {
   StoreWord(&frame.head()->node, node.bits());
   StoreWord(&frame.head()->place, place.Pack());
-  FrameId there = kNoFrame;
-  if (table_.Insert(node.bits(), frame.id, &there) != MappingTable::Inserted::kYes) {
+  if (!table_.Insert(node.bits(), frame.id, announced)) {
     Sometimes<"dex: two threads admit a node at once">();
     Abandon(user, frame);
-    return;
+    return false;
   }
   admitted_.Add();
   FetchAndAddWord(SizeOf(place.tree), dex::BytesOf(frame.size));
   if (place.parent != kNoFrame) Swizzle(frame, place);
   frames_.Unlatch(frame, FrameWord::kLive);
+  return true;
 }
 
 void PageCache::Abandon(User* user, const LatchedFrame& frame) {
@@ -205,22 +205,30 @@ void PageCache::Abandon(User* user, const LatchedFrame& frame) {
   KeepFree(user, frame.size, frame.id);
 }
 
-std::optional<LatchedFrame> PageCache::LatchOf(rdma::GlobalAddress node) {
-  const FrameId id = Find(node);
-  if (id == kNoFrame) return std::nullopt;
+PageCache::Latching PageCache::Latch(rdma::GlobalAddress node) {
   for (int i = 0; i < kLatchTries; ++i) {
+    const FrameId id = Find(node);
+    if (id == kNoFrame) return {};
+    if (id == kComing) break;
     if (const std::optional<LatchedFrame> frame = frames_.TryLatch(id); frame.has_value()) {
-      if (frame->before.live() && frame->node() == node.bits()) return frame;
+      if (frame->before.live() && frame->node() == node.bits()) return {.frame = frame};
+      // An entry leads to its node's frame, as long as it is there: it was taken out meanwhile, or is another node's
+      // with the same tag. That excludes a copy of this node.
       Release(*frame);
-      return std::nullopt;
+      if (Find(node) == id) return {};
+      continue;
     }
     CpuRelax();
   }
-  return std::nullopt;
+  return {.frame = std::nullopt, .is_busy = true};
+}
+
+void PageCache::Rewritten(const LatchedFrame& frame) {
+  frames_.Unlatch(frame, frame.before.bits & (FrameWord::kLive | FrameWord::kCooling));
 }
 
 std::optional<LatchedFrame> PageCache::Reopen(rdma::GlobalAddress node, FrameSize size) {
-  const std::optional<LatchedFrame> frame = LatchOf(node);
+  const std::optional<LatchedFrame> frame = Latch(node).frame;
   if (!frame.has_value() || frame->size == size) return frame;
   Release(*frame);
   return std::nullopt;
@@ -252,7 +260,7 @@ void PageCache::Restore(FrameId id, rdma::GlobalAddress node, FrameId parent) {
 }
 
 void PageCache::Drop(User* user, rdma::GlobalAddress node) {
-  const std::optional<LatchedFrame> frame = LatchOf(node);
+  const std::optional<LatchedFrame> frame = Latch(node).frame;
   if (!frame.has_value()) return;
   if (frame->before.cooling()) {
     cooling_.Remove(node.bits(), frame->id);

@@ -69,14 +69,19 @@ class PageCache {
   // What a client has of the cache for itself: free frames, a generator. Used by one thread at a time.
   class User {
    public:
-    explicit User(PageCache* cache) : cache_(*cache), random_(cache->next_seed_.fetch_add(1)) {}
+    explicit User(PageCache* cache) : cache_(*cache), number_(cache->next_user_.fetch_add(1)), random_(number_) {}
     ~User();
     User(const User&) = delete;
     User& operator=(const User&) = delete;
 
+    // A number of 48 bits that no user has had for long.
+    uint64_t NextMark() { return number_ << 32 | ++marks_; }
+
    private:
     friend class PageCache;
     PageCache& cache_;
+    const uint64_t number_;
+    uint32_t marks_ = 0;
     Random random_;
     std::array<std::vector<FrameId>, kFrameSizes> free_;  // frames that were free
   };
@@ -87,7 +92,7 @@ class PageCache {
   uint64_t BytesOf(uint16_t tree) const { return LoadWord(SizeOf(tree)); }
 
   const Frames& frames() const { return frames_; }
-  // The frame that may have a copy of the node; kNoFrame: none has.
+  // The frame that may have a copy of the node; kComing: it will have one; kNoFrame: none has.
   FrameId Find(rdma::GlobalAddress node) const { return table_.Find(node.bits()); }
 
   // The link to a child by its address. Null: the address is too far from the beginning of its node's memory (256 GiB).
@@ -117,12 +122,29 @@ class PageCache {
   // Null: none can be had now.
   std::optional<LatchedFrame> Take(User* user, FrameSize size);
   // The frame holds a copy of `node` now. `place.parent`: the copy that led to it, which will lead to this frame.
-  void Publish(User* user, const LatchedFrame& frame, rdma::GlobalAddress node, Place place);
+  // `announced`: by this caller. False: somebody else has another copy, and the frame is free again.
+  bool Publish(User* user, const LatchedFrame& frame, rdma::GlobalAddress node, Place place, bool announced = false);
   void Abandon(User* user, const LatchedFrame& frame);
   // Latches the frame of a node that has one, to write another body into it; then Republish. Null: it has none of that
   // size, or somebody else has latched it.
   std::optional<LatchedFrame> Reopen(rdma::GlobalAddress node, FrameSize size);
   void Republish(const LatchedFrame& frame, Place place);
+
+  // From now on nobody else makes a copy of the node, and who looks for one finds that it is coming, until Publish or
+  // Withdraw. False: there is a copy, or somebody else has announced one.
+  bool Announce(rdma::GlobalAddress node) { return table_.Insert(node.bits(), kComing); }
+  void Withdraw(rdma::GlobalAddress node) { table_.Erase(node.bits(), kComing); }
+
+  // The frame with the copy of a node, latched, to change its body; then Rewritten or Release. `is_busy`: there may be
+  // a copy, or will be, and it cannot be latched now.
+  struct Latching {
+    std::optional<LatchedFrame> frame;
+    bool is_busy = false;
+  };
+  Latching Latch(rdma::GlobalAddress node);
+  void Rewritten(const LatchedFrame& frame);
+  // Opens a latch; nothing was changed.
+  void Release(const LatchedFrame& frame);
 
   // A copy that was found by its address: it is hot now, and `parent`, if there is one, leads to its frame.
   void Restore(FrameId frame, rdma::GlobalAddress node, FrameId parent);
@@ -157,9 +179,6 @@ class PageCache {
   // The parent leads to the child by its address (by its frame) from now on, if it leads there. The child is latched.
   void Unswizzle(const LatchedFrame& child, const Place& place);
   bool Swizzle(const LatchedFrame& child, const Place& place);
-  // Opens a latch; nothing was changed.
-  void Release(const LatchedFrame& frame);
-  std::optional<LatchedFrame> LatchOf(rdma::GlobalAddress node);
   std::byte* SizeOf(uint16_t tree) const { return tree_bytes_.data() + tree * kWordBytes; }
 
   struct Count {
@@ -173,7 +192,7 @@ class PageCache {
   MappingTable table_;
   CoolingMap cooling_;
   BulkMemory tree_bytes_;  // a word for each tree
-  std::atomic<uint64_t> next_seed_{1};
+  std::atomic<uint64_t> next_user_{1};
   std::atomic<uint32_t> next_tree_{1};
   Mutex mutex_;
   std::array<std::vector<FrameId>, kFrameSizes> free_;  // guarded by mutex_: that no user keeps

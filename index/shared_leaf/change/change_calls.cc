@@ -46,10 +46,6 @@ StatusOr<Asked> ReadAsked(IndexService* service, rdma::WireReader& reader) {
     return absl::NotFoundError(absl::StrCat("node ", service->node().id(), " has no index ", id, " of shared leaves"));
   }
   const LeafBlocks& blocks = lender->blocks();
-  if (blocks.rights() != IndexRights::kOwnerOnly) {
-    return absl::FailedPreconditionError(absl::StrCat("clients change index ", id, " of node ", service->node().id(),
-                                                      " themselves; create the table with the same rights everywhere"));
-  }
   if (asked.key.kind() != blocks.key_kind() || asked.key.size() > kShortKeyBytes) return Malformed();
   return asked;
 }

@@ -1,4 +1,5 @@
-// The calls by which clients change an index of shared leaves that only its owner may change (IndexRights::kOwnerOnly).
+// The calls by which clients have the owner of an index of shared leaves change it: if only the owner may
+// (IndexRights::kOwnerOnly), or if another node has claimed the leaf (claim/claim.h).
 //
 //   kCallInsert    index (2), key, record (8)    -> change
 //   kCallRemove    the same                      -> change
@@ -20,8 +21,7 @@ inline constexpr rdma::MethodId kCallInsert = kBlockMethods + 1;
 inline constexpr rdma::MethodId kCallRemove = kBlockMethods + 2;
 inline constexpr rdma::MethodId kCallReplace = kBlockMethods + 3;
 
-// Serves the clients of all indexes of `service` that are BlockLenders. FailedPrecondition for an index that clients
-// change themselves. Before Node::Serve; once is enough.
+// Serves the clients of all indexes of `service` that are BlockLenders. Before Node::Serve; once is enough.
 void RegisterChangeCalls(IndexService* service);
 
 // A client's side. As the functions of RemoteIndex, with the errors of calls. Not thread-safe; coroutines of the

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/mutant.h"
 #include "base/runtime.h"
 #include "index/backoff.h"
 
@@ -35,8 +37,15 @@ bool CarryOutAtomic(std::byte* to, rdma::Operation* operation) {
 
 }  // namespace
 
+Status ClaimedElsewhere(rdma::GlobalAddress leaf) {
+  return absl::AbortedError(absl::StrCat("another node has claimed the leaf at ", leaf.ToString()));
+}
+bool IsClaimedElsewhere(const Status& status) {
+  return absl::IsAborted(status);
+}
+
 LeafChannel::LeafChannel(rdma::Channel* channel, rdma::Node* node, rdma::NodeId owner, absl::Duration patience,
-                         size_t fence_lines, const LeafBlocks* own, As as)
+                         size_t fence_lines, const LeafBlocks* own, As as, ClaimBoards* boards)
     : channel_(channel),
       node_(node),
       owner_(owner),
@@ -46,6 +55,7 @@ LeafChannel::LeafChannel(rdma::Channel* channel, rdma::Node* node, rdma::NodeId 
       is_own_(as == As::kOwner && owner == channel->node()),
       by_own_cpu_(is_own_ && (channel->capabilities().cpu_coherent_atomics ||
                               (own != nullptr && own->rights() == IndexRights::kOwnerOnly))),
+      boards_(boards),
       owner_bits_(OwnerBits(channel->node(), channel->index())),
       patience_nanos_(static_cast<uint64_t>(absl::ToInt64Nanoseconds(patience))) {
   GANNET_CHECK(!is_own_ || own_blocks_ != nullptr, "an owner of leaves without blocks");
@@ -191,19 +201,28 @@ coro::Task<StatusOr<uint64_t>> LeafChannel::ReadState(rdma::GlobalAddress leaf, 
   }
 }
 
-bool LeafChannel::NoteLock(rdma::GlobalAddress leaf, uint64_t connection) {
-  const auto [held, is_new] = locked_.try_emplace(leaf.bits(), Held{connection});
-  if (is_new) return true;
+bool LeafChannel::NoteLock(const LeafLock& draft, uint64_t connection) {
+  const uint64_t leaf = draft.address().bits();
+  const auto held = locked_.find(leaf);
   // The lock of an ended connection was repaired away.
-  if (held->second.connection == connection) return false;
-  held->second.connection = connection;
+  if (held != locked_.end() && held->second.connection == connection) return false;
+  std::optional<LeafWatch::Note> noted(std::in_place);
+  if (watch_ != nullptr) noted = watch_->NoteLock(draft.address(), draft.unlocked(), connection);
+  if (!noted.has_value()) return false;
+  locked_[leaf] = {.connection = connection, .before = draft.unlocked(), .noted = *noted};
   return true;
 }
 
 coro::Task<StatusOr<bool>> LeafChannel::Lock(const LeafLock& draft, uint64_t of_blocks) {
   const uint64_t connection = Connection();
   if (of_blocks != 0 && of_blocks != connection) co_return false;
-  if (!NoteLock(draft.address(), connection)) co_return false;
+  if (IsClaimedByAnother(draft.unlocked())) co_return ClaimedElsewhere(draft.address());
+  if (is_own_ && boards_ != nullptr && IsClaimed(draft.unlocked()) && !GANNET_MUTANT(kClaimNotEnded)) {
+    const Status ended = co_await boards_->End(channel_, HolderOf(draft.unlocked()), draft.address());
+    if (!ended.ok() && !IsUnknownOutcome(ended)) co_return ended;
+    if (!ended.ok()) co_return false;  // the repair ends it
+  }
+  if (!NoteLock(draft, connection)) co_return false;
   rdma::Operation cas[] = {draft.Lock()};
   cas[0].connection = connection;
   Status posted = co_await Post(cas);
@@ -212,10 +231,9 @@ coro::Task<StatusOr<bool>> LeafChannel::Lock(const LeafLock& draft, uint64_t of_
 }
 
 coro::Task<StatusOr<bool>> LeafChannel::TakeLock(rdma::Operation cas, Status posted) {
-  const uint64_t leaf = cas.remote.bits();
   if (posted.ok()) {
     const bool locked = cas.result == cas.expected;
-    if (!locked) locked_.erase(leaf);
+    if (!locked) Drop(cas.remote);
     co_return locked;
   }
   if (IsUnknownOutcome(posted)) {
@@ -223,11 +241,41 @@ coro::Task<StatusOr<bool>> LeafChannel::TakeLock(rdma::Operation cas, Status pos
     // If that fails, too, the leaf stays noted: no coroutine takes its lock over this connection.
     if (!state.ok()) co_return state.status();
     if (*state == cas.operand) co_return true;
-    locked_.erase(leaf);
+    Drop(cas.remote);
     co_return false;  // not taken, and it will not be: a verb has no effect after it has completed
   }
-  locked_.erase(leaf);
+  Drop(cas.remote);
   co_return posted;
+}
+
+void LeafChannel::Release(rdma::GlobalAddress leaf, std::span<const rdma::Operation> operations) {
+  const auto held = locked_.find(leaf.bits());
+  const Held was = held->second;
+  locked_.erase(held);
+  if (watch_ == nullptr) return;
+  std::optional<uint64_t> after;
+  for (const rdma::Operation& operation : operations) {
+    if (operation.remote != leaf) continue;
+    if (operation.verb == rdma::Verb::kWrite) {
+      after.emplace();
+      std::memcpy(&*after, operation.local, kWordBytes);
+    } else if (operation.verb == rdma::Verb::kCompareAndSwap) {
+      after = operation.operand;
+    }
+  }
+  if (after.has_value() && !IsLocked(*after) && !IsAbsent(*after)) {
+    watch_->NoteRelease(
+        {.leaf = leaf, .before = was.before, .after = *after, .noted = was.noted, .operations = operations});
+  } else {
+    watch_->NoteChanged(leaf);
+  }
+}
+
+coro::Task<StatusOr<bool>> LeafChannel::EndClaim(rdma::GlobalAddress leaf, uint64_t claim) {
+  rdma::Operation cas[] = {rdma::Operation::CompareAndSwap(leaf, claim, NextState(claim, false))};
+  const Status posted = co_await Post(cas);
+  GANNET_CO_RETURN_IF_ERROR(posted);
+  co_return cas[0].result == claim;
 }
 
 coro::Task<Status> LeafChannel::GiveBack(const LeafLock& draft) {
@@ -255,7 +303,7 @@ coro::Task<Status> LeafChannel::TakeChange(rdma::GlobalAddress leaf, std::span<r
   Backoff backoff;
   for (;;) {
     if (posted.ok()) {
-      NoteReleased(leaf);
+      Release(leaf, operations);
       co_return posted;
     }
     // The outcome stays unknown. The owner repairs the leaf when the connection has ended.

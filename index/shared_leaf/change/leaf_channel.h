@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "absl/container/flat_hash_map.h"
@@ -24,7 +25,9 @@
 #include "base/coro/task.h"
 #include "base/runtime.h"
 #include "base/status.h"
+#include "index/claim_boards.h"
 #include "index/shared_leaf/blocks/leaf_blocks.h"
+#include "index/shared_leaf/claim/claim.h"
 #include "index/shared_leaf/leaf/leaf.h"
 #include "index/shared_leaf/leaf/leaf_draft.h"
 #include "index/shared_leaf/leaf/posting.h"
@@ -32,15 +35,38 @@
 
 namespace gannet::index::shared_leaf {
 
-// Is told of leaves that a channel has changed. Used by the channel's thread.
+// Is told of the leaves that a channel changes: a client's cache of leaves. Used by the channel's thread.
 class LeafWatch {
  public:
-  // This channel has released the lock of the leaf, and may have changed it.
-  virtual void NoteRelease(rdma::GlobalAddress leaf) = 0;
+  // What the watch notes of a change. Of the kind.
+  struct Note {
+    uint64_t grant = 0;
+    uint64_t mark = 0;
+  };
+  // The channel is about to ask for the lock of a leaf with this unlocked word, over `connection`. From now on no copy
+  // is good without a verb (claim/claim.h): the lock may be taken as soon as this returns. Returns what NoteRelease
+  // gets as `noted`; nullopt: not now, the leaf is to be READ again.
+  virtual std::optional<Note> NoteLock(rdma::GlobalAddress leaf, uint64_t state, uint64_t connection) = 0;
+  // The leaf was found changed, or what became of the change is not known.
+  virtual void NoteChanged(rdma::GlobalAddress leaf) = 0;
+  // This channel has changed the leaf from the word `before` to `after` by the WRITEs among `operations`, and has
+  // released the lock: others may have changed the leaf since.
+  struct Release {
+    rdma::GlobalAddress leaf;
+    uint64_t before;
+    uint64_t after;
+    Note noted;
+    std::span<const rdma::Operation> operations;
+  };
+  virtual void NoteRelease(const Release& release) = 0;
 
  protected:
   ~LeafWatch() = default;
 };
+
+// The error of a change of a leaf that another node has claimed: the owner is to make it.
+Status ClaimedElsewhere(rdma::GlobalAddress leaf);
+bool IsClaimedElsewhere(const Status& status);
 
 class LeafChannel {
  public:
@@ -49,10 +75,11 @@ class LeafChannel {
   enum class As : uint8_t { kOwner, kClient };
 
   // `node`: of the channel; null if neither node is ever lost, or dies, while this is used. `fence_lines`: of the
-  // leaves (tagged_leaf.h). `own`: the blocks of the leaves, which outlive this, if the owner is this node. `as` has no
-  // effect if it is another one.
+  // leaves (tagged_leaf.h). `own`: the blocks of the leaves, if the owner is this node, and `boards` of the nodes that
+  // may have claimed them (null: nobody has); both outlive this. `as` has no effect if the owner is another node.
   LeafChannel(rdma::Channel* channel, rdma::Node* node, rdma::NodeId owner, absl::Duration patience,
-              size_t fence_lines = 0, const LeafBlocks* own = nullptr, As as = As::kOwner);
+              size_t fence_lines = 0, const LeafBlocks* own = nullptr, As as = As::kOwner,
+              ClaimBoards* boards = nullptr);
 
   // `watch` must outlive the channel's use. Null: none.
   void set_watch(LeafWatch* watch) { watch_ = watch; }
@@ -87,8 +114,13 @@ class LeafChannel {
   template <class Head>
   coro::Task<StatusOr<LeafLook>> Glance(rdma::GlobalAddress leaf, BasicLeafImage<Head>* image);
 
+  // Another node has claimed a leaf with this word, and this one may not change it. Not for an owner.
+  bool IsClaimedByAnother(uint64_t state) const {
+    return !is_own_ && IsClaimed(state) && HolderOf(state) != channel_->node();
+  }
   // Takes the lock. False: the leaf has changed since the draft's image, or this channel is changing it now.
-  // `connection`: that of the blocks that the change makes leaves; then False also if it has ended. 0: any.
+  // `connection`: that of the blocks that the change makes leaves; then False also if it has ended. 0: any. The owner
+  // ends a claim of the leaf first. ClaimedElsewhere: another node has claimed it.
   coro::Task<StatusOr<bool>> Lock(const LeafLock& draft, uint64_t connection = 0);
   // Gives back a lock; no line was written.
   coro::Task<Status> GiveBack(const LeafLock& draft);
@@ -104,23 +136,33 @@ class LeafChannel {
   // (rdma::Channel::Alone) from the first NoteLock to the last TakeChange. None of these suspends then, and they go on
   // until it is known what the verbs did, or `connection`, over which they were posted, has ended.
   //
-  // NoteLock is called before the lock's CAS is posted. False: this channel is changing the leaf now.
-  bool NoteLock(rdma::GlobalAddress leaf, uint64_t connection);
+  // NoteLock is called before the lock's CAS is posted. False: this channel is changing the leaf now, or somebody of
+  // this node is claiming it. Not of a leaf that IsClaimedByAnother.
+  bool NoteLock(const LeafLock& draft, uint64_t connection);
   // The outcome of the lock's CAS, after a posting with this result.
   coro::Task<StatusOr<bool>> TakeLock(rdma::Operation cas, Status posted);
   // The outcome of a change's operations (as those of Commit).
   coro::Task<Status> TakeChange(rdma::GlobalAddress leaf, std::span<rdma::Operation> operations, Status posted);
 
-  // The lock of a further leaf was released by a posting that Commit has posted.
-  void NoteReleased(rdma::GlobalAddress leaf) {
-    locked_.erase(leaf.bits());
-    if (watch_ != nullptr) watch_->NoteRelease(leaf);
-  }
+  // The lock of a further leaf was released by a posting that Commit has posted. The leaf is dead.
+  void NoteReleased(rdma::GlobalAddress leaf) { Drop(leaf); }
+
+  // The owner takes away a claim, whose holder uses it no more. False: the leaf has changed.
+  coro::Task<StatusOr<bool>> EndClaim(rdma::GlobalAddress leaf, uint64_t claim);
 
  private:
   struct Held {
-    uint64_t connection;
+    uint64_t connection = 0;
+    uint64_t before = 0;  // this and the next: of LeafWatch
+    LeafWatch::Note noted{};
   };
+  // The leaf is not locked by this channel any more, and is not what it was.
+  void Drop(rdma::GlobalAddress leaf) {
+    locked_.erase(leaf.bits());
+    if (watch_ != nullptr) watch_->NoteChanged(leaf);
+  }
+  // The lock was released by `operations`.
+  void Release(rdma::GlobalAddress leaf, std::span<const rdma::Operation> operations);
   bool IsOurs(uint64_t state) const {
     return IsLocked(state) && !rdma::IsLineBusy(state) && (state & OwnerBits(0x7fff, 0x7f)) == owner_bits_;
   }
@@ -156,6 +198,7 @@ class LeafChannel {
   const LeafBlocks* own_blocks_;
   bool is_own_;      // the leaves are in this node's memory
   bool by_own_cpu_;  // and this node's CPU may change them
+  ClaimBoards* boards_;
   uint64_t owner_bits_;
   uint64_t patience_nanos_;
   uint64_t leaves_read_ = 0;

@@ -133,6 +133,10 @@ void LeafInserts<Keys>::Add(Leaf* leaf, Item* item) {
 
 template <class Keys>
 coro::Task<bool> LeafInserts<Keys>::Prepare(Leaf* leaf) {
+  if (leaves_->IsClaimedByAnother(leaf->place.image.head.state)) {
+    Sometimes<"leaf: an insert by verbs meets another node's claim">();
+    co_return false;
+  }
   if (leaf->entries.size() <= finder_->RoomIn(leaf->place)) {
     for (const IndexEntry& entry : leaf->entries) leaf->draft->AddToRoom(Keys::EntryOf(entry));
     co_return !leaf->entries.empty();
@@ -204,7 +208,7 @@ template <class Keys>
 void LeafInserts<Keys>::AppendLocks(std::vector<rdma::Operation>* operations) {
   for (size_t i = 0; i < used_; ++i) {
     Leaf& leaf = *leaf_pool_[i];
-    leaf.is_noted = leaf.draft.has_value() && leaves_->NoteLock(leaf.place.address, connection_);
+    leaf.is_noted = leaf.draft.has_value() && leaves_->NoteLock(*leaf.draft, connection_);
     if (!leaf.is_noted) continue;
     leaf.lock_at = operations->size();
     operations->push_back(leaf.draft->Lock());

@@ -4,8 +4,9 @@
 // known to others by the same postings (split_notices.h).
 //
 // What takes more than that is left to the owner: a split of a leaf of byte keys, which takes READs of all its keys, or
-// of the root of a tree; one that cannot be made known; and a byte key whose tag the leaf has already, since only that
-// record could tell whether it is the same key (about one insert of 1,500).
+// of the root of a tree; one that cannot be made known; a leaf that another node has claimed (claim/claim.h); and a
+// byte key whose tag the leaf has already, since only that record could tell whether it is the same key (about one
+// insert of 1,500).
 //
 // Why the image is current when the lock is taken: the CAS expects the state word of the image, and no state word
 // returns (leaf.h).

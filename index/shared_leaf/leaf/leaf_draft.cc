@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/mutant.h"
+#include "index/shared_leaf/claim/claim.h"
 
 namespace gannet::index::shared_leaf {
 namespace {
@@ -52,7 +53,8 @@ template <class Head>
 void BasicLeafDraft<Head>::AppendChange(Posting* posting, Then then) {
   GANNET_CHECK((changed_lines_ >> image_.line_count()) == 0, "leaf %s, version %x: lines %x of %d change",
                address_.ToString(), version_, changed_lines_, image_.line_count());
-  version_ = NextState(version_, false);
+  const rdma::NodeId self = LockOwnerNode(owner_bits_);
+  version_ = IsClaimedBy(self, version_) ? ClaimOf(version_, self) : NextState(version_, false);
   Stamp(then == Then::kKeepLock ? Locked(version_, owner_bits_) : version_);
   if (GANNET_MUTANT(kLineZeroFirst)) posting->Write(address_, Bytes(&image_.head, kLineBytes));
   // Neighbouring lines take one WRITE: all of them take effect before line 0 does.

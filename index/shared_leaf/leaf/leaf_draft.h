@@ -6,6 +6,9 @@
 //   draft.AppendChange(&posting);                      // [lines][line 0]
 //   await the posting
 //
+// A change of a claimed leaf (claim/claim.h) by its holder publishes the claim with the next version, and a change by
+// another, who has ended it, a word without one.
+//
 // If a posting fails although the owner lives, it can be repeated (leaf_channel.h): WRITEs to a leaf while its lock is
 // held, and at any time what AppendUnlock and AppendDead add, which are CASes for that reason.
 #pragma once

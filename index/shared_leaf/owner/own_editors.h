@@ -49,9 +49,10 @@ class OwnBlocks final : public BlockSource {
 
 // A channel with what an editor of leaves needs. Used by one thread at a time.
 struct OwnChannel {
-  OwnChannel(std::unique_ptr<rdma::Channel> own, LeafBlocks* of_index, absl::Duration patience)
+  OwnChannel(std::unique_ptr<rdma::Channel> own, LeafBlocks* of_index, absl::Duration patience, ClaimBoards* boards)
       : channel(std::move(own)),
-        leaves(channel.get(), nullptr, channel->node(), patience, of_index->fence_lines(), of_index),
+        leaves(channel.get(), nullptr, channel->node(), patience, of_index->fence_lines(), of_index,
+               LeafChannel::As::kOwner, boards),
         blocks(of_index) {
     worker.AddPoller([this] { return channel->Poll(); });
   }
@@ -97,7 +98,8 @@ class OwnEditors {
           status_ = channel.status();
           return;
         }
-        own_.reset(new Own{{*std::move(channel), editors->blocks_, editors->patience_}, nullptr});
+        own_.reset(new Own{{*std::move(channel), editors->blocks_, editors->patience_, &editors->service_->boards()},
+                           nullptr});
         own_->editor = editors->make_editor_(&own_->channel);
       }
       own_->channel.blocks.set_context(context);
@@ -114,6 +116,7 @@ class OwnEditors {
     const Status& status() const { return status_; }
     Editor& operator*() { return *own_->editor; }
     Editor* operator->() { return own_->editor.get(); }
+    LeafChannel& leaves() { return own_->channel.leaves; }
     template <class T>
     T Run(coro::Task<T> task) {
       return own_->channel.worker.BlockOn(std::move(task));

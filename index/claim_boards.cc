@@ -1,0 +1,86 @@
+#include "index/claim_boards.h"
+
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/sometimes.h"
+#include "index/service.h"
+#include "rdma/rpc.h"
+
+namespace gannet::index {
+
+Status ClaimBoards::Tell(rdma::NodeId holder, uint64_t process, rdma::GlobalAddress board) {
+  if (board.node() != holder || board.offset() == 0 || board.offset() % kLineBytes != 0) {
+    return absl::InvalidArgumentError("there can be no board at this address");
+  }
+  const uint64_t connection = node_->ConnectionTo(holder);
+  if (connection == 0) return absl::UnavailableError(absl::StrCat("node ", holder, " is not connected"));
+  const std::lock_guard lock(mutex_);
+  if (boards_.size() <= holder) boards_.resize(size_t{holder} + 1);
+  Board& known = boards_[holder];
+  if (process < known.process) {
+    return absl::FailedPreconditionError(absl::StrCat("node ", holder, " has been started again"));
+  }
+  if (!known.address.is_null() && known.connection != connection) {
+    Sometimes<"claims: a node that is back waits for the end of its claims">();
+    return absl::UnavailableError(
+        absl::StrCat("what node ", holder, " claimed over another connection is being ended; ask again"));
+  }
+  known = {.address = board, .process = process, .connection = connection};
+  return absl::OkStatus();
+}
+
+coro::Task<Status> ClaimBoards::End(rdma::Channel* channel, rdma::NodeId holder, rdma::GlobalAddress leaf) {
+  Board board;
+  {
+    const std::lock_guard lock(mutex_);
+    if (holder < boards_.size()) board = boards_[holder];
+  }
+  // Nobody has claimed what this word says: a client has made it up. Or the claim was ended meanwhile.
+  if (board.address.is_null()) co_return absl::OkStatus();
+  if (board.connection != node_->ConnectionTo(holder)) {
+    Sometimes<"claims: the holder of a leaf is lost">();
+    co_return absl::UnavailableError(absl::StrCat("what node ", holder, " claimed is being ended; try again"));
+  }
+  const rdma::GlobalAddress word = board.address + BoardWord(leaf);
+  uint64_t seen = 0;
+  rdma::Operation operations[] = {rdma::Operation::FetchAndAdd(word, 1),
+                                  rdma::Operation::Read(word, &seen, kWordBytes)};
+  for (rdma::Operation& operation : operations) operation.connection = board.connection;
+  Status status = co_await channel->Post(operations);
+  if (status.ok()) ended_.fetch_add(1, std::memory_order_relaxed);
+  co_return status;
+}
+
+bool ClaimBoards::MayHold(rdma::NodeId holder) const {
+  const std::lock_guard lock(mutex_);
+  return holder < boards_.size() && !boards_[holder].address.is_null();
+}
+
+bool ClaimBoards::IsLost(rdma::NodeId holder) const {
+  const std::lock_guard lock(mutex_);
+  return holder < boards_.size() && !boards_[holder].address.is_null() &&
+         boards_[holder].connection != node_->ConnectionTo(holder);
+}
+
+void ClaimBoards::Forget(rdma::NodeId holder) {
+  const std::lock_guard lock(mutex_);
+  if (holder < boards_.size()) boards_[holder].address = {};
+}
+
+void RegisterClaimBoards(IndexService* service) {
+  if (!service->MayRegister(kTellBoard)) return;
+  service->node().Handle(
+      kTellBoard,
+      [service](rdma::NodeId caller, std::span<const std::byte> request, std::span<std::byte>) -> StatusOr<size_t> {
+        rdma::WireReader reader(request);
+        const uint64_t process = reader.GetU64();
+        const rdma::GlobalAddress board = reader.GetAddress();
+        GANNET_RETURN_IF_ERROR(reader.Finish());
+        GANNET_RETURN_IF_ERROR(service->boards().Tell(caller, process, board));
+        return 0;
+      });
+}
+
+}  // namespace gannet::index

@@ -1,0 +1,52 @@
+// A claim: the state word of a leaf says that one node, the holder, may use its copy of the leaf without a verb (DEX,
+// VLDB'24, section 4: a node that is private to a compute server). Everybody else reads the leaf as any leaf.
+//
+//   state word of a claimed leaf   | lock 0 | absent 0 | node: the holder | channel 127 | version |
+//
+// A copy is good for as long as three looks succeed (claim_holder.h): at the copy itself, at a word of the holder's
+// board, and at the clock. So a change by another node first ends the claim:
+//
+//   - Only the holder and the owner change a claimed leaf. Other nodes leave a change to the owner.
+//   - The owner adds 1 to a word of the holder's board, in the holder's memory. When that has completed, no copy is
+//     good any more; then the owner locks the leaf by a CAS that expects the very word of the claim (claim_boards.h).
+//   - The holder's threads, before they lock the leaf, see to it that its copy is good for nothing (leaf_channel.h,
+//     LeafWatch), and then lock it as any client does. Their change may publish the claim anew, with the next version.
+//   - If the owner has lost the holder, it cannot change the board. A copy is good only while the lease of the claim
+//     lasts, so the owner waits until that has ended by the holder's clock, too, and then ends all claims of this node.
+//
+// A claim is a CAS from what was READ to the claim with the next version. So no claim's word ever returns, as no state
+// word does: who saw a word, and sees it again, knows that the leaf was the same in between.
+//
+// The owner's CPU reads its own leaves, and needs no claim. (A client on the owner's node may claim, as any client. If
+// the owner then changes the leaf, that publishes a claim for which there is no copy.)
+//
+// docs/models/dex_lease.pml is a model of all this, and leaves out one rule in each of its cases that must fail.
+#pragma once
+
+#include <cstdint>
+
+#include "index/lock_word.h"
+#include "rdma/global_address.h"
+
+namespace gannet::index::shared_leaf {
+
+// In a word that is not locked.
+inline constexpr uint16_t kClaimChannel = 0x7f;
+
+constexpr bool IsClaimed(uint64_t state) {
+  return !IsLocked(state) && !IsAbsent(state) && LockOwnerChannel(state) == kClaimChannel;
+}
+constexpr rdma::NodeId HolderOf(uint64_t claim) {
+  return LockOwnerNode(claim);
+}
+constexpr bool IsClaimedBy(rdma::NodeId node, uint64_t state) {
+  return IsClaimed(state) && HolderOf(state) == node;
+}
+// The word by which `node` claims a leaf that has the unlocked word `state`.
+constexpr uint64_t ClaimOf(uint64_t state, rdma::NodeId node) {
+  return NextState(state, false) | OwnerBits(node, kClaimChannel);
+}
+static_assert(!IsLocked(ClaimOf(1, 5)) && IsClaimedBy(5, ClaimOf(1, 5)) && VersionOf(ClaimOf(1, 5)) == 2);
+static_assert(!IsClaimed(Locked(ClaimOf(1, 5), OwnerBits(5, kClaimChannel))));
+
+}  // namespace gannet::index::shared_leaf

@@ -1,0 +1,79 @@
+#include "index/shared_leaf/claim/claim_holder.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "base/clock.h"
+#include "base/mutant.h"
+#include "rdma/rpc.h"
+
+namespace gannet::index::shared_leaf {
+namespace {
+
+constexpr uint32_t kFirstPauseNanos = 1'000'000;
+constexpr uint32_t kLongestPauseNanos = 100'000'000;
+
+}  // namespace
+
+ClaimHolder::ClaimHolder(rdma::Node* node, std::byte* board, uint64_t process)
+    : node_(node),
+      board_(board),
+      process_(process),
+      memory_(std::make_unique<std::array<std::atomic<uint64_t>, kMostLeases>>()),
+      ends_(*memory_),
+      pauses_(std::make_unique<Pause[]>(kPauses)) {}
+
+Lease ClaimHolder::KnownLease(rdma::NodeId owner) const {
+  const std::lock_guard lock(mutex_);
+  if (owner >= leases_.size() || leases_[owner].connection != node_->ConnectionTo(owner)) return {};
+  return leases_[owner];
+}
+
+coro::Task<Lease> ClaimHolder::LeaseFrom(rdma::Channel* channel, rdma::NodeId owner, absl::Duration timeout) {
+  if (const Lease known = KnownLease(owner); known.connection != 0) co_return known;
+  const uint64_t connection = node_->ConnectionTo(owner);
+  if (connection == 0) co_return Lease{};
+  std::array<std::byte, 2 * kWordBytes> request;
+  rdma::WireWriter writer(request);
+  writer.PutU64(process_);
+  writer.PutAddress(node_->AddressOf(board_));
+  const StatusOr<size_t> told =
+      co_await channel->Call(owner, kTellBoard, writer.written(), std::span<std::byte>(), timeout, connection);
+  if (!told.ok()) co_return Lease{};
+  const std::lock_guard lock(mutex_);
+  if (leases_.size() <= owner) leases_.resize(size_t{owner} + 1);
+  Lease& lease = leases_[owner];
+  if (lease.connection != connection) {
+    // Copies that were claimed over the connection before keep that lease, which nobody renews any more.
+    const bool is_left = last_ + 1u < kMostLeases;
+    lease = {.number = is_left ? ++last_ : uint16_t{0}, .connection = connection};
+  }
+  co_return lease;
+}
+
+void ClaimHolder::Renew(uint16_t lease, uint64_t posted_nanos) {
+  const uint64_t end = posted_nanos + NanosOf(kClaimLease);
+  std::atomic<uint64_t>& known = ends_[lease];
+  uint64_t old = known.load(std::memory_order_relaxed);
+  while (old < end && !known.compare_exchange_weak(old, end, std::memory_order_acq_rel)) {
+  }
+}
+
+void ClaimHolder::NoteEnded(rdma::GlobalAddress leaf) {
+  Pause& pause = PauseOf(leaf);
+  const uint64_t now = NowNanos();
+  const uint64_t until = pause.until.load(std::memory_order_relaxed);
+  if (now < until) return;
+  // Who was not disturbed for long after the last pause begins anew.
+  const uint32_t last = pause.nanos.load(std::memory_order_relaxed);
+  const bool is_quiet = now - until > 10 * uint64_t{kLongestPauseNanos};
+  const uint32_t nanos = is_quiet || last == 0 ? kFirstPauseNanos : std::min(2 * last, kLongestPauseNanos);
+  pause.nanos.store(nanos, std::memory_order_relaxed);
+  pause.until.store(now + nanos, std::memory_order_relaxed);
+}
+
+bool ClaimHolder::MayClaim(rdma::GlobalAddress leaf) const {
+  return NowNanos() >= PauseOf(leaf).until.load(std::memory_order_relaxed);
+}
+
+}  // namespace gannet::index::shared_leaf
