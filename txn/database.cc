@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "index/claim_boards.h"
 #include "index/own_locations.h"
 #include "index/registry.h"
 #include "rdma/shm/shm_fabric.h"
@@ -83,6 +84,12 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
   constexpr uint64_t kLocationsShare = 32;  // of memory
   state->location_budget = std::make_shared<index::LocationBudget>(
       std::min<uint64_t>(options.own_location_bytes, state->node->memory().size() / kLocationsShare));
+  if (fabric->num_nodes() > 1) {
+    const StatusOr<std::byte*> board = rdma::SlabCache(state->slab.get()).Allocate(index::kBoardBytes);
+    if (!board.ok()) return board.status();
+    state->claims =
+        std::make_unique<index::shared_leaf::ClaimHolder>(state->node.get(), *board, state->incarnation->number());
+  }
   state->local = std::make_unique<LocalNode>(
       LocalNode{.options = state->options,
                 .fabric = *fabric,
@@ -94,6 +101,7 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
                 .lent_records = *state->lent_records,
                 .record_stock = *state->record_stock,
                 .index_damage = state->index_damage,
+                .claims = state->claims.get(),
                 .data_nodes = options.data_nodes == 0 ? fabric->num_nodes() : options.data_nodes});
   // The chore is not removed, because the epochs end before the slab. Other nodes may READ memory that is free.
   if (!state->local->calls()) {
@@ -178,6 +186,26 @@ Status Database::ArrangeTable(std::string_view name) {
 }
 StatusOr<const SecondaryIndex*> Database::CreateIndex(const SecondaryIndexOptions& options) {
   return ChangeSchema(state_.get(), [&](Schema schema) { return schema.CreateIndex(options); });
+}
+
+Status Database::SetClaimRanges(std::string_view name, std::vector<index::ClaimRange> ranges) {
+  const Table* const table = FindTable(name);
+  if (table == nullptr) return absl::NotFoundError(absl::StrCat("there is no table ", std::string(name)));
+  if (!index::EntryOf(table->options().index).traits.has_claims) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("nodes cannot claim leaves of table ", std::string(name), ", whose index is of kind ",
+                     index::EntryOf(table->options().index).name, "; give it one of kind ",
+                     index::KindsWith(&index::IndexTraits::has_claims)));
+  }
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const Key first = ranges[i].first.view();
+    if (first.kind() != table->options().key_kind || (i > 0 && !(ranges[i - 1].first.view() < first))) {
+      return absl::InvalidArgumentError(absl::StrCat("range ", i, " of table ", std::string(name), " begins at ",
+                                                     first.ToString(), "; give ascending keys of the table's kind"));
+    }
+  }
+  state_->client_caches.SetRanges(table->id(), ranges);
+  return absl::OkStatus();
 }
 
 const SecondaryIndex* Database::FindIndex(std::string_view name) const {

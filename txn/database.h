@@ -121,6 +121,12 @@ class Database {
   // by DatabaseOptions::stop: a part of the rows has moved. NotFound, DeadlineExceeded and others: as WidenTable.
   // Unimplemented with several nodes. Thread-safe.
   Status ArrangeTable(std::string_view name);
+  // Divides the keys of a table of kind dex among nodes, ascending: each node claims the leaves of its ranges that it
+  // reads at their owners, and keeps them in its page cache. As long as nobody else changes them, it reads them without
+  // a verb (index/shared_leaf/claim/claim.h). This is advice to this node's sessions, and may be changed while
+  // transactions run; give all nodes the same. InvalidArgument: the kind has no claims, the ranges are not ascending,
+  // or their keys are not of the table's kind. NotFound: there is no such table. Thread-safe.
+  Status SetClaimRanges(std::string_view table, std::vector<index::ClaimRange> ranges);
   // Null if there is none. Thread-safe. Tables of the directory are there from Open on, and may be used from Start on.
   // The entries of a secondary index are a table, too, which only the engine writes.
   const Table* FindTable(std::string_view name) const;

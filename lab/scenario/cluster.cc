@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/random.h"
 #include "base/thread.h"
+#include "index/registry.h"
 #include "lab/scenario/memory_check.h"
 #include "lab/scenario/run.h"
 #include "txn/record/record.h"
@@ -124,6 +125,26 @@ Status Cluster::Start() {
   return started;
 }
 
+// Of three seeds of four, the same on all nodes: a node claims all leaves of a table, or two divide the keys.
+Status Cluster::SetClaimRanges(txn::Database& database) const {
+  if (drawn_->seed % 4 == 0) return absl::OkStatus();
+  const auto count = static_cast<uint64_t>(nodes());
+  for (const txn::Table* const table : database.tables()) {
+    if (!index::EntryOf(table->options().index).traits.has_claims) continue;
+    const uint64_t drawn = Mix64(drawn_->seed + table->id());
+    const bool is_integer = table->options().key_kind == index::KeyKind::kInteger;
+    std::vector<index::ClaimRange> ranges(is_integer && (drawn >> 32) % 2 == 0 ? 2 : 1);
+    ranges[0].first = is_integer ? index::Key(uint64_t{0}) : index::Key("");
+    ranges[0].node = static_cast<rdma::NodeId>(drawn % count);
+    if (ranges.size() > 1) {
+      ranges[1].first = index::Key(1 + (drawn >> 8) % 64);
+      ranges[1].node = static_cast<rdma::NodeId>(drawn / 2 % count);
+    }
+    GANNET_RETURN_IF_ERROR(database.SetClaimRanges(table->name(), std::move(ranges)));
+  }
+  return absl::OkStatus();
+}
+
 Status Cluster::StartNode(int node) {
   txn::DatabaseOptions options;
   options.seed = drawn_->seed;
@@ -154,6 +175,7 @@ Status Cluster::StartNode(int node) {
       txn::Database::Open(fabric_.get(), static_cast<rdma::NodeId>(node), options);
   if (!opened.ok()) return opened.status();
   GANNET_RETURN_IF_ERROR(create_tables_(**opened));
+  GANNET_RETURN_IF_ERROR(SetClaimRanges(**opened));
   std::unique_ptr<txn::Database>& database = databases_[static_cast<size_t>(node)];
   database = std::move(*opened);
   GANNET_RETURN_IF_ERROR(database->Start());

@@ -69,6 +69,7 @@ class Cluster {
 
  private:
   Status StartNode(int node);
+  Status SetClaimRanges(txn::Database& database) const;
   // What is still to be repaired, in words; empty: nothing.
   std::string Unrepaired() const;
   Status CheckTable(int node, const txn::Table& table);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "base/thread.h"
 #include "index/index.h"
@@ -27,28 +28,45 @@ class ClientCaches {
     if (kind.make_cache == nullptr) return nullptr;
     const std::lock_guard lock(mutex_);
     std::shared_ptr<index::SharedCache>& cache = caches_[{table.id(), owner}];
-    if (cache == nullptr) cache = kind.make_pool == nullptr ? kind.make_cache(0) : PoolOf(kind, pool_bytes).NewCache();
+    if (cache == nullptr) {
+      cache = kind.make_pool == nullptr ? kind.make_cache(0) : PoolOf(kind, pool_bytes).NewCache();
+      if (const auto ranges = ranges_.find(table.id()); ranges != ranges_.end()) cache->SetRanges(ranges->second);
+    }
     return cache;
+  }
+
+  // index::SharedCache::SetRanges for the parts of the table at all owners.
+  void SetRanges(TableId table, const std::vector<index::ClaimRange>& ranges) {
+    const std::lock_guard lock(mutex_);
+    ranges_[table] = ranges;
+    const auto [first, last] = CachesOf(table);
+    for (auto at = first; at != last; ++at) at->second->SetRanges(ranges);
   }
 
   // The table has been dropped. A session that has one of its caches keeps that until it drops it.
   void Forget(TableId table) {
     const std::lock_guard lock(mutex_);
-    caches_.erase(caches_.lower_bound({table, 0}),
-                  caches_.upper_bound({table, std::numeric_limits<rdma::NodeId>::max()}));
+    const auto [first, last] = CachesOf(table);
+    caches_.erase(first, last);
+    ranges_.erase(table);
   }
 
   // The sum over all owners.
   uint64_t BytesOf(TableId table) const {
     const std::lock_guard lock(mutex_);
     uint64_t sum = 0;
-    for (auto at = caches_.lower_bound({table, 0}); at != caches_.end() && at->first.first == table; ++at) {
-      sum += at->second->bytes();
-    }
+    const auto [first, last] = CachesOf(table);
+    for (auto at = first; at != last; ++at) sum += at->second->bytes();
     return sum;
   }
 
  private:
+  using Caches = std::map<std::pair<TableId, rdma::NodeId>, std::shared_ptr<index::SharedCache>>;
+
+  // The caller has the lock.
+  std::pair<Caches::const_iterator, Caches::const_iterator> CachesOf(TableId table) const {
+    return {caches_.lower_bound({table, 0}), caches_.upper_bound({table, std::numeric_limits<rdma::NodeId>::max()})};
+  }
   index::CachePool& PoolOf(const index::IndexKindEntry& kind, size_t bytes) {
     std::shared_ptr<index::CachePool>& pool = pools_[&kind];
     if (pool == nullptr) pool = kind.make_pool(bytes);
@@ -57,7 +75,8 @@ class ClientCaches {
 
   mutable Mutex mutex_;  // guards the members below
   std::map<const index::IndexKindEntry*, std::shared_ptr<index::CachePool>> pools_;
-  std::map<std::pair<TableId, rdma::NodeId>, std::shared_ptr<index::SharedCache>> caches_;
+  Caches caches_;
+  std::map<TableId, std::vector<index::ClaimRange>> ranges_;
 };
 
 }  // namespace gannet::txn

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "index/service.h"
+#include "index/shared_leaf/claim/claim_holder.h"
 #include "rdma/fabric.h"
 #include "txn/node/client_caches.h"
 #include "txn/node/lent_records.h"
@@ -29,6 +30,8 @@ struct LocalNode {
   LentRecords& lent_records;
   RecordStock& record_stock;
   IndexDamage& index_damage;
+  // For clients of indexes whose leaves this node may claim. Null: the node is alone.
+  index::shared_leaf::ClaimHolder* claims;
   int data_nodes;  // DatabaseOptions::data_nodes, but never 0
 
   rdma::NodeId id() const { return node.id(); }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/mutant.h"
 #include "base/sometimes.h"
+#include "index/claim_boards.h"
 #include "rdma/versioned.h"
 #include "txn/node/index_damage.h"
 #include "txn/peer/owner_service.h"
@@ -208,6 +209,16 @@ void OwnerService::ReleaseIndexesOf(rdma::NodeId node) {
     const index::IndexService::Guard guard(&local_->indexes);
     if (!local_->tables.WasRemoved(table->id())) table->local_index().RepairAfter(node);
   }
+}
+
+Status OwnerService::EndClaimsOf(rdma::NodeId node) {
+  for (const Table* table : local_->tables) {
+    const index::IndexService::Guard guard(&local_->indexes);
+    if (local_->tables.WasRemoved(table->id())) continue;
+    GANNET_RETURN_IF_ERROR(table->local_index().EndClaimsOf(node));
+  }
+  local_->indexes.boards().Forget(node);
+  return absl::OkStatus();
 }
 
 bool OwnerService::ReleaseAllOf(rdma::NodeId node, const std::function<bool()>& stop) {

@@ -47,6 +47,9 @@ class OwnerService {
   Status FinishWork(std::span<const std::byte> work);
   // Takes away the node's locks in indexes: these protect no decision, so nothing has to be carried out before.
   void ReleaseIndexesOf(rdma::NodeId node);
+  // Ends the node's claims in indexes, which it uses no more (index/claim_boards.h). After an error it can be called
+  // again.
+  Status EndClaimsOf(rdma::NodeId node);
   // Undoes everything that the node holds here: locks, placeholders, blocks to move to. False if `stop` ended it early.
   bool ReleaseAllOf(rdma::NodeId node, const std::function<bool()>& stop);
 

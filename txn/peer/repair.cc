@@ -5,8 +5,10 @@
 #include <mutex>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/mutant.h"
 #include "base/sometimes.h"
+#include "index/claim_boards.h"
 #include "rdma/rpc.h"
 #include "txn/node/local_node.h"
 #include "txn/peer/incarnation.h"
@@ -93,9 +95,11 @@ bool Repairer::Round() {
     if (peers_->phase(node) == Peers::Phase::kAccused && local_->node.CutOff(node, peers_->connection(node))) {
       NoteDeath(node);
     }
+    const bool has_no_claims = EndClaims(node);
+    more = more || local_->indexes.boards().IsLost(node);
     if (peers_->phase(node) == Peers::Phase::kDying) {
       ReleaseIndexes(node);
-      if (Forward(node)) peers_->SetForwarded(node);
+      if (has_no_claims && Forward(node)) peers_->SetForwarded(node);
     }
     if (peers_->phase(node) == Peers::Phase::kForwarded && OthersHaveForwarded(node) &&
         owner_->ReleaseAllOf(node, [this] { return Stopped(); })) {
@@ -119,6 +123,22 @@ void Repairer::ReleaseIndexes(rdma::NodeId dead) {
   if (indexes_released_[dead]) return;
   owner_->ReleaseIndexesOf(dead);
   indexes_released_[dead] = true;
+}
+
+bool Repairer::EndClaims(rdma::NodeId node) {
+  const index::ClaimBoards& boards = local_->indexes.boards();
+  lost_at_.resize(static_cast<size_t>(local_->fabric.num_nodes()));
+  uint64_t& lost_at = lost_at_[node];
+  if (!boards.IsLost(node)) {
+    lost_at = 0;
+    return !boards.MayHold(node);
+  }
+  const uint64_t now = NowNanos();
+  if (lost_at == 0) lost_at = now;
+  if (now - lost_at < NanosOf(index::kClaimTerm) && !GANNET_MUTANT(kNoClaimTerm)) return false;
+  const Status ended = owner_->EndClaimsOf(node);
+  if (ended.ok()) Sometimes<"repair: the claims of a lost node are ended">();
+  return ended.ok();
 }
 
 bool Repairer::AnnounceAll() {

@@ -17,9 +17,12 @@
 //      has lost it or, if others found it dead, has cut it off
 //   2  its locks in the indexes here are released (IndexTraits::client_writes). They come before all else, because the
 //      threads that serve requests may be waiting for them, and the other steps take requests, here and elsewhere
-//   3  its decisions that are noted here are carried out, here and elsewhere
-//   4  wait until every other live node has done 3
-//   5  all records here that it holds are released
+//   3  if it may have claimed leaves here (index/claim_boards.h): when their lease has ended for sure, kClaimTerm after
+//      this node knows that the connection has ended, its claims are ended. Until then nobody changes these leaves, and
+//      its successor does not join. (A node that claims need not have joined: what it reads needs no repair.)
+//   4  its decisions that are noted here are carried out, here and elsewhere
+//   5  wait until every other live node has done 4
+//   6  all records here that it holds are released
 //
 // If three nodes die together, both notes and the coordinator may be lost. Then a decided transaction may be undone at
 // one owner after its effect was seen at another. Data in the memory of dead nodes is Unavailable in any case.
@@ -67,6 +70,7 @@ class Repairer {
   // Does step 2, once.
   void ReleaseIndexes(rdma::NodeId dead);
   // Each returns true if its step is done, false if it must be tried again.
+  bool EndClaims(rdma::NodeId node);
   bool Forward(rdma::NodeId dead);
   bool OthersHaveForwarded(rdma::NodeId dead);
   // True if the node took it, or is dead itself.
@@ -86,6 +90,7 @@ class Repairer {
   std::unique_ptr<rdma::Channel> channel_;  // while there is something to repair
   std::unique_ptr<coro::Worker> worker_;
   std::vector<bool> indexes_released_;  // by node
+  std::vector<uint64_t> lost_at_;       // by node: when it was seen that its claims are to be ended; 0: they are not
   std::vector<uint64_t> announced_;     // by node: the connection over which it was told
   Thread thread_;
 };

@@ -59,6 +59,7 @@ struct DatabaseState {
   std::unique_ptr<LentRecords> lent_records;
   std::unique_ptr<RecordStock> record_stock;
   IndexDamage index_damage;
+  std::unique_ptr<index::shared_leaf::ClaimHolder> claims;
   std::unique_ptr<TableDigests> table_digests;
   std::unique_ptr<LocalNode> local;  // refers to members above
   std::unique_ptr<Incarnation> incarnation;

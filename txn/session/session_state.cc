@@ -48,7 +48,8 @@ StatusOr<index::RemoteIndex*> SessionState::RemoteIndexOf(const Table& table, rd
                       .call_timeout = local->options.call_timeout,
                       .node = &local->node,
                       .shared_cache =
-                          by_call ? nullptr : local->client_caches.Of(table, node, local->options.page_cache_bytes)});
+                          by_call ? nullptr : local->client_caches.Of(table, node, local->options.page_cache_bytes),
+                      .claims = local->claims});
     if (!opened.ok()) return opened.status();
     slot = std::move(*opened);
     opened_for_bytes[place] = row_bytes;

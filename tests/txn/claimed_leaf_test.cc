@@ -1,0 +1,158 @@
+// Transactions of a node that has claimed leaves of another one (index/shared_leaf/claim/claim.h): what that saves, how
+// other nodes change these leaves, and what happens when the holder dies.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "gtest/gtest.h"
+#include "index/claim_boards.h"
+#include "rdma/counters.h"
+#include "tests/txn/simulated_cluster.h"
+#include "txn/run/database_state.h"
+
+namespace gannet::txn {
+namespace claimed_leaf_test {
+
+constexpr uint64_t kRows = 300;  // even keys
+constexpr int kOwner = 0;
+constexpr int kHolder = 1;
+constexpr int kOther = 2;
+
+class ClaimedLeafTest : public testing::TestWithParam<index::KeyKind> {
+ protected:
+  ClaimedLeafTest()
+      : cluster_(3, {.seed = 5}, {.data_nodes = 1, .read_path = ReadPathPolicy::kOneSided},
+                 {{.name = "rows",
+                   .key_kind = GetParam(),
+                   .index = IndexKind::kDex,
+                   .payload_bytes = sizeof(Account),
+                   .expected_rows = kRows}}) {
+    cluster_.On(kOwner, [&](Session& session) {
+      const Status loaded = RunBlockingBody(session, [&](BlockingTransaction& t) -> Status {
+        for (uint64_t i = 0; i < kRows; ++i) {
+          const index::OwnedKey key = KeyOf(2 * i);
+          Status status = t.Insert(At(kOwner), key.view(), Account{.balance = static_cast<int64_t>(i)});
+          if (!status.ok()) return status;
+        }
+        return absl::OkStatus();
+      });
+      ASSERT_TRUE(loaded.ok()) << loaded;
+    });
+    for (int node = 0; node < 3; ++node) {
+      const Status set = cluster_.database(node).SetClaimRanges("rows", {{.first = KeyOf(0), .node = kHolder}});
+      EXPECT_TRUE(set.ok()) << set;
+    }
+  }
+
+  static index::OwnedKey KeyOf(uint64_t n) {
+    if (GetParam() == index::KeyKind::kInteger) return index::OwnedKey(n);
+    std::string text = std::to_string(n);
+    text.insert(0, 8 - text.size(), '0');
+    return index::OwnedKey(index::Key(text));
+  }
+  const Table& At(int node) { return cluster_.table(node, "rows"); }
+
+  // -1: there is no such row.
+  int64_t Get(Session& session, int node, uint64_t key) {
+    Account account{.balance = -1};
+    const index::OwnedKey kept = KeyOf(key);
+    const Status read = RunBlockingBody(
+        session, [&](BlockingTransaction& t) -> Status { return t.Get(At(node), kept.view(), &account); });
+    EXPECT_TRUE(read.ok() || absl::IsNotFound(read)) << read;
+    return read.ok() ? account.balance : -1;
+  }
+  Status Insert(Session& session, int node, uint64_t key, int64_t balance) {
+    const index::OwnedKey kept = KeyOf(key);
+    return RunBlockingBody(session, [&](BlockingTransaction& t) -> Status {
+      return t.Insert(At(node), kept.view(), Account{.balance = balance});
+    });
+  }
+  Status Remove(Session& session, int node, uint64_t key) {
+    const index::OwnedKey kept = KeyOf(key);
+    return RunBlockingBody(session, [&](BlockingTransaction& t) -> Status { return t.Remove(At(node), kept.view()); });
+  }
+  size_t CountRows(Session& session, int node, uint64_t from, uint64_t to) {
+    const index::OwnedKey first = KeyOf(from);
+    const index::OwnedKey last = KeyOf(to);
+    size_t rows = 0;
+    const Status scanned = RunBlockingBody(session, [&](BlockingTransaction& t) -> Status {
+      ScanRows found;
+      Status status = t.Scan(At(node), {.from = first.view(), .to = last.view()}, &found);
+      rows = found.size();
+      return status;
+    });
+    EXPECT_TRUE(scanned.ok()) << scanned;
+    return rows;
+  }
+
+  SimulatedCluster cluster_;
+};
+
+TEST_P(ClaimedLeafTest, AnAbsentRowTakesNoVerb) {
+  cluster_.On(kHolder, [&](Session& session) {
+    EXPECT_EQ(CountRows(session, kHolder, 0, 2 * kRows), kRows);
+    const rdma::VerbCounters before = session.channel().counters();
+    EXPECT_EQ(Get(session, kHolder, 43), -1);
+    const rdma::VerbCounters used = session.channel().counters() - before;
+    EXPECT_EQ(used.reads + used.calls, 0u);
+    EXPECT_EQ(Get(session, kHolder, 42), 21);
+  });
+}
+
+TEST_P(ClaimedLeafTest, EverybodyChangesWhatIsClaimed) {
+  cluster_.On(kHolder, [&](Session& session) { EXPECT_EQ(CountRows(session, kHolder, 0, 2 * kRows), kRows); });
+  for (const int node : {kOther, kOwner, kHolder}) {
+    const auto key = static_cast<uint64_t>(101 + 2 * node);
+    cluster_.On(node, [&](Session& session) {
+      for (uint64_t i = 0; i < 10; ++i) {
+        const Status inserted = Insert(session, node, key + 40 * i, node);
+        EXPECT_TRUE(inserted.ok()) << inserted;
+      }
+      const Status removed = Remove(session, node, 100 + 2 * static_cast<uint64_t>(node));
+      EXPECT_TRUE(removed.ok()) << removed;
+    });
+    cluster_.On(kHolder, [&](Session& session) {
+      for (uint64_t i = 0; i < 10; ++i) EXPECT_EQ(Get(session, kHolder, key + 40 * i), node);
+      EXPECT_EQ(Get(session, kHolder, 100 + 2 * static_cast<uint64_t>(node)), -1);
+      EXPECT_EQ(CountRows(session, kHolder, key, key), 1u);
+    });
+  }
+  EXPECT_GT(cluster_.database(kOwner).state().indexes->boards().ended(), 0u);
+}
+
+// The leaves of a dead node are served at once, and changed when its lease has ended.
+TEST_P(ClaimedLeafTest, TheLeavesOfADeadHolderAreChangedSoon) {
+  cluster_.On(kHolder, [&](Session& session) { EXPECT_EQ(CountRows(session, kHolder, 0, 2 * kRows), kRows); });
+  cluster_.fabric().Kill(kHolder);
+  cluster_.Abandon(kHolder);
+  const uint64_t died = cluster_.simulation().now();
+  cluster_.On(kOther, [&](Session& session) {
+    EXPECT_EQ(Get(session, kOther, 42), 21);
+    const Status inserted = Insert(session, kOther, 43, 7);
+    EXPECT_TRUE(inserted.ok()) << inserted;
+    EXPECT_EQ(Get(session, kOther, 43), 7);
+  });
+  const uint64_t took = cluster_.simulation().now() - died;
+  EXPECT_GT(took, NanosOf(index::kClaimTerm)) << "the holder might use its copies";
+  EXPECT_LT(took, 50'000'000u);
+}
+
+TEST_P(ClaimedLeafTest, RangesAreChecked) {
+  Database& database = cluster_.database(kHolder);
+  EXPECT_TRUE(absl::IsNotFound(database.SetClaimRanges("no such table", {})));
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      database.SetClaimRanges("rows", {{.first = KeyOf(4), .node = 1}, {.first = KeyOf(4), .node = 2}})));
+  const index::OwnedKey other =
+      GetParam() == index::KeyKind::kInteger ? index::OwnedKey(index::Key("a")) : index::OwnedKey(uint64_t{1});
+  EXPECT_TRUE(absl::IsInvalidArgument(database.SetClaimRanges("rows", {{.first = other, .node = 1}})));
+  EXPECT_TRUE(database.SetClaimRanges("rows", {}).ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(Keys, ClaimedLeafTest, testing::Values(index::KeyKind::kInteger, index::KeyKind::kBytes),
+                         [](const auto& kind) {
+                           return std::string(kind.param == index::KeyKind::kInteger ? "Integers" : "Bytes");
+                         });
+
+}  // namespace claimed_leaf_test
+}  // namespace gannet::txn
