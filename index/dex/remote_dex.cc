@@ -108,7 +108,7 @@ void RemoteDex<Keys>::KeepLeaf(const LeafCopy& leaf) {
 // Between the CAS of a claim and its copy, a thread of this process could READ the leaf, find no copy to weaken, and
 // change the leaf by a CAS from the claim; then the copy would come, and be wrong. So the copy is announced before.
 template <class Keys>
-coro::Task<void> RemoteDex<Keys>::MakeClaims() {
+coro::Task<void> RemoteDex<Keys>::MakeClaims(std::vector<WordChange>* made) {
   std::vector<LeafCopy> leaves = std::exchange(to_claim_, {});
   const shared_leaf::Lease lease = co_await claims_->LeaseFrom(this->channel_, this->owner_, this->call_timeout_);
   if (lease.number == 0) {
@@ -134,6 +134,7 @@ coro::Task<void> RemoteDex<Keys>::MakeClaims() {
   if (posted.ok()) claims_->Renew(lease.number, posted_nanos);
   for (size_t i = 0; i < leaves.size(); ++i) {
     if (posted.ok() && operations[i].result == operations[i].expected) {
+      made->push_back({leaves[i].address, operations[i].expected, operations[i].operand});
       paths_.KeepClaimed(leaves[i], grants[i]);
     } else {
       // It has changed; or the claim may have been made, without a copy.
@@ -158,7 +159,8 @@ std::optional<shared_leaf::LeafWatch::Note> RemoteDex<Keys>::NoteLock(rdma::Glob
 
 template <class Keys>
 void RemoteDex<Keys>::NoteRelease(const Release& release) {
-  // If the lock was given back, the word is that of before, which an owner may have seen that has raised the board since.
+  // If the lock was given back, the word is that of before, which an owner may have seen that has raised the board
+  // since.
   const bool is_new = release.after != release.before && shared_leaf::IsClaimedBy(self(), release.after);
   paths_.TakeChange(release, leaves_.leaf_bytes(),
                     is_new ? shared_leaf::Grant(release.noted.grant) : shared_leaf::Grant());

@@ -58,7 +58,7 @@ class RemoteDex final : public blink::TreeClient<Keys>, private shared_leaf::Lea
   bool CopyOf(rdma::GlobalAddress leaf, Image* image, CopyState* state) override;
   void KeepLeaf(const LeafCopy& leaf) override;
   bool has_claims_to_make() const override { return !to_claim_.empty(); }
-  coro::Task<void> MakeClaims() override;
+  coro::Task<void> MakeClaims(std::vector<WordChange>* made) override;
   void NoteCurrent(const LeafCopy& leaf, const CopyState& copy, uint64_t posted_nanos) override;
   void ForgetLeaf(rdma::GlobalAddress leaf) override { paths_.Forget(leaf); }
 

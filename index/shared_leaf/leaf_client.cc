@@ -91,6 +91,15 @@ bool LeafClient<Keys>::Judge(Probe* probe, FindResult* result) {
 }
 
 template <class Keys>
+coro::Task<void> LeafClient<Keys>::KeepOrClaim(LeafCopy* leaf) {
+  KeepLeaf(*leaf);
+  if (!has_claims_to_make()) co_return;
+  std::vector<WordChange> made;
+  co_await MakeClaims(&made);
+  TakeClaims(made, leaf->address, &leaf->image.head.state);
+}
+
+template <class Keys>
 coro::Task<StatusOr<FindResult>> LeafClient<Keys>::FindOne(Key key) {
   if (!is_ready()) {
     const Status ready = co_await Prepare();
@@ -109,7 +118,11 @@ coro::Task<StatusOr<FindResult>> LeafClient<Keys>::FindOne(Key key) {
       if (!status.ok() && !absl::IsInvalidArgument(status)) co_return status;
       FindResult result;
       const bool is_found = status.ok() && Judge(&probe, &result);
-      if (has_claims_to_make()) co_await MakeClaims();
+      if (has_claims_to_make()) {
+        std::vector<WordChange> made;
+        co_await MakeClaims(&made);
+        TakeClaims(made, result.witness.word, &result.witness.seen);
+      }
       if (is_found) co_return result;
     }
   }
@@ -117,8 +130,7 @@ coro::Task<StatusOr<FindResult>> LeafClient<Keys>::FindOne(Key key) {
   const Status located = co_await editor_->Locate(Keys::At(key), &place);
   GANNET_CO_RETURN_IF_ERROR(located);
   NoteSearch(key);
-  if (caches_leaves_) KeepLeaf(place);
-  if (has_claims_to_make()) co_await MakeClaims();
+  if (caches_leaves_) co_await KeepOrClaim(&place);
   const std::optional<FindResult> found = ResultOf<Keys>(*schema_, place, key);
   if (found.has_value()) co_return *found;
   const StatusOr<int> slot = co_await FindKey<Keys>(&leaves_, *schema_, key, &place);
@@ -162,7 +174,13 @@ coro::Task<Status> LeafClient<Keys>::FindMany(std::span<const index::Key> keys, 
         ++statistics_.lookups;
         ++statistics_.one_sided;
       }
-      if (has_claims_to_make()) co_await MakeClaims();
+      if (has_claims_to_make()) {
+        std::vector<WordChange> made;
+        co_await MakeClaims(&made);
+        for (FindResult& result : results.subspan(first, n)) {
+          TakeClaims(made, result.witness.word, &result.witness.seen);
+        }
+      }
     }
     for (size_t i = 0; i < n; ++i) {
       if (done[i]) continue;
@@ -193,8 +211,7 @@ coro::Task<Status> LeafClient<Keys>::Scan(ScanRange range, ScanResult* result) {
     LeafCopy place;
     const Status located = co_await editor_->Locate(Keys::PointOf(next, range.reverse), &place);
     GANNET_CO_RETURN_IF_ERROR(located);
-    if (caches_leaves_) KeepLeaf(place);
-    if (has_claims_to_make()) co_await MakeClaims();
+    if (caches_leaves_) co_await KeepOrClaim(&place);
     const Status read = co_await ReadAllKeys<Keys>(&leaves_, *schema_, &place);
     GANNET_CO_RETURN_IF_ERROR(read);
     if (TakeLeaf(place, from, to, range.reverse, end, result, &next) || result->entries.size() >= end) {
@@ -238,7 +255,11 @@ coro::Task<Status> LeafClient<Keys>::ReadLeaves(std::span<const rdma::GlobalAddr
       KeepLeaf({leaves[i], images[i]});
     }
   }
-  if (has_claims_to_make()) co_await MakeClaims();
+  if (has_claims_to_make()) {
+    std::vector<WordChange> made;
+    co_await MakeClaims(&made);
+    for (size_t i = 0; i < leaves.size(); ++i) TakeClaims(made, leaves[i], &images[i].head.state);
+  }
   if constexpr (!Keys::kKeysElsewhere) {
     size_t tails = 0;
     for (size_t i = 0; trims_scans_ && i < leaves.size(); ++i) {
@@ -283,8 +304,7 @@ coro::Task<Status> LeafClient<Keys>::LocateLeaf(Key key, LeafCopy* place) {
   const Status ready = co_await Prepare();
   GANNET_CO_RETURN_IF_ERROR(ready);
   const Status located = co_await editor_->Locate(Keys::At(key), place);
-  if (caches_leaves_ && located.ok()) KeepLeaf(*place);
-  if (has_claims_to_make()) co_await MakeClaims();
+  if (caches_leaves_ && located.ok()) co_await KeepOrClaim(place);
   co_return located;
 }
 

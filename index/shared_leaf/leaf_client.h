@@ -148,7 +148,8 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
   virtual void KeepLeaf(const LeafCopy& /*leaf*/) {}
   // KeepLeaf has left leaves that are to be claimed before they are kept.
   virtual bool has_claims_to_make() const { return false; }
-  virtual coro::Task<void> MakeClaims() { co_return; }
+  // Appends the claims that it has made.
+  virtual coro::Task<void> MakeClaims(std::vector<WordChange>* /*made*/) { co_return; }
   // The state word was READ, and is that of the copy, which is not good. `posted_nanos`: before the READ.
   virtual void NoteCurrent(const LeafCopy& /*leaf*/, const CopyState& /*copy*/, uint64_t /*posted_nanos*/) {}
   // The copy is behind.
@@ -188,6 +189,15 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
 
  private:
   coro::Task<StatusOr<FindResult>> FindOne(Key key);
+  // KeepLeaf, and the claims. The image gets the word of its claim.
+  coro::Task<void> KeepOrClaim(LeafCopy* leaf);
+  // The word of a leaf that was READ, and was claimed with `made`: a claim changes no set of keys, and the reader must
+  // not take it for another's change.
+  static void TakeClaims(std::span<const WordChange> made, rdma::GlobalAddress leaf, uint64_t* seen) {
+    for (const WordChange& claim : made) {
+      if (claim.word == leaf && claim.before == *seen) *seen = claim.after;
+    }
+  }
   // Reads leaves that follow each other, as the cache knows them from *next on. True: the scan is at its end.
   coro::Task<StatusOr<bool>> ScanCached(Key from, Key to, bool reverse, size_t end, ScanResult* result, Cut* next);
   // READs the leaves, of which the last line comes later where that pays. Of those that are cached it READs the state

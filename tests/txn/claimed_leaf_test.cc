@@ -100,6 +100,17 @@ TEST_P(ClaimedLeafTest, AnAbsentRowTakesNoVerb) {
   });
 }
 
+// A claim changes the word of a leaf that the transaction has read. That is no conflict.
+TEST_P(ClaimedLeafTest, AReaderDoesNotMeetItsOwnClaims) {
+  cluster_.On(kHolder, [&](Session& session) {
+    EXPECT_EQ(CountRows(session, kHolder, 0, kRows), kRows / 2 + 1);
+    EXPECT_EQ(Get(session, kHolder, kRows + 41), -1);
+    const Status inserted = Insert(session, kHolder, kRows + 81, 1);
+    EXPECT_TRUE(inserted.ok()) << inserted;
+    for (const uint64_t aborts : cluster_.database(kHolder).transaction_statistics().aborts) EXPECT_EQ(aborts, 0u);
+  });
+}
+
 TEST_P(ClaimedLeafTest, EverybodyChangesWhatIsClaimed) {
   cluster_.On(kHolder, [&](Session& session) { EXPECT_EQ(CountRows(session, kHolder, 0, 2 * kRows), kRows); });
   for (const int node : {kOther, kOwner, kHolder}) {
