@@ -129,9 +129,9 @@ bool Repairer::EndClaims(rdma::NodeId node) {
   const index::ClaimBoards& boards = local_->indexes.boards();
   lost_at_.resize(static_cast<size_t>(local_->fabric.num_nodes()));
   uint64_t& lost_at = lost_at_[node];
-  if (!boards.IsLost(node)) {
+  if (!boards.IsLost(node)) {  // what it holds, if anything, it holds by the present connection
     lost_at = 0;
-    return !boards.MayHold(node);
+    return true;
   }
   const uint64_t now = NowNanos();
   if (lost_at == 0) lost_at = now;
