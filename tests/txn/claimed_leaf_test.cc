@@ -1,10 +1,14 @@
 // Transactions of a node that has claimed leaves of another one (index/shared_leaf/claim/claim.h): what that saves, how
 // other nodes change these leaves, and what happens when the holder dies.
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/random.h"
+#include "base/thread.h"
 #include "gtest/gtest.h"
 #include "index/claim_boards.h"
 #include "rdma/counters.h"
@@ -18,6 +22,19 @@ constexpr uint64_t kRows = 300;  // even keys
 constexpr int kOwner = 0;
 constexpr int kHolder = 1;
 constexpr int kOther = 2;
+
+index::OwnedKey TextKey(uint64_t n) {
+  std::string text = std::to_string(n);
+  text.insert(0, 8 - text.size(), '0');
+  return index::OwnedKey(index::Key(text));
+}
+
+std::vector<index::ClaimRange> AllFor(int node, index::KeyKind keys) {
+  std::vector<index::ClaimRange> ranges(1);
+  ranges[0].first = keys == index::KeyKind::kInteger ? index::Key(uint64_t{0}) : index::Key("");
+  ranges[0].node = static_cast<rdma::NodeId>(node);
+  return ranges;
+}
 
 class ClaimedLeafTest : public testing::TestWithParam<index::KeyKind> {
  protected:
@@ -40,16 +57,13 @@ class ClaimedLeafTest : public testing::TestWithParam<index::KeyKind> {
       ASSERT_TRUE(loaded.ok()) << loaded;
     });
     for (int node = 0; node < 3; ++node) {
-      const Status set = cluster_.database(node).SetClaimRanges("rows", {{.first = KeyOf(0), .node = kHolder}});
+      const Status set = cluster_.database(node).SetClaimRanges("rows", AllFor(kHolder, GetParam()));
       EXPECT_TRUE(set.ok()) << set;
     }
   }
 
   static index::OwnedKey KeyOf(uint64_t n) {
-    if (GetParam() == index::KeyKind::kInteger) return index::OwnedKey(n);
-    std::string text = std::to_string(n);
-    text.insert(0, 8 - text.size(), '0');
-    return index::OwnedKey(index::Key(text));
+    return GetParam() == index::KeyKind::kInteger ? index::OwnedKey(n) : TextKey(n);
   }
   const Table& At(int node) { return cluster_.table(node, "rows"); }
 
@@ -87,6 +101,13 @@ class ClaimedLeafTest : public testing::TestWithParam<index::KeyKind> {
   }
 
   SimulatedCluster cluster_;
+};
+
+class ClaimedLeafThreadsTest : public testing::TestWithParam<index::KeyKind> {
+ protected:
+  static index::OwnedKey KeyOf(uint64_t n) {
+    return GetParam() == index::KeyKind::kInteger ? index::OwnedKey(n) : TextKey(n);
+  }
 };
 
 TEST_P(ClaimedLeafTest, AnAbsentRowTakesNoVerb) {
@@ -160,6 +181,66 @@ TEST_P(ClaimedLeafTest, RangesAreChecked) {
   EXPECT_TRUE(database.SetClaimRanges("rows", {}).ok());
 }
 
+// Threads of three nodes insert and remove two keys together, in leaves that one node has claimed. Everybody sees both,
+// or none.
+TEST_P(ClaimedLeafThreadsTest, PairsStayTogether) {
+  constexpr uint64_t kPairs = 20;
+  constexpr uint64_t kDistance = 1000;
+  Cluster cluster({.nodes = 3, .read_path = ReadPathPolicy::kOneSided}, {{.name = "rows",
+                                                                          .key_kind = GetParam(),
+                                                                          .index = IndexKind::kDex,
+                                                                          .payload_bytes = sizeof(Account),
+                                                                          .expected_rows = 100,
+                                                                          .placement = Placement::OnFirstNode()}});
+  for (int node = 0; node < 3; ++node) {
+    const Status set =
+        cluster.databases[static_cast<size_t>(node)]->SetClaimRanges("rows", AllFor(kHolder, GetParam()));
+    ASSERT_TRUE(set.ok()) << set;
+  }
+  std::vector<std::unique_ptr<Thread>> threads;
+  std::atomic<uint64_t> halves{0};
+  for (int i = 0; i < 4; ++i) {
+    const int node = i == 3 ? kHolder : i;
+    threads.push_back(std::make_unique<Thread>("work", [&, node, i] {
+      auto session = cluster.databases[static_cast<size_t>(node)]->OpenSession();
+      ASSERT_TRUE(session.ok()) << session.status();
+      const Table& table = cluster.table(node, "rows");
+      Random random(static_cast<uint64_t>(i));
+      for (int n = 0; n < 400; ++n) {
+        const uint64_t pair = random.Below(kPairs);
+        const index::OwnedKey one = KeyOf(pair);
+        const index::OwnedKey two = KeyOf(pair + kDistance);
+        const bool changes = random.OneIn(node == kHolder ? 8 : 2);
+        bool is_half = false;
+        const Status done = RunBlockingBody(**session, [&](BlockingTransaction& t) -> Status {
+          Account account;
+          const Status first = t.Get(table, one.view(), &account);
+          const Status second = t.Get(table, two.view(), &account);
+          for (const Status* const read : {&first, &second}) {
+            if (!read->ok() && !absl::IsNotFound(*read)) return *read;
+          }
+          is_half = first.ok() != second.ok();
+          if (!changes) return absl::OkStatus();
+          for (const index::OwnedKey* const key : {&one, &two}) {
+            Status changed = first.ok() ? t.Remove(table, key->view()) : t.Insert(table, key->view(), account);
+            if (!changed.ok()) return changed;
+          }
+          return absl::OkStatus();
+        });
+        ASSERT_TRUE(done.ok()) << done;
+        if (is_half) ++halves;
+      }
+    }));
+  }
+  for (const auto& thread : threads) thread->join();
+  EXPECT_EQ(halves, 0u);
+  EXPECT_GT(cluster.databases[0]->state().indexes->boards().ended(), 0u) << "claims were made, and ended";
+}
+
+INSTANTIATE_TEST_SUITE_P(Keys, ClaimedLeafThreadsTest,
+                         testing::Values(index::KeyKind::kInteger, index::KeyKind::kBytes), [](const auto& kind) {
+                           return std::string(kind.param == index::KeyKind::kInteger ? "Integers" : "Bytes");
+                         });
 INSTANTIATE_TEST_SUITE_P(Keys, ClaimedLeafTest, testing::Values(index::KeyKind::kInteger, index::KeyKind::kBytes),
                          [](const auto& kind) {
                            return std::string(kind.param == index::KeyKind::kInteger ? "Integers" : "Bytes");
