@@ -57,7 +57,10 @@ BenchWorker::BenchWorker(Cluster* cluster, const RunOptions* options, int number
       number_(number),
       threads_(threads),
       random_(Mix64(options->seed) ^ Mix64(static_cast<uint64_t>(number) + 1)),
-      keys_(ChooserFor(*cluster, *options, static_cast<uint64_t>(number), static_cast<uint64_t>(threads))) {}
+      keys_(ChooserFor(*cluster, *options, static_cast<uint64_t>(number), static_cast<uint64_t>(threads))) {
+  if (!cluster->options().partitioned) return;
+  keys_.Limit(KeyPart(&cluster->keys(), number / options->threads_per_machine, cluster->options().machines));
+}
 
 BenchWorker::~BenchWorker() = default;
 

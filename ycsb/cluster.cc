@@ -81,11 +81,14 @@ StatusOr<std::unique_ptr<Cluster>> Cluster::Create(rdma::Fabric* fabric, const C
   std::unique_ptr<Cluster> cluster(new Cluster(fabric, options));
   GANNET_RETURN_IF_ERROR(cluster->OpenServers());
   for (int i = 0; i < options.machines; ++i) {
-    if (options.colocated) {
-      cluster->AddMachine(cluster->servers_[static_cast<size_t>(i)].get());
+    Server* const server = options.colocated ? cluster->servers_[static_cast<size_t>(i)].get() : nullptr;
+    if (server != nullptr) {
+      cluster->AddMachine(server);
     } else {
       GANNET_RETURN_IF_ERROR(cluster->OpenMachine(static_cast<rdma::NodeId>(options.servers + i)));
     }
+    Machine& machine = cluster->machine(i);
+    GANNET_RETURN_IF_ERROR(cluster->GiveBoard(&machine, server != nullptr ? server->slab() : machine.own_slab.get()));
   }
   return cluster;
 }
@@ -97,6 +100,9 @@ StatusOr<std::unique_ptr<Cluster>> Cluster::Attach(rdma::Fabric* fabric, rdma::N
                                                       node, options.servers, fabric->num_nodes()));
   }
   GANNET_RETURN_IF_ERROR(CheckOptions(options));
+  if (options.partitioned) {
+    return absl::InvalidArgumentError("partitioned keys: the machines and servers must be in this process");
+  }
   if (options.durability == DurabilityMode::kSync) {
     return absl::InvalidArgumentError("durability: a client waits for the disks of servers of its process only");
   }
@@ -137,6 +143,14 @@ void Cluster::AddMachine(Server* server) {
   machine->node = &server->node();
   machine->epochs = &server->epochs();
   machines_.push_back(std::move(machine));
+}
+
+Status Cluster::GiveBoard(Machine* machine, rdma::SlabAllocator* slab) const {
+  if (!options_.partitioned || !index::EntryOf(options_.index).traits.has_claims) return absl::OkStatus();
+  const StatusOr<std::byte*> board = rdma::SlabCache(slab).Allocate(index::kBoardBytes);
+  if (!board.ok()) return board.status();
+  machine->claims = std::make_unique<index::shared_leaf::ClaimHolder>(machine->node, *board, /*process=*/1);
+  return absl::OkStatus();
 }
 
 Status Cluster::Load(const std::function<void(uint64_t)>& progress, const std::atomic<bool>* stop) {

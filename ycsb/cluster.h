@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "index/shared_leaf/claim/claim_holder.h"
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
 #include "rdma/slab.h"
@@ -37,6 +38,9 @@ struct ClusterOptions {
   int machines = 1;
   // Machine i works on the node of server i, as in DEX (VLDB'24, section 8): there are as many of both.
   bool colocated = false;
+  // Machine i works on a part of the keys that is its own (KeyPart), and claims its leaves if the kind of index has
+  // claims. With servers in this process.
+  bool partitioned = false;
   KeyForm key_form = KeyForm::kLinear;
   uint64_t keys = 1'000'000;  // loaded, on all servers together
   IndexKind index = IndexKind::kXStore;
@@ -72,8 +76,10 @@ struct Machine {
   // Caches that its threads share, one for each server; none if they do not share. See CacheOptions.
   std::vector<std::shared_ptr<index::xstore::CachedModel>> xcaches;
   std::vector<std::shared_ptr<index::SharedCache>> caches;  // of kinds whose clients change the index
+  std::shared_ptr<index::CachePool> pool;                   // of these caches, if they have their memory in common
   std::shared_ptr<LeafQueues> queues;                       // of their leaves; null if its threads do not share
   std::shared_ptr<LocationCache> locations;
+  std::unique_ptr<index::shared_leaf::ClaimHolder> claims;  // of partitioned keys; null: it claims nothing
   rdma::Node* node = nullptr;
   rdma::EpochManager* epochs = nullptr;
   // Null on a server's node.
@@ -122,6 +128,8 @@ class Cluster {
   Status OpenServers();
   Status OpenMachine(rdma::NodeId node);
   void AddMachine(Server* server);
+  // For claims, if the keys are partitioned and the kind of index has claims.
+  Status GiveBoard(Machine* machine, rdma::SlabAllocator* slab) const;
   Status TrainModels(const std::atomic<bool>* stop);
 
   rdma::Fabric* fabric_;

@@ -69,6 +69,7 @@ StatusOr<std::unique_ptr<Connection>> Connection::Open(Cluster* cluster, int mac
                                .values_in_entries = connection->values_in_entries(),
                                .node = home.node,
                                .shared_cache = connection->CacheFor(home, static_cast<size_t>(i), options.index_bytes),
+                               .claims = home.claims.get(),
                                .own = XCacheFor(home, static_cast<size_t>(i), options)});
     if (!index.ok()) return index.status();
     connection->indexes_.push_back(*std::move(index));

@@ -67,6 +67,7 @@ class Runner {
       for (int server = 0; options.caches.share && server < cluster->options().servers; ++server) {
         AddCaches(&cluster->machine(i));
       }
+      SetRanges(&cluster->machine(i));
     }
     for (int i = 0; cluster->has_servers() && i < cluster->options().servers; ++i) {
       cluster->server(i).set_locked_by_clients(options.paths.updates == Path::kOneSided);
@@ -96,8 +97,28 @@ class Runner {
     const index::IndexKindEntry& kind = index::EntryOf(cluster_->options().index);
     if (kind.traits.learned) {
       machine->xcaches.push_back(index::MakeSharedCache(options_.caches.xcache));
+    } else if (kind.make_pool != nullptr) {
+      // A machine has one, for all servers.
+      const size_t bytes = options_.caches.index_bytes * static_cast<size_t>(cluster_->options().servers);
+      if (machine->caches.empty()) machine->pool = kind.make_pool(bytes);
+      machine->caches.push_back(machine->pool->NewCache());
     } else if (kind.make_cache != nullptr) {
       machine->caches.push_back(kind.make_cache(options_.caches.index_bytes));
+    }
+  }
+  // The machine's leaves are those of its part of the keys, and the others' those of theirs.
+  void SetRanges(Machine* machine) const {
+    const ClusterOptions& o = cluster_->options();
+    for (size_t server = 0; machine->claims != nullptr && server < machine->caches.size(); ++server) {
+      std::vector<index::ClaimRange> ranges(static_cast<size_t>(o.machines));
+      for (int i = 0; i < o.machines; ++i) {
+        index::ClaimRange& range = ranges[static_cast<size_t>(i)];
+        const KeyPart part(&cluster_->keys(), i, o.machines);
+        const uint64_t first = cluster_->keys().LoadedKey(part.FirstRankAt(static_cast<int>(server)));
+        range.first = index::Key(i == 0 ? 0 : first);
+        range.node = cluster_->machine(i).node->id();
+      }
+      machine->caches[server]->SetRanges(std::move(ranges));
     }
   }
 

@@ -14,18 +14,18 @@ KeyChooser::KeyChooser(const KeySpace* space, Distribution distribution, uint64_
 }
 
 uint64_t KeyChooser::Existing(Random* random) const {
-  const uint64_t loaded = space_->loaded();
+  const uint64_t loaded = part_.has_value() ? part_->size() : space_->loaded();
   const uint64_t inserted = inserted_.size();
   switch (distribution_) {
     case Distribution::kUniform: {
       const uint64_t at = random->Below(loaded + inserted);
-      return at < loaded ? space_->LoadedKey(at) : inserted_[at - loaded];
+      return at < loaded ? LoadedKey(at) : inserted_[at - loaded];
     }
     case Distribution::kZipfian:
-      return space_->LoadedKey(scatter_(zipf_.Draw(loaded, random)));
+      return LoadedKey(scatter_(zipf_.Draw(loaded, random)));
     case Distribution::kLatest: {
       const uint64_t age = zipf_.Draw(loaded + inserted, random);
-      return age < inserted ? inserted_[inserted - 1 - age] : space_->LoadedKey(scatter_(age - inserted));
+      return age < inserted ? inserted_[inserted - 1 - age] : LoadedKey(scatter_(age - inserted));
     }
   }
   return 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/random.h"
@@ -21,10 +22,17 @@ class KeyChooser {
   // Called if other processes have clients, too. The client gets its numbers in blocks (Give).
   KeyChooser(const KeySpace* space, Distribution distribution, InsertPlace place = InsertPlace::kSpread);
 
+  // From now on only keys of this part, and inserts that are spread around them.
+  void Limit(const KeyPart& part) {
+    part_ = part;
+    scatter_ = Permutation(part.size());
+  }
+
   // An existing key: loaded, or inserted by this client.
   uint64_t Existing(Random* random) const;
   // A key that no client has inserted. Must not be called while needs_block().
   uint64_t Fresh() {
+    while (part_.has_value() && !part_->Has(space_->RankOfInsert(next_)) && !needs_block()) next_ += step_;
     const uint64_t number = next_;
     next_ += step_;
     inserts_end_ = number + 1;
@@ -43,7 +51,11 @@ class KeyChooser {
   uint64_t inserts_end() const { return inserts_end_; }
 
  private:
+  // The loaded key with this number among those that are drawn.
+  uint64_t LoadedKey(uint64_t n) const { return space_->LoadedKey(part_.has_value() ? part_->RankOf(n) : n); }
+
   const KeySpace* space_;
+  std::optional<KeyPart> part_;
   Distribution distribution_;
   InsertPlace place_;
   uint64_t next_ = 0;  // number of the next insert; then every step_-th one, below end_

@@ -150,7 +150,7 @@ uint64_t KeySpace::InsertedKey(uint64_t n, InsertPlace place) const {
     const Stretch last = StretchOf(loaded_ - 1);
     return last.base + last.gap + n * kEqualGap;
   }
-  const Stretch stretch = StretchOf(scatter_(n % loaded_));
+  const Stretch stretch = StretchOf(RankOfInsert(n));
   return stretch.base + stretch.gap / 2 + n / loaded_;
 }
 

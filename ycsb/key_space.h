@@ -51,6 +51,8 @@ class KeySpace {
   uint64_t LoadedKey(uint64_t rank) const;
   // The n-th inserted key, over all clients. Distinct for distinct n and place. `n` < max_inserts().
   uint64_t InsertedKey(uint64_t n, InsertPlace place = InsertPlace::kSpread) const;
+  // The loaded key around which the n-th inserted key lies, if it is spread.
+  uint64_t RankOfInsert(uint64_t n) const { return scatter_(n % loaded_); }
   uint64_t max_inserts() const;
 
   // Node ids of servers are 0, 1, ...
@@ -76,6 +78,34 @@ class KeySpace {
   int servers_;
   int levels_;  // number of halvings, for osm-like
   Permutation scatter_;
+};
+
+// A part of the loaded keys, on which one machine of several works (the logical partitions of DEX, VLDB'24, section 4):
+// the same share of each server's keys. So a machine on a server's node has most of its keys elsewhere. A few keys
+// between the parts are in none.
+class KeyPart {
+ public:
+  // `keys` must outlive this. `part` < `parts`.
+  KeyPart(const KeySpace* keys, int part, int parts)
+      : keys_(keys),
+        stretch_(keys->loaded() / static_cast<uint64_t>(keys->servers()) / static_cast<uint64_t>(parts)),
+        skipped_(stretch_ * static_cast<uint64_t>(part)) {}
+
+  uint64_t size() const { return stretch_ * static_cast<uint64_t>(keys_->servers()); }
+  // `n` < size().
+  uint64_t RankOf(uint64_t n) const { return FirstRankAt(static_cast<int>(n / stretch_)) + n % stretch_; }
+  uint64_t FirstRankAt(int server) const { return keys_->FirstRankOf(server) + skipped_; }
+  bool Has(uint64_t rank) const {
+    for (int server = 0; server < keys_->servers(); ++server) {
+      if (rank - FirstRankAt(server) < stretch_) return true;
+    }
+    return false;
+  }
+
+ private:
+  const KeySpace* keys_;
+  uint64_t stretch_;  // keys of each server
+  uint64_t skipped_;  // those of the parts before
 };
 
 }  // namespace gannet::ycsb

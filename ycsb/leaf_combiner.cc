@@ -91,11 +91,12 @@ coro::Task<StatusOr<std::optional<Change>>> LeafCombiner::Insert(Entry entry) {
     } else if (turn == LeafQueues::Turn::kLeads) {
       LeafQueues::Leader lead(queues_, *leaf);
       const StatusOr<Step> led = co_await InsertAll(&lead, &request);
-      if (!led.ok()) co_return led.status();
-      step = *led;
-    } else if (!request.status.ok()) {
-      co_return request.status;
+      if (!led.ok()) request.status = led.status();
+      step = led.value_or(Step::kDone);
     }
+    // The owner is to insert what belongs to a leaf that another machine has claimed.
+    if (index::shared_leaf::IsClaimedElsewhere(request.status)) break;
+    if (!request.status.ok()) co_return request.status;
     if (step == Step::kAlone) break;
     if (step == Step::kDone) co_return std::optional<Change>(std::move(request.change));
   }

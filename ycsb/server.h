@@ -76,6 +76,7 @@ class Server {
   // Null if the index is not a learned one.
   index::XStore* xstore() { return xstore_; }
   rdma::SlabStatistics memory() const { return slab_->statistics(); }
+  rdma::SlabAllocator* slab() { return slab_.get(); }
   // The load that it announced last. Thread-safe.
   rdma::NodeLoad load() const { return epochs_->LoadOf(node_->id()); }
   // Walks over the index: slow. Thread-safe.

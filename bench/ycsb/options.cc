@@ -39,6 +39,7 @@ ycsb::ClusterOptions YcsbOptions::cluster_options() const {
           .server_threads = server_threads,
           .machines = clients.machines,
           .colocated = colocated,
+          .partitioned = partitioned,
           .key_form = key_form,
           .keys = keys,
           .index = index,

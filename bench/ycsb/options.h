@@ -58,11 +58,12 @@ struct YcsbOptions {
   ClientThreads clients;
   int coroutines = 0;  // 0: SetDefaults() chooses
   int servers = 1;
-  int server_threads = 0;  // 0: SetDefaults() chooses
-  bool colocated = false;  // each client machine is a server, too: SetDefaults() sets `servers`
-  std::string nic;         // empty: SetDefaults() chooses
-  std::string disk;        // of each server's log (log/file/simulated/timed_disk.h); empty: SetDefaults() chooses
-  bool spread = true;      // of round trips on a simulated rack (rdma/sim/spread.h)
+  int server_threads = 0;    // 0: SetDefaults() chooses
+  bool colocated = false;    // each client machine is a server, too: SetDefaults() sets `servers`
+  bool partitioned = false;  // ClusterOptions::partitioned
+  std::string nic;           // empty: SetDefaults() chooses
+  std::string disk;          // of each server's log (log/file/simulated/timed_disk.h); empty: SetDefaults() chooses
+  bool spread = true;        // of round trips on a simulated rack (rdma/sim/spread.h)
   index::XCacheMode cache = index::XCacheMode::kWhole;
   bool locations = false;    // xstore: also a cache of record addresses in front of the model
   uint64_t cache_bytes = 0;  // 0: the default of the index

@@ -146,8 +146,8 @@ bool ShareCluster(const YcsbOptions& a, const YcsbOptions& b) {
     const bool trained = o.paths.reads != ycsb::Path::kCall;
     return std::tuple(o.seed, o.index, o.index_options, o.clients_change_index(), o.durability, o.disk, o.keys,
                       o.key_form, o.value_bytes, o.inline_values, o.fill_percent, o.sub_models, o.trainers, trained,
-                      o.fabric, o.clients.machines, o.clients.threads, o.servers, o.server_threads, o.colocated, o.nic,
-                      o.spread);
+                      o.fabric, o.clients.machines, o.clients.threads, o.servers, o.server_threads, o.colocated,
+                      o.partitioned, o.nic, o.spread);
   };
   return cluster(a) == cluster(b);
 }

@@ -202,6 +202,12 @@ void AddPlaceFlags(bench::YcsbOptions* o, Flags* flags) {
           "Each client machine is a server, too, and has cores for both. So there are as many servers as machines",
           kOfServers)
       .Excludes("--servers");
+  flags->AddSwitch(
+      "--partitioned", "partitioned", &o->partitioned,
+      absl::StrCat("Each client machine works on a part of the keys that is its own, of all servers. With ",
+                   index::KindsWith(&index::IndexTraits::has_claims),
+                   " it claims\nthe leaves of its part, and reads them without a verb"),
+      kOfServers);
   flags->Add("--server-threads", "server_threads", &o->server_threads, form::Integer(1, 64),
              "Threads of a server that answer calls; on sim each has a core. Default: 1 on shm, 24 on sim", kOfServers);
   flags->Add("--nic", "nic", &o->nic, form::Path("NAME"),

@@ -40,12 +40,13 @@ std::string Heading(const bench::YcsbResult& result) {
   text += absl::StrFormat("%s (%s) with values of %s on %s%s\n", Count(o.keys, "key"),
                           NameOf(o.key_form, ycsb::kKeyFormNames), Count(static_cast<uint64_t>(o.value_bytes), "byte"),
                           Count(static_cast<uint64_t>(o.servers), "server"), WhereTheServersAre(result));
-  text += absl::StrFormat("ran %s after %s of warm-up: %d x %d client threads with %s each, %s per server%s\n",
-                          absl::FormatDuration(absl::Trunc(absl::Seconds(run.seconds), absl::Microseconds(1))),
-                          absl::FormatDuration(*o.warmup), o.clients.machines, o.clients.threads,
-                          Count(static_cast<uint64_t>(run.coroutines), "coroutine"),
-                          Count(static_cast<uint64_t>(o.server_threads), "thread"),
-                          o.colocated ? ", on the same machines" : "");
+  text += absl::StrFormat(
+      "ran %s after %s of warm-up: %d x %d client threads with %s each, %s per server%s\n",
+      absl::FormatDuration(absl::Trunc(absl::Seconds(run.seconds), absl::Microseconds(1))),
+      absl::FormatDuration(*o.warmup), o.clients.machines, o.clients.threads,
+      Count(static_cast<uint64_t>(run.coroutines), "coroutine"),
+      Count(static_cast<uint64_t>(o.server_threads), "thread"),
+      absl::StrCat(o.colocated ? ", on the same machines" : "", o.partitioned ? ", each with a part of the keys" : ""));
   if (result.interrupted) text += InterruptedText();
   return text;
 }

@@ -202,8 +202,8 @@ TEST(Driver, RefusesValuesInEntriesWhereTheyCannotBe) {
 // Clients on the nodes of the servers read and change keys of their own node and of others, by each path.
 TEST(Driver, ClientsWorkOnTheNodesOfTheServers) {
   for (const bool simulated : {false, true}) {
-    for (const IndexKind index : {IndexKind::kHash, IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex,
-                                  IndexKind::kDex}) {
+    for (const IndexKind index :
+         {IndexKind::kHash, IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex, IndexKind::kDex}) {
       SmallBenchOptions options;
       options.simulated = simulated;
       options.servers = options.machines = 2;
@@ -229,6 +229,40 @@ TEST(Driver, ClientsWorkOnTheNodesOfTheServers) {
       ClusterOptions unequal = bench.cluster().options();
       unequal.machines = 1;
       EXPECT_THAT(Cluster::Create(&bench.cluster().fabric(), unequal).status().message(), HasSubstr("colocated"));
+    }
+  }
+}
+
+// Each machine works on a part of the keys. With claims, most lookups then take no verb.
+TEST(Driver, MachinesWorkOnPartsOfTheKeys) {
+  for (const bool simulated : {false, true}) {
+    for (const bool colocated : {false, true}) {
+      for (const IndexKind index : {IndexKind::kBlink, IndexKind::kDex}) {
+        SCOPED_TRACE(index::EntryOf(index).name + (simulated ? " sim" : " shm"));
+        SmallBenchOptions options;
+        options.simulated = simulated;
+        options.servers = options.machines = 2;
+        options.colocated = colocated;
+        options.partitioned = true;
+        options.index = index;
+        options.value_bytes = 8;
+        options.values_in_entries = true;
+        SmallBench bench(options);
+        RunOptions run_options = bench.ShortRun();
+        run_options.threads_per_machine = 2;
+        run_options.mix = {100, 0, 0, 0, 0};
+        const StatusOr<RunReport> reads = RunBenchmark(&bench.cluster(), run_options, nullptr);
+        ASSERT_TRUE(reads.ok()) << reads.status();
+        const auto finished = static_cast<double>(reads->of(Kind::kRead).finished);
+        const double leaves = static_cast<double>(reads->lookups.leaves_read) / finished;
+        EXPECT_TRUE(index == IndexKind::kDex ? leaves < 0.9 : leaves > 0.9) << leaves;
+        run_options.mix = {40, 20, 20, 10, 10};
+        run_options.paths = {.reads = Path::kOneSided, .updates = Path::kOneSided, .inserts = Path::kOneSided};
+        const uint64_t before = bench.Contents().records;
+        const StatusOr<RunReport> all = RunBenchmark(&bench.cluster(), run_options, nullptr);
+        ASSERT_TRUE(all.ok()) << all.status();
+        EXPECT_EQ(bench.Contents().records, before + all->of(Kind::kInsert).finished);
+      }
     }
   }
 }

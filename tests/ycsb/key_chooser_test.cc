@@ -65,6 +65,46 @@ TEST(KeyChooser, LatestPrefersTheNewestInsertOfItsOwn) {
   EXPECT_NEAR(Share(seen, second), std::pow(2, -kYcsbTheta) / sum, 0.01);
 }
 
+TEST(KeyPart, PartsHaveKeysOfAllServersAndNoneInCommon) {
+  constexpr int kServers = 3;
+  constexpr int kParts = 4;
+  const KeySpace space(KeyForm::kLinear, 1000, kServers);
+  std::map<uint64_t, int> parts;
+  for (int part = 0; part < kParts; ++part) {
+    const KeyPart own(&space, part, kParts);
+    std::map<rdma::NodeId, int> owners;
+    for (uint64_t n = 0; n < own.size(); ++n) {
+      const uint64_t rank = own.RankOf(n);
+      EXPECT_TRUE(own.Has(rank));
+      EXPECT_TRUE(parts.try_emplace(rank, part).second) << rank;
+      ++owners[space.OwnerOf(space.LoadedKey(rank))];
+    }
+    EXPECT_EQ(owners.size(), size_t{kServers});
+    for (const auto& [owner, keys] : owners) EXPECT_EQ(keys, 1000 / kServers / kParts);
+    for (uint64_t rank = 0; rank < space.loaded(); ++rank) {
+      const auto known = parts.find(rank);
+      EXPECT_EQ(own.Has(rank), known != parts.end() && known->second == part) << rank;
+    }
+  }
+  EXPECT_GE(parts.size(), 1000u - kServers * kParts);
+}
+
+TEST(KeyChooser, ALimitedClientReadsAndInsertsInItsPart) {
+  const KeySpace space(KeyForm::kLinear, 1000, 2);
+  const KeyPart part(&space, 1, 2);
+  KeyChooser chooser(&space, Distribution::kZipfian, 0, 0, 1);
+  chooser.Limit(part);
+  std::map<uint64_t, bool> own;
+  for (uint64_t n = 0; n < part.size(); ++n) own[space.LoadedKey(part.RankOf(n))] = true;
+  Random random(1);
+  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(own.contains(chooser.Existing(&random)));
+  for (int i = 0; i < 100; ++i) {
+    const uint64_t fresh = chooser.Fresh();
+    EXPECT_TRUE(own.contains(std::prev(own.upper_bound(fresh))->first)) << "it lies behind a key of the part";
+    EXPECT_FALSE(own.contains(fresh));
+  }
+}
+
 TEST(KeyChooser, ClientsInsertDifferentKeysAndLaterRunsGoOn) {
   const KeySpace space(KeyForm::kNoised, kChosenFrom, 1);
   std::set<uint64_t> keys;

@@ -41,6 +41,7 @@ SmallBench::SmallBench(const SmallBenchOptions& o) {
                                                   .server_threads = o.server_threads,
                                                   .machines = o.machines,
                                                   .colocated = o.colocated,
+                                                  .partitioned = o.partitioned,
                                                   .key_form = o.key_form,
                                                   .keys = o.keys,
                                                   .index = o.index,

@@ -23,6 +23,7 @@ struct SmallBenchOptions {
   size_t value_bytes = 100;
   bool values_in_entries = false;
   bool colocated = false;
+  bool partitioned = false;
   DurabilityMode durability = DurabilityMode::kNone;
   std::shared_ptr<log::FileSystem> disk = {};
   bool adversarial = false;  // shm
