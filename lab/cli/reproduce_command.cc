@@ -28,6 +28,7 @@
 #include "cli/ycsb/options.h"
 #include "lab/cli/reproduce_report.h"
 #include "lab/experiments/catfish/catfish.h"
+#include "lab/experiments/dex/dex.h"
 #include "lab/experiments/experiment.h"
 #include "lab/experiments/paths/paths.h"
 #include "lab/experiments/rolex/rolex.h"
@@ -100,6 +101,17 @@ const Subject kSubjects[] = {
      .window = "F x 2 ms of virtual time for each point",
      .experiments = experiments::rolex::Experiments,
      .report = experiments::rolex::MakeReport},
+    {.name = "dex",
+     .about = "DEX (VLDB'24): its five workloads, against Sherman, P-Sherman and ROLEX.",
+     .footer =
+         "Every point is a run of `gannet ycsb --fabric sim --inline --colocated` in its own process. The report "
+         "compares our\nfactors with the paper's, and says what is different. The same flags give the same figures.",
+     .keys = "Keys that are loaded (the paper: 200M)",
+     .rack = {.keys = 1'000'000, .clients = {4, 36}},
+     .clients = "as in the paper",
+     .window = "F x 10 ms of virtual time for each point",
+     .experiments = experiments::dex::Experiments,
+     .report = experiments::dex::MakeReport},
     {.name = "paths",
      .about = "How the path of an access is chosen: TPC-C with 4 to 24 cores per server, and a step of load.",
      .footer = "Not of a paper. Each run is TPC-C on a simulated rack, with fixed paths (one-sided; calls; calls for\n"

@@ -304,6 +304,27 @@ TEST(ReproduceTest, ReportsRunsInWhichNothingCommits) {
   }
 }
 
+TEST(ReproduceTest, RunsDexBesideItsRivals) {
+  const std::string json = ::testing::TempDir() + "/reproduce_dex.json";
+  const Outcome outcome =
+      RunProgram({"reproduce", "dex", "--keys", "8K", "--clients", "2x2", "--scale", "0.05", "--json", json});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json report = Json::parse(std::ifstream(json));
+  std::filesystem::remove(json);
+  ASSERT_EQ(report.at("experiments").size(), 1u);
+  std::map<std::string, double> reads;  // of a lookup in the read-only workload
+  for (const Json& point : report.at("experiments")[0].at("points")) {
+    EXPECT_GT(point.at("million_operations_per_second"), 0);
+    const Json& configuration = point.at("report").at("configuration");
+    const std::string series = point.at("series");
+    EXPECT_EQ(configuration.at("partitioned"), series == "DEX" || series == "P-Sherman");
+    EXPECT_EQ(configuration.at("colocated"), true);
+    if (point.at("label") == "read-only") reads[series] = point.at("reads_per_operation");
+  }
+  EXPECT_LT(reads.at("DEX"), reads.at("P-Sherman")) << "leaves are in the cache";
+  EXPECT_EQ(report.at("claims").size(), 10u);
+}
+
 TEST(ReproduceTest, RunsRolexBesideItsRivals) {
   const std::string json = ::testing::TempDir() + "/reproduce_rolex.json";
   const Outcome outcome =
