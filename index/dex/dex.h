@@ -1,4 +1,4 @@
-// DEX (Lu, Huang, Tan, Wu, Wang: DEX: Scalable Range Indexing on Disaggregated Memory; VLDB 2024): the B-link tree of
+// DEX (Lu, Huang, Liang, Wang, Lo: DEX: Scalable Range Indexing on Disaggregated Memory; VLDB 2024): the B-link tree of
 // index/blink, whose clients also cache leaves. START HERE.
 //
 // The owner's side is that of the B-link tree. A client's side is another: all inner nodes and leaves that this process
