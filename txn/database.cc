@@ -32,6 +32,18 @@ auto ChangeSchema(DatabaseState* node, const Change& change) {
   return change(Schema(Nodes(&node, 1)));
 }
 
+// Others may have claimed leaves of a process that was in this node's place before. They use their copies until their
+// leases have ended, so nothing changes here before.
+void AwaitOldLeases(const DatabaseState& state) {
+  bool may_be_claimed = false;
+  for (const Table* const table : state.tables) {
+    may_be_claimed = may_be_claimed || index::EntryOf(table->options().index).traits.has_claims;
+  }
+  const uint64_t end = state.attached_nanos + NanosOf(index::kClaimTerm);
+  const uint64_t now = NowNanos();
+  if (state.local->calls() && may_be_claimed && now < end) SleepForNanos(end - now);
+}
+
 }  // namespace
 
 Database::Database(std::unique_ptr<DatabaseState> state) : state_(std::move(state)) {
@@ -70,6 +82,7 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
   StatusOr<std::unique_ptr<rdma::Node>> attached = fabric->Attach(node);
   if (!attached.ok()) return attached.status();
   state->node = std::move(*attached);
+  state->attached_nanos = NowNanos();
   state->slab = std::make_unique<rdma::SlabAllocator>(state->node.get(), most_bytes);
   StatusOr<std::unique_ptr<rdma::EpochManager>> epochs =
       rdma::EpochManager::Create(fabric, state->node.get(), state->slab.get());
@@ -248,6 +261,7 @@ Status Database::StartNode(absl::Duration wait_for_others) {
   GANNET_RETURN_IF_ERROR(MakeIndexes(*state_));
   GANNET_RETURN_IF_ERROR(
       state_->durability->Start(wait_for_others, agree, state_->next_table, state_->catalog_generation));
+  AwaitOldLeases(*state_);
   state_->started = true;
   // A node that makes no calls gets none: no thread waits for them.
   if (state_->local->calls()) {

@@ -137,7 +137,8 @@ TEST(CloseTogetherTest, ABrokenLogOfAnotherNodeIsNamed) {
   while ((*cluster)->database(0).log_health().ok()) {
     const Status wrote = (*cluster)->database(0).Run(
         [&](BlockingTransaction& t) { return t.Insert((*cluster)->table("rows"), key, key); });
-    ASSERT_TRUE(wrote.ok()) << wrote;
+    // The log may break at any moment.
+    ASSERT_TRUE(wrote.ok() || !(*cluster)->database(0).log_health().ok()) << wrote;
     ++key;
   }
   std::thread other([&] { (*cluster)->database(0).Close().IgnoreError(); });

@@ -43,6 +43,7 @@ struct DatabaseState {
   std::unique_ptr<rdma::Fabric> owned_fabric;  // of a database that was opened with a directory alone
   rdma::Fabric* fabric = nullptr;
   std::unique_ptr<rdma::Node> node;
+  uint64_t attached_nanos = 0;  // when the node took its place
   std::unique_ptr<rdma::SlabAllocator> slab;
   std::unique_ptr<rdma::EpochManager> epochs;
   std::unique_ptr<Precedence> precedence;

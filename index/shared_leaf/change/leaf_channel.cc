@@ -219,8 +219,8 @@ coro::Task<StatusOr<bool>> LeafChannel::Lock(const LeafLock& draft, uint64_t of_
   if (IsClaimedByAnother(draft.unlocked())) co_return ClaimedElsewhere(draft.address());
   if (is_own_ && boards_ != nullptr && IsClaimed(draft.unlocked()) && !GANNET_MUTANT(kClaimNotEnded)) {
     const Status ended = co_await boards_->End(channel_, HolderOf(draft.unlocked()), draft.address());
-    if (!ended.ok() && !IsUnknownOutcome(ended)) co_return ended;
-    if (!ended.ok()) co_return false;  // the repair ends it
+    // The repair ends it. (Any other error is that of a board that is none: its node does not keep the rules.)
+    if (IsUnknownOutcome(ended)) co_return false;
   }
   if (!NoteLock(draft, connection)) co_return false;
   rdma::Operation cas[] = {draft.Lock()};
