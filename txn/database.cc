@@ -259,9 +259,9 @@ Status Database::StartNode(absl::Duration wait_for_others) {
   const std::lock_guard lock(state_->create_mutex);
   const auto agree = [this] { return state_->table_digests->PublishAndCompare(state_->tables, data_nodes()); };
   GANNET_RETURN_IF_ERROR(MakeIndexes(*state_));
+  AwaitOldLeases(*state_);
   GANNET_RETURN_IF_ERROR(
       state_->durability->Start(wait_for_others, agree, state_->next_table, state_->catalog_generation));
-  AwaitOldLeases(*state_);
   state_->started = true;
   // A node that makes no calls gets none: no thread waits for them.
   if (state_->local->calls()) {
