@@ -114,8 +114,8 @@ using MethodId = uint16_t;
 inline constexpr size_t kMaxMessageBytes = 128 * 1024;  // of a request or a response, each
 
 // A method's code. It runs on a server thread, or on a worker that serves between its coroutines, and possibly on
-// several threads at once: it must be thread-safe. It may wait for verbs, but not for calls. It reads `request` (valid in
-// the call, untrusted: check lengths), writes at most response.size() bytes and returns their number. The caller
+// several threads at once: it must be thread-safe. It may wait for verbs, but not for calls. It reads `request` (valid
+// in the call, untrusted: check lengths), writes at most response.size() bytes and returns their number. The caller
 // receives an error status unchanged.
 using Handler =
     std::function<StatusOr<size_t>(NodeId caller, std::span<const std::byte> request, std::span<std::byte> response)>;
