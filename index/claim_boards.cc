@@ -53,11 +53,6 @@ coro::Task<Status> ClaimBoards::End(rdma::Channel* channel, rdma::NodeId holder,
   co_return status;
 }
 
-bool ClaimBoards::MayHold(rdma::NodeId holder) const {
-  const std::lock_guard lock(mutex_);
-  return holder < boards_.size() && !boards_[holder].address.is_null();
-}
-
 bool ClaimBoards::IsLost(rdma::NodeId holder) const {
   const std::lock_guard lock(mutex_);
   return holder < boards_.size() && !boards_[holder].address.is_null() &&

@@ -68,9 +68,7 @@ class ClaimBoards {
   // cannot be reached, and its claims will be ended by EndClaimsOf.
   coro::Task<Status> End(rdma::Channel* channel, rdma::NodeId holder, rdma::GlobalAddress leaf);
 
-  // The node may have claims here.
-  bool MayHold(rdma::NodeId holder) const;
-  // And the connection over which it told its board has ended.
+  // The node may have claims here, and the connection over which it told its board has ended.
   bool IsLost(rdma::NodeId holder) const;
   // The claims of a node whose connection has ended were ended.
   void Forget(rdma::NodeId holder);

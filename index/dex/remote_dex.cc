@@ -118,9 +118,10 @@ coro::Task<void> RemoteDex<Keys>::MakeClaims(std::vector<WordChange>* made) {
   }
   std::erase_if(leaves, [this](const LeafCopy& leaf) { return !paths_.Announce(leaf.address); });
   if (leaves.empty()) co_return;
+  Announced announced{.paths = &paths_, .leaves = std::move(leaves)};
   std::vector<rdma::Operation> operations;
   std::vector<shared_leaf::Grant> grants;
-  for (LeafCopy& leaf : leaves) {
+  for (LeafCopy& leaf : announced.leaves) {
     const uint64_t state = leaf.image.head.state;
     leaf.image.head.state = GANNET_MUTANT(kClaimSameVersion)
                                 ? VersionOf(state) | OwnerBits(self(), shared_leaf::kClaimChannel)
@@ -132,13 +133,14 @@ coro::Task<void> RemoteDex<Keys>::MakeClaims(std::vector<WordChange>* made) {
   const uint64_t posted_nanos = NowNanos();
   const Status posted = co_await this->channel_->Post(operations);
   if (posted.ok()) claims_->Renew(lease.number, posted_nanos);
-  for (size_t i = 0; i < leaves.size(); ++i) {
+  for (size_t i = 0; i < operations.size(); ++i, ++announced.settled) {
+    const LeafCopy& leaf = announced.leaves[i];
     if (posted.ok() && operations[i].result == operations[i].expected) {
-      made->push_back({leaves[i].address, operations[i].expected, operations[i].operand});
-      paths_.KeepClaimed(leaves[i], grants[i]);
+      made->push_back({leaf.address, operations[i].expected, operations[i].operand});
+      paths_.KeepClaimed(leaf, grants[i]);
     } else {
       // It has changed; or the claim may have been made, without a copy.
-      paths_.Withdraw(leaves[i].address);
+      paths_.Withdraw(leaf.address);
     }
   }
 }

@@ -67,8 +67,18 @@ class RemoteDex final : public blink::TreeClient<Keys>, private shared_leaf::Lea
   void NoteRelease(const Release& release) override;
 
   rdma::NodeId self() const { return this->channel_->node(); }
-  // What the copy of the leaf with this grant is good for, now that it has been read.
+  // Tells whether the copy of the leaf is good. It has this grant, and was read before.
   CopyState StateOf(rdma::GlobalAddress leaf, shared_leaf::Grant grant);
+  // Withdraws the announcements that were not settled, also if the coroutine is destroyed while it waits: otherwise no
+  // thread of this process could change these leaves any more.
+  struct Announced {
+    ~Announced() {
+      for (const LeafCopy& leaf : std::span(leaves).subspan(settled)) paths->Withdraw(leaf.address);
+    }
+    Paths<Keys>* paths;
+    std::vector<LeafCopy> leaves;
+    size_t settled = 0;
+  };
   // This node is to claim the leaf, as far as it knows.
   bool IsToClaim(const LeafCopy& leaf);
 

@@ -165,8 +165,7 @@ Status LeafIndex<Keys>::EndClaimsOf(rdma::NodeId node) {
   GANNET_RETURN_IF_ERROR(editor.status());
   for (const Claim& claim : claims) {
     // If the word is another by now, it is no claim of this node: none is made any more.
-    const StatusOr<bool> ended = editor.Run(editor.leaves().EndClaim(claim.leaf, claim.word));
-    GANNET_RETURN_IF_ERROR(ended.status());
+    GANNET_RETURN_IF_ERROR(editor.Run(editor.leaves().EndClaim(claim.leaf, claim.word)));
   }
   Sometimes<"claims: those of a lost node are ended">();
   return absl::OkStatus();

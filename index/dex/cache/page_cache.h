@@ -130,8 +130,8 @@ class PageCache {
   std::optional<LatchedFrame> Reopen(rdma::GlobalAddress node, FrameSize size);
   void Republish(const LatchedFrame& frame, Place place);
 
-  // From now on nobody else makes a copy of the node, and who looks for one finds that it is coming, until Publish or
-  // Withdraw. False: there is a copy, or somebody else has announced one.
+  // Until Publish or Withdraw, nobody else makes a copy of the node, and a search for one finds that it is coming.
+  // False: there is a copy, or somebody else has announced one.
   bool Announce(rdma::GlobalAddress node) { return table_.Insert(node.bits(), kComing); }
   void Withdraw(rdma::GlobalAddress node) { table_.Erase(node.bits(), kComing); }
 

@@ -271,11 +271,10 @@ void LeafChannel::Release(rdma::GlobalAddress leaf, std::span<const rdma::Operat
   }
 }
 
-coro::Task<StatusOr<bool>> LeafChannel::EndClaim(rdma::GlobalAddress leaf, uint64_t claim) {
+coro::Task<Status> LeafChannel::EndClaim(rdma::GlobalAddress leaf, uint64_t claim) {
   rdma::Operation cas[] = {rdma::Operation::CompareAndSwap(leaf, claim, NextState(claim, false))};
-  const Status posted = co_await Post(cas);
-  GANNET_CO_RETURN_IF_ERROR(posted);
-  co_return cas[0].result == claim;
+  Status posted = co_await Post(cas);
+  co_return posted;
 }
 
 coro::Task<Status> LeafChannel::GiveBack(const LeafLock& draft) {

@@ -38,7 +38,7 @@ namespace gannet::index::shared_leaf {
 // Is told of the leaves that a channel changes: a client's cache of leaves. Used by the channel's thread.
 class LeafWatch {
  public:
-  // What the watch notes of a change. Of the kind.
+  // The watch notes this when a change begins, and gets it back at the end.
   struct Note {
     uint64_t grant = 0;
     uint64_t mark = 0;
@@ -147,8 +147,8 @@ class LeafChannel {
   // The lock of a further leaf was released by a posting that Commit has posted. The leaf is dead.
   void NoteReleased(rdma::GlobalAddress leaf) { Drop(leaf); }
 
-  // The owner takes away a claim, whose holder uses it no more. False: the leaf has changed.
-  coro::Task<StatusOr<bool>> EndClaim(rdma::GlobalAddress leaf, uint64_t claim);
+  // The owner takes away a claim, whose holder uses it no more. It does nothing if the leaf has another word by now.
+  coro::Task<Status> EndClaim(rdma::GlobalAddress leaf, uint64_t claim);
 
  private:
   struct Held {

@@ -64,7 +64,7 @@ void ClaimHolder::NoteEnded(rdma::GlobalAddress leaf) {
   const uint64_t now = NowNanos();
   const uint64_t until = pause.until.load(std::memory_order_relaxed);
   if (now < until) return;
-  // Who was not disturbed for long after the last pause begins anew.
+  // If nothing was ended for a long time after the last pause, the first pause is short again.
   const uint32_t last = pause.nanos.load(std::memory_order_relaxed);
   const bool is_quiet = now - until > 10 * uint64_t{kLongestPauseNanos};
   const uint32_t nanos = is_quiet || last == 0 ? kFirstPauseNanos : std::min(2 * last, kLongestPauseNanos);

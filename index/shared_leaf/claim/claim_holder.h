@@ -26,7 +26,7 @@ struct Lease {
   uint64_t connection = 0;
 };
 
-// What a copy of a claimed leaf keeps, in one word: | number of the lease (16) | value of the board's word (48) |.
+// The copy of a claimed leaf keeps a grant, in one word: | number of the lease (16) | value of the board's word (48) |.
 // Without a lease it is no grant, and the value is a mark of the cache.
 class Grant {
  public:
