@@ -61,7 +61,7 @@ class ClaimHolder {
   // The lease of the present connection to the owner, whom the board is told if necessary. No lease: the owner does not
   // take it now, or this process has lost too many connections.
   coro::Task<Lease> LeaseFrom(rdma::Channel* channel, rdma::NodeId owner, absl::Duration timeout);
-  // The same, if the board was told.
+  // The same lease, without asking the owner: none if its board has not been told of it.
   Lease KnownLease(rdma::NodeId owner) const;
   // A verb that was posted at `posted_nanos`, over the connection of the lease, has succeeded.
   void Renew(uint16_t lease, uint64_t posted_nanos);
