@@ -36,7 +36,7 @@ uint64_t DeadlineOf(absl::Duration timeout) {
 CallClient::CallClient(std::shared_ptr<Region> region, NodeId node, uint16_t index, VerbCounters* counters)
     : region_(std::move(region)),
       area_(&region_->channel(node, index)),
-      ready_bit_(node * kMaxShmChannelsPerNode + index),
+      ready_bit_(node * kShmChannelSlots + index),
       counters_(counters) {
   finished_.reserve(kCallSlots);
   // An earlier user of this channel may have left calls behind; handlers may still run for them.

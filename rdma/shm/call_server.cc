@@ -41,7 +41,7 @@ CallServer::CallServer(std::shared_ptr<Region> region, NodeId node, uint64_t nod
       node_(node),
       node_word_(node_word),
       control_(&region_->control(node)),
-      ready_words_(region_->num_nodes() * kMaxShmChannelsPerNode / 64) {}
+      ready_words_(region_->num_nodes() * kShmChannelSlots / 64) {}
 
 CallServer::~CallServer() {
   Join();
@@ -136,8 +136,8 @@ bool CallServer::ServeChannel(int channel, uint64_t* end) {
 }
 
 bool CallServer::Run(int channel, int index, uint64_t* end) {
-  const auto caller = static_cast<NodeId>(channel / kMaxShmChannelsPerNode);
-  ChannelArea& area = region_->channel(caller, channel % kMaxShmChannelsPerNode);
+  const auto caller = static_cast<NodeId>(channel / kShmChannelSlots);
+  ChannelArea& area = region_->channel(caller, channel % kShmChannelSlots);
   CallSlot& slot = area.slots[index];
   uint64_t word = slot.word.load(std::memory_order_acquire);
   if (PhaseOfCall(word) != CallPhase::kRequested || ServerOf(word) != node_ ||

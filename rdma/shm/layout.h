@@ -60,9 +60,11 @@ constexpr uint64_t IncarnationOf(uint64_t node_word) {
   return node_word >> 8;
 }
 
-inline constexpr int kMaxChannels = kMaxShmNodes * kMaxShmChannelsPerNode;  // of the whole cluster
-inline constexpr int kCallSlots = 32;                                       // calls of one channel in flight
-inline constexpr int kCallsPerNode = 8;                                     // of them, to one node
+inline constexpr int kShmChannelSlots = 128;  // of a node; kMaxShmChannelsPerNode are used
+static_assert(kMaxShmChannelsPerNode <= kShmChannelSlots);
+inline constexpr int kMaxChannels = kMaxShmNodes * kShmChannelSlots;  // of the whole cluster
+inline constexpr int kCallSlots = 32;                                 // calls of one channel in flight
+inline constexpr int kCallsPerNode = 8;                               // of them, to one node
 
 // The values that a channel is going to store into a line. The channel writes them here before, so that other processes
 // can complete the store if the channel's process dies during it (torn_lines.h). Only the channel uses the note or,
@@ -73,9 +75,9 @@ struct alignas(2 * kLineBytes) StoreNote {
 };
 // First word of the line during the store: names the channel.
 constexpr uint64_t BusyMarker(NodeId node, uint16_t channel) {
-  return kFirstLineBusy + uint64_t{node} * kMaxShmChannelsPerNode + channel;
+  return kFirstLineBusy + uint64_t{node} * kShmChannelSlots + channel;
 }
-static_assert(BusyMarker(kMaxShmNodes - 1, kMaxShmChannelsPerNode - 1) < kLineBusy);
+static_assert(BusyMarker(kMaxShmNodes - 1, kShmChannelSlots - 1) < kLineBusy);
 
 struct NodeControl {
   // Read by every verb, written when the node attaches or leaves.
@@ -96,7 +98,7 @@ struct NodeControl {
   };
   ReadySlots ready_slots[kMaxChannels];
 
-  StoreNote stores[kMaxShmChannelsPerNode];  // by the channels of this node
+  StoreNote stores[kShmChannelSlots];  // by the channels of this node
 };
 
 enum class CallPhase : uint8_t { kFree = 0, kRequested = 1, kRunning = 2, kDone = 3 };
@@ -139,7 +141,7 @@ struct Geometry {
   uint64_t controls_offset() const { return kPageBytes; }
   uint64_t channels_offset() const { return RoundUp(controls_offset() + num_nodes * sizeof(NodeControl), kPageBytes); }
   uint64_t memory_offset() const {
-    return RoundUp(channels_offset() + num_nodes * kMaxShmChannelsPerNode * sizeof(ChannelArea), kHugePageBytes);
+    return RoundUp(channels_offset() + num_nodes * kShmChannelSlots * sizeof(ChannelArea), kHugePageBytes);
   }
   uint64_t memory_stride() const { return RoundUp(bytes_per_node, kHugePageBytes); }
   uint64_t total_bytes() const { return memory_offset() + num_nodes * memory_stride(); }

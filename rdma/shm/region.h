@@ -37,7 +37,7 @@ class Region {
     return reinterpret_cast<NodeControl*>(base_ + geometry_.controls_offset())[node];
   }
   ChannelArea& channel(NodeId node, int index) const {
-    return reinterpret_cast<ChannelArea*>(base_ + geometry_.channels_offset())[node * kMaxShmChannelsPerNode + index];
+    return reinterpret_cast<ChannelArea*>(base_ + geometry_.channels_offset())[node * kShmChannelSlots + index];
   }
   std::byte* memory(NodeId node) const { return base_ + geometry_.memory_offset() + node * geometry_.memory_stride(); }
 

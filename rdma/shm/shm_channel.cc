@@ -35,7 +35,7 @@ ShmChannel::ShmChannel(std::shared_ptr<Region> region, std::shared_ptr<ChannelNu
       writer_(BusyMarker(node, index), region_->in_file() ? &region_->control(node).stores[index] : nullptr, memory_),
       calls_(region_, node, index, &counters_) {
   if (region_->header().adversarial != 0) {
-    adversary_.emplace(region_->header().seed * kMaxChannels + node * kMaxShmChannelsPerNode + index);
+    adversary_.emplace(region_->header().seed * kMaxChannels + node * kShmChannelSlots + index);
   }
 }
 

@@ -30,7 +30,7 @@ struct ShmOptions {
 };
 
 inline constexpr int kMaxShmNodes = 64;
-inline constexpr int kMaxShmChannelsPerNode = 128;
+inline constexpr int kMaxShmChannelsPerNode = 127;  // lock words have another use for number 127
 
 class ShmFabric : public Fabric {
  public:

@@ -20,14 +20,14 @@ bool IsTorn(const Region& region, NodeId node, uint16_t channel) {
 }  // namespace
 
 bool HasTornLines(const Region& region, NodeId node) {
-  for (uint16_t i = 0; i < kMaxShmChannelsPerNode; ++i) {
+  for (uint16_t i = 0; i < kShmChannelSlots; ++i) {
     if (IsTorn(region, node, i)) return true;
   }
   return false;
 }
 
 void FinishTornLines(Region* region, NodeId node) {
-  for (uint16_t i = 0; i < kMaxShmChannelsPerNode; ++i) {
+  for (uint16_t i = 0; i < kShmChannelSlots; ++i) {
     if (!IsTorn(*region, node, i)) continue;
     const StoreNote& note = region->control(node).stores[i];
     std::byte* line = NotedLine(*region, note.place);

@@ -28,7 +28,7 @@ class CallFlight;
 struct Batch;
 class FabricCore;
 
-inline constexpr int kMaxSimChannelsPerNode = 128;
+inline constexpr int kMaxSimChannelsPerNode = 127;  // lock words have another use for number 127
 inline constexpr uint64_t kSimHeapOffset = 4096;
 
 // Anonymous memory pages, initially zero.

@@ -81,7 +81,7 @@ struct VerbsStatistics {
 };
 
 inline constexpr int kMaxVerbsNodes = 1024;
-inline constexpr int kMaxVerbsChannelsPerNode = 128;
+inline constexpr int kMaxVerbsChannelsPerNode = 127;  // lock words have another use for number 127
 
 class VerbsFabric : public Fabric {
  public:

@@ -16,7 +16,7 @@ struct alignas(kLineBytes) Line {
 };
 
 TEST(LineCopy, ALineThatStaysBusyIsReturnedAsBusy) {
-  for (const uint64_t busy : {kLineBusy, BusyMarker(0, 0), BusyMarker(kMaxShmNodes - 1, kMaxShmChannelsPerNode - 1)}) {
+  for (const uint64_t busy : {kLineBusy, BusyMarker(0, 0), BusyMarker(kMaxShmNodes - 1, kShmChannelSlots - 1)}) {
     Line line, out;
     line.words[0] = busy;
     ReadLines(line.bytes(), out.bytes(), kLineBytes);

@@ -134,7 +134,7 @@ class ShmGarbage : public ::testing::Test {
     slot.method = method;
     slot.request_bytes = bytes;
     slot.word.store(shm::CallWord(1, 0, shm::CallPhase::kRequested));
-    region_->control(0).ready_slots[kMaxShmChannelsPerNode + 3].bits.fetch_or(1 << 2);
+    region_->control(0).ready_slots[shm::kShmChannelSlots + 3].bits.fetch_or(1 << 2);
     region_->control(0).ready_channels[2].fetch_or(1 << 3);
     return slot;
   }
