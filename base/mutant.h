@@ -43,6 +43,8 @@ enum class Mutant : uint8_t {
   kCopyStaysGood,        // a change by the holder leaves its copy good without a verb
   kUnmarkedChange,       // the copy of a change is good although another thread may have changed the leaf since
   kNoClaimTerm,          // the claims of a lost node are ended at once
+  kKeptRepairedAtOnce,   // so are its locks of leaves that it keeps
+  kKeptForgotten,        // the changes of a kept leaf are not written when its copy is evicted
 };
 inline Mutant active_mutant = Mutant::kNone;
 

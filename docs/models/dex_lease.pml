@@ -22,9 +22,9 @@
  * then comes back over a new connection.
  *
  * SKEW: two transactions, on two nodes or one (ONE_NODE), each of which inserts the key that the other found absent.
- * KEEP, which no code has yet: leaves that C keeps locked, in a bench without transactions: two threads of C that keep,
- * read, change, hand over and push down; X, which reads and changes what is not kept. With WRITE_BACK, changes stay in
- * the frame until then. PROGRESS: the owner hands block 0 over to X; <> handed_over.
+ * KEEP: leaves that C keeps locked, in a bench without transactions: two threads of C that keep, read, change, hand over
+ * and push down; X, which reads and changes what is not kept. With WRITE_BACK, changes stay in the frame until then.
+ * PROGRESS: the owner hands block 0 over to X; <> handed_over.
  *
  * Properties.
  *  D1  What a transaction has read, the index had at one moment between the end of its reads and its commit.

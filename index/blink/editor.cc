@@ -61,7 +61,16 @@ coro::Task<Status> Editor<Keys>::Locate(Point point, uint8_t level, Notice notic
     while (descent.step() == Step::kRead) {
       LeafCopy* const node = &descent.node();
       node->address = descent.next();
-      const StatusOr<LeafLook> look = co_await leaves_->Read(node->address, &node->image);
+      StatusOr<LeafLook> look =
+          co_await leaves_->Read(node->address, &node->image, {}, shared_leaf::LeafChannel::IfKept::kReturn);
+      if (look.ok() && *look == LeafLook::kLocked) {
+        // A kept leaf. If it is not the one, its fences lead on.
+        if (level > 0 || !Keys::Covers(node->image, point)) {
+          look = LeafLook::kWhole;
+        } else {
+          look = co_await leaves_->Read(node->address, &node->image);
+        }
+      }
       // A wrong address is what a stale or hostile separator may have.
       if (!look.ok() && !absl::IsInvalidArgument(look.status())) co_return look.status();
       if constexpr (Keys::kKeysElsewhere) {

@@ -15,11 +15,15 @@
 //     without a commit, because it found no row, and that answer must not be from long ago.)
 // A copy that is behind is dropped. A change by this process goes into its copy, too.
 //
+// In loads without transactions a node can also keep the leaves of its range: it locks those that it caches, and
+// changes their copies, which are written back when they are evicted, or written through (ClaimHolder::set_keeping).
+//
 // What differs from the paper:
 //   - Nodes have 448 bytes, not 1,024, so inner nodes are a larger part of the cache. They are kept decoded
 //     (cache/inner_copy.h).
-//   - Ranges of keys are advice, and the leaves' words tell who has claimed what. Nothing is dirty in a cache: changes
-//     go to the owner's memory by the locks of shared leaves.
+//   - Ranges of keys are advice, and the leaves' words tell who has claimed what, or keeps it. In transactions nothing
+//     is dirty in a cache: changes go to the owner's memory by the locks of shared leaves.
+//   - A leaf that is changed, and that the cache does not admit, is locked for that; so is one that is split.
 //   - All leaves are admitted while blocks of the cache are unused.
 //   - A split adds the separator later (blink/blink.h), so no split goes from the top down.
 //   - A thread that misses a node which another one READs just now READs it, too.

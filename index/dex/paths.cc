@@ -1,6 +1,8 @@
 #include "index/dex/paths.h"
 
 #include <array>
+#include <cstddef>
+#include <utility>
 
 #include "base/mutant.h"
 #include "base/runtime.h"
@@ -90,7 +92,9 @@ template <class Keys>
 template <class Write>
 bool Paths<Keys>::Put(const LeafCopy& node, FrameSize size, size_t children, Entry entry, Write write) {
   Place place{.tree = tree_, .level = node.image.level(), .children = static_cast<uint8_t>(children)};
-  if (entry != Entry::kAnnounced) {
+  const bool is_announced = entry == Entry::kAnnounced || entry == Entry::kKept;
+  if (!is_announced) {
+    if (IsKept(node.address)) return false;
     if (const std::optional<LatchedFrame> frame = cache_.Reopen(node.address, size); frame.has_value()) {
       write(*frame);
       cache_.Republish(*frame, place);
@@ -106,7 +110,10 @@ bool Paths<Keys>::Put(const LeafCopy& node, FrameSize size, size_t children, Ent
   const std::optional<LatchedFrame> frame = cache_.Take(&user_, size);
   if (!frame.has_value()) return false;
   write(*frame);
-  return cache_.Publish(&user_, *frame, node.address, place, entry == Entry::kAnnounced);
+  const PageCache::As as = entry == Entry::kKept ? PageCache::As::kKept
+                           : is_announced        ? PageCache::As::kAnnounced
+                                                 : PageCache::As::kCopy;
+  return cache_.Publish(&user_, *frame, node.address, place, as);
 }
 
 template <class Keys>
@@ -137,16 +144,21 @@ bool Paths<Keys>::HasClaimed(rdma::GlobalAddress leaf, uint64_t claim) const {
 
 template <class Keys>
 bool Paths<Keys>::Announce(rdma::GlobalAddress leaf) {
+  if (IsKept(leaf)) return false;
   cache_.Drop(&user_, leaf);
   return GANNET_MUTANT(kClaimBeforeFrame) || cache_.Announce(leaf);
 }
 
 template <class Keys>
 void Paths<Keys>::KeepClaimed(const LeafCopy& leaf, shared_leaf::Grant grant) {
-  const Entry entry = GANNET_MUTANT(kClaimBeforeFrame) ? Entry::kAdmitted : Entry::kAnnounced;
+  const Entry entry = grant.is_kept()                    ? Entry::kKept
+                      : GANNET_MUTANT(kClaimBeforeFrame) ? Entry::kAdmitted
+                                                         : Entry::kAnnounced;
   const bool is_kept = Put(leaf, LeafBody<Keys>::SizeFor(leaf.image), 0, entry,
                            [&](const LatchedFrame& frame) { LeafBody<Keys>::Store(frame, leaf.image, grant); });
-  if (!is_kept) Withdraw(leaf.address);
+  if (is_kept) return;
+  if (grant.is_kept()) AddKept(leaf.address, leaf.image, grant);
+  Withdraw(leaf.address);
 }
 
 template <class Keys>
@@ -162,6 +174,10 @@ std::optional<uint64_t> Paths<Keys>::Weaken(rdma::GlobalAddress leaf) {
   if (latching.frame->place().level > 0) {  // always a hint
     cache_.Release(*latching.frame);
     return mark;
+  }
+  if (latching.frame->before.kept()) {  // another thread was faster
+    cache_.Release(*latching.frame);
+    return std::nullopt;
   }
   LeafBody<Keys>::StoreGrant(latching.frame->body(), shared_leaf::Grant(0, mark));
   cache_.Rewritten(*latching.frame);
@@ -204,7 +220,7 @@ void Paths<Keys>::Drop(const Point& point, uint8_t level) {
 
 template <class Keys>
 bool Paths<Keys>::Load(const FrameLook& look, Image* image, shared_leaf::Grant* grant) {
-  LeafBody<Keys>::Load(look, image);
+  LeafBody<Keys>::Load(look.body(), image);
   *grant = LeafBody<Keys>::GrantOf(look.body());
   return cache_.frames().Unchanged(look);
 }
@@ -231,9 +247,107 @@ bool Paths<Keys>::LoadLeaf(rdma::GlobalAddress leaf, Image* image, shared_leaf::
 
 template <class Keys>
 bool Paths<Keys>::CurrentLeaf(const Point& point, LeafCopy* leaf) {
+  if (expected_.has_value()) {
+    const LeafCopy expected = *std::exchange(expected_, std::nullopt);
+    if (Keys::Covers(expected.image, point)) {
+      *leaf = expected;
+      return true;
+    }
+  }
   shared_leaf::Grant grant;
   return claims_ != nullptr && FindLeaf(point, leaf, &grant) && !grant.is_none() &&
          claims_->IsGood(leaf->address, grant);
+}
+
+template <class Keys>
+bool Paths<Keys>::IsKept(rdma::GlobalAddress leaf) const {
+  const FrameId id = cache_.Find(leaf);
+  FrameLook look;
+  return id != kNoFrame && cache_.frames().Look(id, &look) && look.word.kept() && look.node() == leaf.bits();
+}
+
+template <class Keys>
+typename Paths<Keys>::Kept Paths<Keys>::ChangeKept(const shared_leaf::KeptEdit<Keys>& edit, bool through,
+                                                   KeptLeaf* kept) {
+  if constexpr (Keys::kKeysElsewhere) {
+    return Kept::kNotKept;
+  } else {
+    using Edit = shared_leaf::KeptEdit<Keys>;
+    using Body = LeafBody<Keys>;
+    const End end = Follow(Keys::At(edit.key), 0);
+    if (!end.is_reached || !end.look.word.kept()) return Kept::kNotKept;
+    const std::optional<LatchedFrame> latched = cache_.LatchKept(end.frame, end.look);
+    if (!latched.has_value()) return Kept::kBusy;
+    std::byte* const body = latched->body();
+    *kept = {.leaf = end.node, .state = Body::StateOf(body), .grant = Body::GrantOf(body), .frame = *latched};
+    const auto leave = [&](Kept result) {
+      cache_.Release(*latched);
+      return result;
+    };
+    if (!Body::Covers(body, edit.key)) return leave(Kept::kNotKept);
+    if (!claims_->Lasts(kept->grant.lease())) return leave(Kept::kLeaseOver);
+    int slot = Body::FindSlot(body, edit.key);
+    if (edit.kind == Edit::Kind::kInsert) {
+      if (slot >= 0) return leave(Kept::kExists);
+      slot = Body::FreeSlot(body);
+      if (slot < 0) return leave(Kept::kFull);
+      Body::SetEntry(body, slot, edit.entry);
+      Body::SetUsed(body, slot, true);
+    } else {
+      const std::optional<uint64_t> target = edit.kind == Edit::Kind::kRemove ? std::optional(edit.entry.target)
+                                             : edit.from.has_value()          ? std::optional(edit.from->target)
+                                                                              : std::nullopt;
+      if (slot < 0 || (target.has_value() && Body::TargetAt(body, slot) != *target)) return leave(Kept::kNotFound);
+      if (edit.kind == Edit::Kind::kRemove) {
+        Body::SetUsed(body, slot, false);
+      } else {
+        Body::SetEntry(body, slot, edit.entry);
+      }
+    }
+    kept->grant = Body::GrantOf(body);
+    if (through) return Kept::kToWrite;
+    cache_.Rewritten(*latched);
+    return Kept::kDone;
+  }
+}
+
+template <class Keys>
+void Paths<Keys>::Wrote(const LatchedFrame& frame, const Image& image, uint16_t lease) {
+  LeafBody<Keys>::Store(frame, image, shared_leaf::Grant::Kept(lease, 0));
+  cache_.Rewritten(frame);
+}
+
+template <class Keys>
+bool Paths<Keys>::ForsakeKept(const KeptLeaf& kept) {
+  const std::optional<LatchedFrame> frame = cache_.Latch(kept.leaf).frame;
+  if (!frame.has_value()) return false;
+  const std::byte* const body = frame->body();
+  const bool is_same = frame->before.kept() && LeafBody<Keys>::StateOf(body) == kept.state &&
+                       LeafBody<Keys>::GrantOf(body).lease() == kept.grant.lease();
+  if (is_same) {
+    Forsake(*frame);
+  } else {
+    cache_.Release(*frame);
+  }
+  return is_same;
+}
+
+template <class Keys>
+void Paths<Keys>::AddKept(rdma::GlobalAddress leaf, const Image& image, shared_leaf::Grant grant) {
+  if constexpr (Keys::kKeysElsewhere) return;  // none is kept
+  KeptFrame kept;
+  StoreWord(kept.bytes.data() + offsetof(FrameHead, node), leaf.bits());
+  LatchedFrame frame;
+  frame.frame = kept.bytes.data();
+  LeafBody<Keys>::Store(frame, image, grant);
+  user_.AddKept(kept);
+}
+
+template <class Keys>
+std::optional<size_t> Paths<Keys>::TakeKeptFrom(size_t at, bool* missed) {
+  constexpr size_t kAtOnce = 16;
+  const size_t next = cache_.TakeKeptFrom(&user_, tree_, at, kAtOnce, missed);
+  return next < cache_.frames().blocks() ? std::optional(next) : std::nullopt;
 }
 
 template <class Keys>

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "index/blink/path_cache.h"
 #include "index/dex/cache/inner_copy.h"
@@ -11,6 +12,7 @@
 #include "index/dex/cache/page_cache.h"
 #include "index/shared_leaf/change/leaf_channel.h"
 #include "index/shared_leaf/claim/claim_holder.h"
+#include "index/shared_leaf/claim/kept_edit.h"
 
 namespace gannet::index::dex {
 
@@ -52,7 +54,8 @@ class Paths final : public blink::PathCache<Keys> {
   // Withdraw. A hint is forgotten. False: not now.
   bool Announce(rdma::GlobalAddress leaf);
   void Withdraw(rdma::GlobalAddress leaf) { cache_.Withdraw(leaf); }
-  // The leaf as it is since the CAS. There may be no room for it.
+  // The leaf as it is since the CAS; of a kept leaf with the word that it would have unlocked. There may be no room for
+  // it; then a kept one is among TakeKept.
   void KeepClaimed(const LeafCopy& leaf, shared_leaf::Grant grant);
   // Before the lock of a change by this process: the copy of this leaf is no more than a hint from now on. Returns the
   // mark that it has in place of a grant; nullopt: a claim is being made, or somebody has the latch.
@@ -60,6 +63,40 @@ class Paths final : public blink::PathCache<Keys> {
   // This process has changed a leaf of `leaf_bytes`. A copy of what was there before becomes a copy of what is there
   // now. It gets this grant if it has the mark still: otherwise another thread may have changed the leaf again.
   void TakeChange(const shared_leaf::LeafWatch::Release& change, size_t leaf_bytes, shared_leaf::Grant grant);
+
+  // Kept leaves. Of byte keys there are none.
+  enum class Kept : uint8_t {
+    kDone,
+    kToWrite,   // changed, and latched; the caller writes it to the owner, and then calls Wrote or Forsake
+    kNotFound,  // this and the next: nothing is changed, for this reason
+    kExists,
+    kFull,
+    kBusy,       // another thread has the latch
+    kLeaseOver,  // a READ of the state word may renew it
+    kNotKept,
+  };
+  struct KeptLeaf {
+    rdma::GlobalAddress leaf;
+    uint64_t state = 0;  // as it would be unlocked
+    shared_leaf::Grant grant;
+    LatchedFrame frame;  // of kToWrite
+  };
+  // Changes the copy. `through`: the owner is to have the change before it counts.
+  Kept ChangeKept(const shared_leaf::KeptEdit<Keys>& edit, bool through, KeptLeaf* kept);
+  void Wrote(const LatchedFrame& frame, const Image& image, uint16_t lease);
+  void Forsake(const LatchedFrame& frame) { cache_.Forsake(&user_, frame); }
+  // This node has lost the leaf, and what was not written back. False: the copy is another by now.
+  bool ForsakeKept(const KeptLeaf& kept);
+  // The next search of an editor for this leaf finds it as it was READ here.
+  void Expect(const LeafCopy& leaf) { expected_ = leaf; }
+  // Kept leaves whose frames were taken, of any tree; they are the caller's, to be written back.
+  bool has_kept() const { return user_.has_kept(); }
+  std::vector<KeptFrame> TakeKept() { return user_.TakeKept(); }
+  void AddKept(const KeptFrame& frame) { user_.AddKept(frame); }
+  void AddKept(rdma::GlobalAddress leaf, const Image& image, shared_leaf::Grant grant);
+  // Takes the frames of this tree's kept leaves from block `at` on, some of them. Returns where to go on; nullopt: at
+  // the end. *missed: a frame was latched.
+  std::optional<size_t> TakeKeptFrom(size_t at, bool* missed);
 
   // The addresses of the leaf that covers the point and of those behind it up to `to` (in reverse: before it), as far
   // as one inner node knows them. Returns their number.
@@ -85,9 +122,10 @@ class Paths final : public blink::PathCache<Keys> {
   // False: copies have changed meanwhile.
   bool FollowOnce(const Point& point, uint8_t level, End* end);
   // Puts a copy of this node into a frame of that size: `write` writes its body. False: there is no room.
-  enum class Entry : uint8_t { kDraw, kAdmitted, kAnnounced };
+  enum class Entry : uint8_t { kDraw, kAdmitted, kAnnounced, kKept };
   template <class Write>
   bool Put(const LeafCopy& node, FrameSize size, size_t children, Entry entry, Write write);
+  bool IsKept(rdma::GlobalAddress leaf) const;
   // The leaf in a frame that was found. False: it has changed.
   bool Load(const FrameLook& look, Image* image, shared_leaf::Grant* grant);
 
@@ -97,6 +135,7 @@ class Paths final : public blink::PathCache<Keys> {
   const shared_leaf::ClaimHolder* claims_ = nullptr;
   rdma::GlobalAddress root_;
   uint8_t root_level_ = 0;  // as it was READ last; 0: not yet
+  std::optional<LeafCopy> expected_;
 };
 
 }  // namespace gannet::index::dex

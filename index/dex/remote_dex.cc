@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <span>
 
+#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/mutant.h"
+#include "index/backoff.h"
 
 namespace gannet::index {
 namespace dex {
@@ -22,7 +25,8 @@ RemoteDex<Keys>::RemoteDex(rdma::Channel* channel, rdma::NodeId owner, IndexId i
     : Base(channel, owner, id, options, pages, {.expected_fill = Keys::kSlots / 2.0, .caches_leaves = true}),
       paths_(pages->cache(), pages->tree()),
       pages_(pages),
-      claims_(options.rights == IndexRights::kOwnerOnly ? nullptr : options.claims) {
+      claims_(options.rights == IndexRights::kOwnerOnly ? nullptr : options.claims),
+      kept_(&leaves_, claims_, pages->cache(), &paths_) {
   leaves_.set_watch(this);
   paths_.set_claims(claims_);
 }
@@ -35,12 +39,14 @@ void RemoteDex<Keys>::Forget(const index::Key& key) {
 }
 
 template <class Keys>
-typename RemoteDex<Keys>::CopyState RemoteDex<Keys>::StateOf(rdma::GlobalAddress leaf, shared_leaf::Grant grant) {
+typename RemoteDex<Keys>::CopyState RemoteDex<Keys>::StateOf(rdma::GlobalAddress leaf, uint64_t word,
+                                                             shared_leaf::Grant grant) {
   CopyState state;
   if (claims_ == nullptr || grant.is_none()) return state;
-  state.is_good = claims_->IsGood(leaf, grant);
+  if (grant.is_kept()) state.word = shared_leaf::KeptOf(word, self());
+  state.is_good = grant.is_kept() ? claims_->Lasts(grant.lease()) : claims_->IsGood(leaf, grant);
   if (state.is_good) return state;
-  if (claims_->IsEnded(leaf, grant)) {
+  if (!grant.is_kept() && claims_->IsEnded(leaf, grant)) {
     claims_->NoteEnded(leaf);
     return state;
   }
@@ -56,7 +62,7 @@ template <class Keys>
 bool RemoteDex<Keys>::FindCopy(const Key& key, LeafCopy* leaf, CopyState* state) {
   shared_leaf::Grant grant;
   if (!paths_.FindLeaf(Keys::At(key), leaf, &grant)) return false;
-  *state = StateOf(leaf->address, grant);
+  *state = StateOf(leaf->address, leaf->image.head.state, grant);
   return true;
 }
 
@@ -64,7 +70,7 @@ template <class Keys>
 bool RemoteDex<Keys>::CopyOf(rdma::GlobalAddress leaf, Image* image, CopyState* state) {
   shared_leaf::Grant grant;
   if (!paths_.LoadLeaf(leaf, image, &grant)) return false;
-  *state = StateOf(leaf, grant);
+  *state = StateOf(leaf, image->head.state, grant);
   return true;
 }
 
@@ -75,24 +81,37 @@ template <class Keys>
 void RemoteDex<Keys>::NoteCurrent(const LeafCopy& leaf, const CopyState& copy, uint64_t posted_nanos) {
   if (copy.connection != 0) {
     claims_->Renew(copy.lease, posted_nanos);
-  } else if (IsToClaim(leaf)) {
+  } else if (copy.word == 0 && IsToClaim(leaf)) {
     to_claim_.push_back(leaf);
   }
 }
 
 template <class Keys>
-bool RemoteDex<Keys>::IsToClaim(const LeafCopy& leaf) {
-  if (claims_ == nullptr || pages_->ranges_number() == 0) return false;
+std::optional<rdma::NodeId> RemoteDex<Keys>::ClaimerOf(const Key& key, std::optional<Key>* until) {
+  if (pages_->ranges_number() == 0) return std::nullopt;
   if (ranges_number_ != pages_->ranges_number()) {
     ranges_number_ = pages_->ranges_number();
     ranges_.clear();
     for (const ClaimRange& range : pages_->ranges())
       ranges_.emplace_back(Keys::KeyFrom(range.first.view()), range.node);
   }
-  const auto next =
-      std::ranges::upper_bound(ranges_, Keys::LowOf(leaf.image), {}, &std::pair<Key, rdma::NodeId>::first);
-  return next != ranges_.begin() && std::prev(next)->second == self() &&
-         !leaves_.IsClaimedByAnother(leaf.image.head.state) && claims_->MayClaim(leaf.address) &&
+  const auto next = std::ranges::upper_bound(ranges_, key, {}, &std::pair<Key, rdma::NodeId>::first);
+  if (next == ranges_.begin()) return std::nullopt;
+  if (next != ranges_.end()) *until = next->first;
+  return std::prev(next)->second;
+}
+
+template <class Keys>
+bool RemoteDex<Keys>::IsToClaim(const LeafCopy& leaf) {
+  std::optional<Key> until;
+  if (claims_ == nullptr || ClaimerOf(Keys::LowOf(leaf.image), &until) != self()) return false;
+  // A leaf with keys of two nodes is kept by none: the other one would wait for it. Nor is the root, whose split by
+  // others changes more than one leaf.
+  if (keeps_leaves() && (leaf.address == this->root_ || (until.has_value() && Keys::IsLast(leaf.image)) ||
+                         (until.has_value() && *until < Keys::NextLow(leaf.image)))) {
+    return false;
+  }
+  return !leaves_.IsClaimedByAnother(leaf.image.head.state) && claims_->MayClaim(leaf.address) &&
          NowNanos() >= ask_again_nanos_;
 }
 
@@ -108,7 +127,7 @@ void RemoteDex<Keys>::KeepLeaf(const LeafCopy& leaf) {
 // Between the CAS of a claim and its copy, a thread of this process could READ the leaf, find no copy to weaken, and
 // change the leaf by a CAS from the claim; then the copy would come, and be wrong. So the copy is announced before.
 template <class Keys>
-coro::Task<void> RemoteDex<Keys>::MakeClaims(std::vector<WordChange>* made) {
+coro::Task<void> RemoteDex<Keys>::ClaimOrKeep(std::vector<WordChange>* made) {
   std::vector<LeafCopy> leaves = std::exchange(to_claim_, {});
   const shared_leaf::Lease lease = co_await claims_->LeaseFrom(this->channel_, this->owner_, this->call_timeout_);
   if (lease.number == 0) {
@@ -122,13 +141,19 @@ coro::Task<void> RemoteDex<Keys>::MakeClaims(std::vector<WordChange>* made) {
   std::vector<rdma::Operation> operations;
   std::vector<shared_leaf::Grant> grants;
   for (LeafCopy& leaf : announced.leaves) {
-    const uint64_t state = leaf.image.head.state;
-    leaf.image.head.state = GANNET_MUTANT(kClaimSameVersion)
-                                ? VersionOf(state) | OwnerBits(self(), shared_leaf::kClaimChannel)
-                                : shared_leaf::ClaimOf(state, self());
-    grants.push_back(claims_->NewGrant(leaf.address, lease.number));
-    operations.push_back(rdma::Operation::CompareAndSwap(leaf.address, state, leaf.image.head.state));
+    uint64_t& state = leaf.image.head.state;
+    operations.push_back(rdma::Operation::CompareAndSwap(leaf.address, state, 0));
     operations.back().connection = lease.connection;
+    if (keeps_leaves()) {
+      state = NextState(state, false);
+      grants.push_back(shared_leaf::Grant::Kept(lease.number, 0));
+      operations.back().operand = shared_leaf::KeptOf(state, self());
+    } else {
+      state = GANNET_MUTANT(kClaimSameVersion) ? VersionOf(state) | OwnerBits(self(), shared_leaf::kClaimChannel)
+                                               : shared_leaf::ClaimOf(state, self());
+      grants.push_back(claims_->NewGrant(leaf.address, lease.number));
+      operations.back().operand = state;
+    }
   }
   const uint64_t posted_nanos = NowNanos();
   const Status posted = co_await this->channel_->Post(operations);
@@ -136,11 +161,72 @@ coro::Task<void> RemoteDex<Keys>::MakeClaims(std::vector<WordChange>* made) {
   for (size_t i = 0; i < operations.size(); ++i, ++announced.settled) {
     const LeafCopy& leaf = announced.leaves[i];
     if (posted.ok() && operations[i].result == operations[i].expected) {
-      made->push_back({leaf.address, operations[i].expected, operations[i].operand});
+      made->push_back({leaf.address, operations[i].expected, leaf.image.head.state});
       paths_.KeepClaimed(leaf, grants[i]);
-    } else {
-      // It has changed; or the claim may have been made, without a copy.
-      paths_.Withdraw(leaf.address);
+      continue;
+    }
+    // It has changed; or the claim may have been made, without a copy.
+    if (!posted.ok() && keeps_leaves()) co_await kept_.UnlockIfKept(leaf.address, leaf.image.head.state, lease);
+    paths_.Withdraw(leaf.address);
+  }
+}
+
+template <class Keys>
+coro::Task<void> RemoteDex<Keys>::MakeClaims(std::vector<WordChange>* made) {
+  if (!to_claim_.empty()) co_await ClaimOrKeep(made);
+  if (paths_.has_kept()) co_await kept_.WriteBack();
+}
+
+template <class Keys>
+coro::Task<StatusOr<bool>> RemoteDex<Keys>::ChangeKept(shared_leaf::KeptEdit<Keys> edit) {
+  using Kept = typename Paths<Keys>::Kept;
+  std::optional<Key> until;
+  if (ClaimerOf(edit.key, &until) != self()) co_return false;
+  const bool through = claims_->keeping() == shared_leaf::Keeping::kWriteThrough;
+  Patience patience(leaves_.patience_nanos());
+  LeafCopy place;
+  bool is_read = false;
+  for (;;) {
+    typename Paths<Keys>::KeptLeaf kept;
+    switch (paths_.ChangeKept(edit, through, &kept)) {
+      case Kept::kDone:
+        co_return true;
+      case Kept::kToWrite: {
+        const Status written = co_await kept_.WriteThrough(kept);
+        if (!written.ok()) co_return written;
+        co_return true;
+      }
+      case Kept::kNotFound:
+        co_return absl::NotFoundError(absl::StrCat("the key ", Keys::ToString(edit.key), " is not mapped to that"));
+      case Kept::kExists:
+        co_return absl::AlreadyExistsError(absl::StrCat("the key ", Keys::ToString(edit.key), " is in the index"));
+      case Kept::kFull:
+        // Splits are made by verbs.
+        paths_.Forget(kept.leaf);
+        co_await kept_.WriteBack();
+        co_return false;
+      case Kept::kLeaseOver:
+        co_await kept_.Renew(kept);
+        break;
+      case Kept::kBusy:
+        break;
+      case Kept::kNotKept: {
+        if (is_read) {
+          paths_.Expect(place);  // by the editor, which is next
+          co_return false;
+        }
+        const Status located = co_await this->LocateLeaf(edit.key, &place);
+        is_read = located.ok();
+        if (is_read) continue;
+        if (!shared_leaf::IsKeptHere(located)) co_return located;
+        if (paths_.has_kept()) co_await kept_.WriteBack();
+        break;
+      }
+    }
+    if (!patience.Pause()) {
+      co_return absl::UnavailableError(
+          absl::StrCat("the copy of a kept leaf stays latched, or its lease over; the key is ",
+                       Keys::ToString(edit.key), "; try again"));
     }
   }
 }

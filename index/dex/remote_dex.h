@@ -10,6 +10,7 @@
 #include "index/blink/separator_notices.h"
 #include "index/blink/tree_client.h"
 #include "index/dex/dex.h"
+#include "index/dex/kept_leaves.h"
 #include "index/dex/paths.h"
 
 namespace gannet::index::dex {
@@ -28,6 +29,14 @@ class RemoteDex final : public blink::TreeClient<Keys>, private shared_leaf::Lea
       : RemoteDex(channel, owner, id, options,
                   options.shared != nullptr ? options.shared : MakeDexCache(options.cache_bytes)) {}
 
+  bool keeps_leaves() const override {
+    return !Keys::kKeysElsewhere && claims_ != nullptr && claims_->keeping() != shared_leaf::Keeping::kNone;
+  }
+  coro::Task<Status> HandBackLeaves() override {
+    if (!keeps_leaves()) co_return absl::OkStatus();
+    Status handed = co_await kept_.HandBack();
+    co_return handed;
+  }
   void Forget(const index::Key& key) override;
   ReadEstimate Estimate(std::span<const index::Key> keys) const override;
   ReadEstimate Estimate(const ScanRange& range) const override;
@@ -57,8 +66,9 @@ class RemoteDex final : public blink::TreeClient<Keys>, private shared_leaf::Lea
   bool FindCopy(const Key& key, LeafCopy* leaf, CopyState* state) override;
   bool CopyOf(rdma::GlobalAddress leaf, Image* image, CopyState* state) override;
   void KeepLeaf(const LeafCopy& leaf) override;
-  bool has_claims_to_make() const override { return !to_claim_.empty(); }
+  bool has_claims_to_make() const override { return !to_claim_.empty() || paths_.has_kept(); }
   coro::Task<void> MakeClaims(std::vector<WordChange>* made) override;
+  coro::Task<StatusOr<bool>> ChangeKept(shared_leaf::KeptEdit<Keys> edit) override;
   void NoteCurrent(const LeafCopy& leaf, const CopyState& copy, uint64_t posted_nanos) override;
   void ForgetLeaf(rdma::GlobalAddress leaf) override { paths_.Forget(leaf); }
 
@@ -67,8 +77,9 @@ class RemoteDex final : public blink::TreeClient<Keys>, private shared_leaf::Lea
   void NoteRelease(const Release& release) override;
 
   rdma::NodeId self() const { return this->channel_->node(); }
-  // Tells whether the copy of the leaf is good. It has this grant, and was read before.
-  CopyState StateOf(rdma::GlobalAddress leaf, shared_leaf::Grant grant);
+  // Tells whether the copy of the leaf is good. It has this state word and grant, and was read
+  // before.
+  CopyState StateOf(rdma::GlobalAddress leaf, uint64_t word, shared_leaf::Grant grant);
   // Withdraws the announcements that were not settled, also if the coroutine is destroyed while it waits: otherwise no
   // thread of this process could change these leaves any more.
   struct Announced {
@@ -79,12 +90,17 @@ class RemoteDex final : public blink::TreeClient<Keys>, private shared_leaf::Lea
     std::vector<LeafCopy> leaves;
     size_t settled = 0;
   };
-  // This node is to claim the leaf, as far as it knows.
+  // The node that is to claim, or keep, the leaf of this key, as far as this one knows. *until: where the next range
+  // begins; nullopt: this is the last. Null: there are no ranges.
+  std::optional<rdma::NodeId> ClaimerOf(const Key& key, std::optional<Key>* until);
+  // This node is to claim, or keep, the leaf.
   bool IsToClaim(const LeafCopy& leaf);
+  coro::Task<void> ClaimOrKeep(std::vector<WordChange>* made);
 
   mutable Paths<Keys> paths_;
   const std::shared_ptr<SharedPages> pages_;
   shared_leaf::ClaimHolder* const claims_;  // null: this client claims nothing
+  KeptLeaves<Keys> kept_;
   // The ranges of pages_, by number.
   uint64_t ranges_number_ = 0;
   std::vector<std::pair<Key, rdma::NodeId>> ranges_;

@@ -64,7 +64,7 @@ rdma::Operation LeafClient<Keys>::ReadStateOf(rdma::GlobalAddress leaf, const Co
 template <class Keys>
 bool LeafClient<Keys>::IsCurrent(rdma::GlobalAddress leaf, const Image& image, const CopyState& copy, uint64_t state,
                                  uint64_t posted_nanos) {
-  if (state == image.head.state) {
+  if (state == (copy.word != 0 ? copy.word : image.head.state)) {
     NoteCurrent({leaf, image}, copy, posted_nanos);
     return true;
   }
@@ -100,6 +100,16 @@ coro::Task<void> LeafClient<Keys>::KeepOrClaim(LeafCopy* leaf) {
 }
 
 template <class Keys>
+coro::Task<bool> LeafClient<Keys>::IsToBeginAgain(Status status, Patience* patience) {
+  if (!keeps_leaves()) co_return false;
+  if (has_claims_to_make()) {
+    std::vector<WordChange> made;
+    co_await MakeClaims(&made);
+  }
+  co_return IsKeptHere(status) && patience->Pause();
+}
+
+template <class Keys>
 coro::Task<StatusOr<FindResult>> LeafClient<Keys>::FindOne(Key key) {
   if (!is_ready()) {
     const Status ready = co_await Prepare();
@@ -107,36 +117,43 @@ coro::Task<StatusOr<FindResult>> LeafClient<Keys>::FindOne(Key key) {
   }
   ++statistics_.lookups;
   ++statistics_.one_sided;
-  if (probes_first_ || caches_leaves_) {
-    Probe probe;
-    std::array<rdma::Operation, kReadsOfProbe> reads;
-    const size_t posted = SetProbe(key, &probe, reads);
-    if (probe.found.has_value()) co_return *probe.found;
-    if (posted > 0) {
-      const Status status = co_await channel_->Post(std::span(reads).first(posted));
-      // A cached address can be wrong; then the search finds out.
-      if (!status.ok() && !absl::IsInvalidArgument(status)) co_return status;
-      FindResult result;
-      const bool is_found = status.ok() && Judge(&probe, &result);
-      if (has_claims_to_make()) {
-        std::vector<WordChange> made;
-        co_await MakeClaims(&made);
-        TakeClaims(made, result.witness.word, &result.witness.seen);
+  Patience patience(leaves_.patience_nanos());
+  for (;;) {
+    if (probes_first_ || caches_leaves_) {
+      Probe probe;
+      std::array<rdma::Operation, kReadsOfProbe> reads;
+      const size_t posted = SetProbe(key, &probe, reads);
+      if (probe.found.has_value()) co_return *probe.found;
+      if (posted > 0) {
+        const Status status = co_await channel_->Post(std::span(reads).first(posted));
+        // A cached address can be wrong; then the search finds out.
+        if (!status.ok() && !absl::IsInvalidArgument(status)) co_return status;
+        FindResult result;
+        const bool is_found = status.ok() && Judge(&probe, &result);
+        if (has_claims_to_make()) {
+          std::vector<WordChange> made;
+          co_await MakeClaims(&made);
+          TakeClaims(made, result.witness.word, &result.witness.seen);
+        }
+        if (is_found) co_return result;
       }
-      if (is_found) co_return result;
     }
+    LeafCopy place;
+    const Status located = co_await editor_->Locate(Keys::At(key), &place);
+    if (!located.ok()) {
+      const bool again = co_await IsToBeginAgain(located, &patience);
+      if (again) continue;
+      co_return located;
+    }
+    NoteSearch(key);
+    if (caches_leaves_) co_await KeepOrClaim(&place);
+    const std::optional<FindResult> found = ResultOf<Keys>(*schema_, place, key);
+    if (found.has_value()) co_return *found;
+    const StatusOr<int> slot = co_await FindKey<Keys>(&leaves_, *schema_, key, &place);
+    if (!slot.ok()) co_return slot.status();
+    co_return FindResult{.record = *slot < 0 ? rdma::GlobalAddress() : TargetOf(place.image, *slot),
+                         .witness = place.witness()};
   }
-  LeafCopy place;
-  const Status located = co_await editor_->Locate(Keys::At(key), &place);
-  GANNET_CO_RETURN_IF_ERROR(located);
-  NoteSearch(key);
-  if (caches_leaves_) co_await KeepOrClaim(&place);
-  const std::optional<FindResult> found = ResultOf<Keys>(*schema_, place, key);
-  if (found.has_value()) co_return *found;
-  const StatusOr<int> slot = co_await FindKey<Keys>(&leaves_, *schema_, key, &place);
-  if (!slot.ok()) co_return slot.status();
-  co_return FindResult{.record = *slot < 0 ? rdma::GlobalAddress() : TargetOf(place.image, *slot),
-                       .witness = place.witness()};
 }
 
 // The leaves that the cache knows take one posting; the rest, and those that have changed, one search each.
@@ -203,6 +220,7 @@ coro::Task<Status> LeafClient<Keys>::Scan(ScanRange range, ScanResult* result) {
   ++statistics_.one_sided;
   const size_t end = range.limit > SIZE_MAX - result->entries.size() ? SIZE_MAX : result->entries.size() + range.limit;
   Cut next = Keys::Start(from, to, range.reverse);
+  Patience patience(leaves_.patience_nanos());
   for (;;) {
     const StatusOr<bool> done = co_await ScanCached(from, to, range.reverse, end, result, &next);
     if (!done.ok()) co_return done.status();
@@ -210,7 +228,11 @@ coro::Task<Status> LeafClient<Keys>::Scan(ScanRange range, ScanResult* result) {
     // The cache knows no leaf, or a wrong one, at `next`. The search may bring what it lacks.
     LeafCopy place;
     const Status located = co_await editor_->Locate(Keys::PointOf(next, range.reverse), &place);
-    GANNET_CO_RETURN_IF_ERROR(located);
+    if (!located.ok()) {
+      const bool again = co_await IsToBeginAgain(located, &patience);
+      if (again) continue;
+      co_return located;
+    }
     if (caches_leaves_) co_await KeepOrClaim(&place);
     const Status read = co_await ReadAllKeys<Keys>(&leaves_, *schema_, &place);
     GANNET_CO_RETURN_IF_ERROR(read);
@@ -315,6 +337,35 @@ coro::Task<StatusOr<LeafLook>> LeafClient<Keys>::ReadExpected(Key /*key*/, rdma:
   co_return look;
 }
 
+// A copy is changed by ChangeKept. If that has READ the leaf and it is not kept, the editor finds it as it was READ.
+template <class Keys>
+coro::Task<StatusOr<Change>> LeafClient<Keys>::Make(EditKind kind, Key key, rdma::GlobalAddress record,
+                                                    rdma::GlobalAddress to) {
+  const Status ready = co_await Prepare();
+  if (!ready.ok()) co_return ready;
+  Patience patience(leaves_.patience_nanos());
+  for (;;) {
+    if (keeps_leaves()) {
+      KeptEdit<Keys> edit{.kind = kind, .key = key, .entry = EntryOf(key, kind == EditKind::kReplace ? to : record)};
+      if (kind == EditKind::kReplace && !record.is_null()) edit.from = EntryOf(key, record);
+      const StatusOr<bool> kept = co_await ChangeKept(edit);
+      if (!kept.ok()) co_return kept.status();
+      if (*kept) co_return Change();
+    }
+    StatusOr<Change> change = Change();
+    if (kind == EditKind::kInsert) {
+      change = co_await editor_->Insert(key, record, nullptr);
+    } else if (kind == EditKind::kRemove) {
+      change = co_await editor_->Remove(key, record);
+    } else {
+      const Status replaced = co_await editor_->Replace(key, record, to);
+      if (!replaced.ok()) change = replaced;
+    }
+    const bool again = co_await IsToBeginAgain(change.status(), &patience);
+    if (!again) co_return std::move(change);
+  }
+}
+
 // The owner makes the changes that a client may not make: all of them, or those of leaves that another node has
 // claimed.
 template <class Keys>
@@ -324,7 +375,7 @@ coro::Task<StatusOr<Change>> LeafClient<Keys>::Insert(index::Key key, rdma::Glob
     if (!ready.ok()) co_return ready;
     const Status fits = Keys::CheckLength(*schema_, key);
     if (!fits.ok()) co_return fits;
-    StatusOr<Change> change = co_await editor_->Insert(Keys::KeyFrom(key), record, nullptr);
+    StatusOr<Change> change = co_await Make(EditKind::kInsert, Keys::KeyFrom(key), record, {});
     if (!IsClaimedElsewhere(change.status())) co_return std::move(change);
   }
   StatusOr<Change> called = co_await calls_.Insert(key, record);
@@ -335,9 +386,7 @@ coro::Task<StatusOr<Change>> LeafClient<Keys>::Insert(index::Key key, rdma::Glob
 template <class Keys>
 coro::Task<StatusOr<Change>> LeafClient<Keys>::Remove(index::Key key, rdma::GlobalAddress record) {
   if (changes_leaves()) {
-    const Status ready = co_await Prepare();
-    if (!ready.ok()) co_return ready;
-    StatusOr<Change> change = co_await editor_->Remove(Keys::KeyFrom(key), record);
+    StatusOr<Change> change = co_await Make(EditKind::kRemove, Keys::KeyFrom(key), record, {});
     if (!IsClaimedElsewhere(change.status())) co_return std::move(change);
   }
   StatusOr<Change> called = co_await calls_.Remove(key, record);
@@ -348,10 +397,8 @@ coro::Task<StatusOr<Change>> LeafClient<Keys>::Remove(index::Key key, rdma::Glob
 template <class Keys>
 coro::Task<Status> LeafClient<Keys>::Replace(index::Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
   if (changes_leaves()) {
-    const Status ready = co_await Prepare();
-    GANNET_CO_RETURN_IF_ERROR(ready);
-    Status replaced = co_await editor_->Replace(Keys::KeyFrom(key), from, to);
-    if (!IsClaimedElsewhere(replaced)) co_return replaced;
+    const StatusOr<Change> replaced = co_await Make(EditKind::kReplace, Keys::KeyFrom(key), from, to);
+    if (!IsClaimedElsewhere(replaced.status())) co_return replaced.status();
   }
   Status called = co_await calls_.Replace(key, from, to);
   if (caches_leaves_) this->Forget(key);

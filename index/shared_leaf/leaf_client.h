@@ -16,6 +16,7 @@
 #include "base/coro/async.h"
 #include "base/coro/task.h"
 #include "base/status.h"
+#include "index/backoff.h"
 #include "index/index.h"
 #include "index/index_rights.h"
 #include "index/shared_leaf/blocks/block_lending.h"
@@ -24,6 +25,7 @@
 #include "index/shared_leaf/change/leaf_editor.h"
 #include "index/shared_leaf/change/leaf_insert.h"
 #include "index/shared_leaf/claim/claim_holder.h"
+#include "index/shared_leaf/claim/kept_edit.h"
 #include "index/shared_leaf/client_options.h"
 #include "index/shared_leaf/leaf/leaf_scan.h"
 #include "index/shared_leaf/shared_leaves.h"
@@ -63,6 +65,11 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
   bool changes_leaves() const { return rights_ == IndexRights::kClients; }
   LeafChannel& leaves() { return leaves_; }
   BlockSource& blocks() { return blocks_; }
+  // This client keeps leaves (claim/claim.h).
+  virtual bool keeps_leaves() const { return false; }
+  // Writes back and unlocks all leaves that this node keeps by the cache of this client. No thread uses the cache
+  // meanwhile.
+  virtual coro::Task<Status> HandBackLeaves() { co_return absl::OkStatus(); }
   // Valid once a leaf was expected or located.
   LeafEditor<Keys>& editor() { return *editor_; }
   // READs the leaf that the client's caches expect to cover `key`, as LeafChannel::Read does. Caches that are behind
@@ -118,6 +125,7 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
     // The lease of the claim has ended. If a READ over this connection succeeds, that renews it. 0: it does not.
     uint64_t connection = 0;
     uint16_t lease = 0;
+    uint64_t word = 0;  // of a kept leaf: the state word; its copy has another
   };
 
   // A lookup READs this by what is cached: a whole leaf, a line of one, or the state word alone, because `image` is a
@@ -146,12 +154,15 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
   virtual bool CopyOf(rdma::GlobalAddress /*leaf*/, Image* /*image*/, CopyState* /*state*/) { return false; }
   // A whole leaf that was READ just now.
   virtual void KeepLeaf(const LeafCopy& /*leaf*/) {}
-  // KeepLeaf has left leaves that are to be claimed before they are kept.
+  // KeepLeaf has left leaves that are to be claimed before they are kept; or kept leaves are to be written back.
   virtual bool has_claims_to_make() const { return false; }
   // Appends the claims that it has made.
   virtual coro::Task<void> MakeClaims(std::vector<WordChange>* /*made*/) { co_return; }
   // The state word was READ, and is that of the copy, which is not good. `posted_nanos`: before the READ.
   virtual void NoteCurrent(const LeafCopy& /*leaf*/, const CopyState& /*copy*/, uint64_t /*posted_nanos*/) {}
+  // Of a client that keeps leaves: changes the copy of a leaf. True: it has, and the change counts. False: the leaf is
+  // not kept. Errors: as those of the change by verbs.
+  virtual coro::Task<StatusOr<bool>> ChangeKept(KeptEdit<Keys> /*edit*/) { co_return false; }
   // The copy is behind.
   virtual void ForgetLeaf(rdma::GlobalAddress /*leaf*/) {}
 
@@ -189,6 +200,15 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
 
  private:
   coro::Task<StatusOr<FindResult>> FindOne(Key key);
+  // After an operation of a client that keeps leaves. True: it is to begin again, because another thread of this node
+  // keeps the leaf by now.
+  coro::Task<bool> IsToBeginAgain(Status status, Patience* patience);
+  // A change of a leaf by this client. `to`: of kReplace. ClaimedElsewhere.
+  using EditKind = typename KeptEdit<Keys>::Kind;
+  coro::Task<StatusOr<Change>> Make(EditKind kind, Key key, rdma::GlobalAddress record, rdma::GlobalAddress to);
+  Entry EntryOf(const Key& key, rdma::GlobalAddress record) const {
+    return Keys::EntryOf(Keys::RecordEntry(*schema_, key, record));
+  }
   // KeepLeaf, and the claims. The image gets the word of its claim.
   coro::Task<void> KeepOrClaim(LeafCopy* leaf);
   // The word of a leaf that was READ, and was claimed with `made`: a claim changes no set of keys, and the reader must

@@ -151,6 +151,7 @@ void LeafIndex<Keys>::RepairAfter(rdma::NodeId node) {
 template <class Keys>
 Status LeafIndex<Keys>::EndClaimsOf(rdma::NodeId node) {
   if (blocks_.rights() == IndexRights::kOwnerOnly) return absl::OkStatus();
+  leaves_.EndKept(node);
   struct Claim {
     rdma::GlobalAddress leaf;
     uint64_t word;

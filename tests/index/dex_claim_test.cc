@@ -12,268 +12,16 @@
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
 #include "base/clock.h"
-#include "base/coro/worker.h"
 #include "base/mutant.h"
 #include "base/thread.h"
 #include "gtest/gtest.h"
-#include "index/claim_boards.h"
-#include "index/dex/dex.h"
-#include "index/service.h"
-#include "index/shared_leaf/blocks/block_lending.h"
-#include "index/shared_leaf/blocks/leaf_blocks.h"
-#include "index/shared_leaf/claim/claim.h"
-#include "index/shared_leaf/claim/claim_holder.h"
-#include "rdma/forwarding.h"
-#include "rdma/sim/sim_fabric.h"
-#include "tests/relay_fabric.h"
+#include "tests/index/claim_world.h"
 
 namespace gannet::index {
 namespace dex_claim_test {
 
-using shared_leaf::ClaimHolder;
-
-constexpr IndexId kId = 1;
-constexpr uint64_t kKeys = 400;  // that exist: the even numbers below 2 * kKeys
-constexpr rdma::NodeId kOwner = 0;
-constexpr rdma::NodeId kHolder = 1;
-constexpr rdma::NodeId kOther = 2;
-
-template <class T>
-T Must(StatusOr<T> result) {
-  GANNET_CHECK(result.ok(), "%s", result.status().ToString());
-  return std::move(*result);
-}
-
-rdma::GlobalAddress Value(uint64_t n) {
-  return rdma::GlobalAddress::FromBits(n + 1);
-}
-uint64_t NumberOf(rdma::GlobalAddress value) {
-  return value.bits() - 1;
-}
-
-// The connection between the owner and the holder, which a test can end. (A cut link of the simulation keeps it.)
-struct Link {
-  uint64_t connection = 1;
-  bool carries = true;  // verbs
-  // What each of the two sees; 0: it knows that the connection has ended.
-  std::array<uint64_t, 2> seen = {1, 1};
-
-  static bool IsBetween(rdma::NodeId from, rdma::NodeId to) { return from + to == kOwner + kHolder; }
-};
-
-class LinkChannel final : public RelayChannel {
- public:
-  LinkChannel(std::unique_ptr<rdma::Channel> inner, rdma::Node* node, const rdma::Capabilities& capabilities,
-              const Link* link)
-      : RelayChannel(std::move(inner), node->memory().data(), capabilities), link_(*link) {}
-
- protected:
-  bool Submit(std::span<rdma::Operation> operations, rdma::Completion* completion) override {
-    for (const rdma::Operation& operation : operations) {
-      if (Carries(operation.remote.node(), operation.connection)) continue;
-      completion->status = absl::UnavailableError("the connection has ended");
-      return true;
-    }
-    return Complete(Relay(operations), completion);
-  }
-  bool SubmitCall(const rdma::CallRequest& call, rdma::Completion* completion) override {
-    if (!Carries(call.node, call.connection)) {
-      completion->status = absl::UnavailableError("the connection has ended");
-      return true;
-    }
-    return Complete(RelayCall(call, completion), completion);
-  }
-
- private:
-  bool Carries(rdma::NodeId to, uint64_t connection) const {
-    if (!Link::IsBetween(node(), to)) return true;
-    return link_.carries && (connection == 0 || connection == link_.connection);
-  }
-  // The fabric beneath has one connection all the time.
-  coro::Task<Status> Relay(std::span<rdma::Operation> operations) {
-    std::vector<rdma::Operation> relayed(operations.begin(), operations.end());
-    for (rdma::Operation& operation : relayed) {
-      if (Link::IsBetween(node(), operation.remote.node())) operation.connection = 0;
-    }
-    Status status = co_await inner().Post(relayed);
-    for (size_t i = 0; i < relayed.size(); ++i) operations[i].result = relayed[i].result;
-    counters_ = inner().counters();
-    co_return status;
-  }
-  coro::Task<Status> RelayCall(rdma::CallRequest call, rdma::Completion* completion) {
-    if (Link::IsBetween(node(), call.node)) call.connection = 0;
-    const StatusOr<size_t> bytes =
-        co_await inner().Call(call.node, call.method, call.request, call.response, call.timeout, call.connection);
-    if (bytes.ok()) completion->response_bytes = *bytes;
-    counters_ = inner().counters();
-    co_return bytes.status();
-  }
-
-  const Link& link_;
-};
-
-class LinkNode final : public rdma::ForwardingNode {
- public:
-  LinkNode(std::unique_ptr<rdma::Node> inner, const rdma::Capabilities& capabilities, const Link* link)
-      : ForwardingNode(std::move(inner)), capabilities_(capabilities), link_(*link) {}
-
-  StatusOr<std::unique_ptr<rdma::Channel>> OpenChannel() override {
-    return std::unique_ptr<rdma::Channel>(
-        std::make_unique<LinkChannel>(Must(inner().OpenChannel()), &inner(), capabilities_, &link_));
-  }
-  uint64_t ConnectionTo(rdma::NodeId peer) const override {
-    const uint64_t connection = ForwardingNode::ConnectionTo(peer);
-    return connection != 0 && Link::IsBetween(id(), peer) ? link_.seen[id()] : connection;
-  }
-
- private:
-  const rdma::Capabilities capabilities_;
-  const Link& link_;
-};
-
-// Node 0 owns a tree of integers, whose values are in the entries. Node 1 claims all of its leaves, node 2 does not.
-class World {
- public:
-  explicit World(uint64_t seed, const rdma::sim::Faults& faults = {}, uint64_t keys = kKeys)
-      : simulation_({.seed = seed, .faults = faults}),
-        fabric_(Must(rdma::sim::SimFabric::Create(
-            &simulation_, {.num_nodes = 3, .bytes_per_node = 32 << 20, .detection_nanos = 500'000}))) {
-    for (const rdma::NodeId id : {kOwner, kHolder, kOther}) Attach(id);
-    service_ = std::make_unique<IndexService>(nodes_[kOwner].get(), slabs_[kOwner].get(), epochs_[kOwner].get());
-    RegisterDexMethods(service_.get());
-    index_ = Must(CreateDex(service_.get(), kId, KeyKind::kInteger));
-    const Status served = nodes_[kOwner]->Serve(2);
-    GANNET_CHECK(served.ok(), "%s", served.ToString());
-    std::vector<LoadEntry> entries;
-    for (uint64_t i = 0; i < keys; ++i) entries.push_back({Key(2 * i), Value(0)});
-    IndexService::Guard guard(service_.get());
-    const Status loaded = index_->BulkLoad(guard.context(), entries, 0.7);
-    GANNET_CHECK(loaded.ok(), "%s", loaded.ToString());
-  }
-  ~World() {
-    for (auto& node : nodes_) {
-      if (node != nullptr) node->Shutdown();
-    }
-    index_.reset();
-    service_.reset();
-    for (auto& epochs : epochs_) epochs.reset();
-  }
-
-  void Attach(rdma::NodeId id) {
-    epochs_[id].reset();
-    slabs_[id].reset();
-    if (id == kHolder)
-      link_ = {.connection = link_.connection + 1, .seen = {link_.connection + 1, link_.connection + 1}};
-    nodes_[id] = std::make_unique<LinkNode>(Must(fabric_->Attach(id)), fabric_->capabilities(), &link_);
-    slabs_[id] = std::make_unique<rdma::SlabAllocator>(nodes_[id].get());
-    epochs_[id] = Must(rdma::EpochManager::Create(fabric_.get(), nodes_[id].get(), slabs_[id].get()));
-    if (id != kHolder) return;
-    rdma::SlabCache slab(slabs_[id].get());
-    claims_ = std::make_unique<ClaimHolder>(nodes_[id].get(), Must(slab.Allocate(kBoardBytes)), ++processes_);
-    pages_ = MakeDexCache(cache_bytes_);
-    pages_->SetRanges({{.first = OwnedKey(Key(uint64_t{0})), .node = kHolder}});
-  }
-
-  void Insert(uint64_t key, uint64_t number) {
-    IndexService::Guard guard(service_.get());
-    const auto change = index_->Insert(guard.context(), Key(key), Value(number), nullptr);
-    ASSERT_TRUE(change.ok()) << change.status();
-  }
-
-  // Between the holder's loss and the moment at which it may come back.
-  bool RepairIfLost() {
-    if (!service_->boards().IsLost(kHolder)) return false;
-    index_->RepairAfter(kHolder);
-    if (!GANNET_MUTANT(kNoClaimTerm)) SleepForNanos(NanosOf(kClaimTerm));
-    const Status ended = index_->EndClaimsOf(kHolder);
-    GANNET_CHECK(ended.ok(), "%s", ended.ToString());
-    service_->boards().Forget(kHolder);
-    return true;
-  }
-
-  uint64_t StateOf(rdma::GlobalAddress leaf) const { return LoadWord(nodes_[kOwner]->memory().data() + leaf.offset()); }
-  // Leaves with a claim of the holder.
-  size_t claims() {
-    size_t n = 0;
-    const auto& blocks = dynamic_cast<shared_leaf::BlockLender&>(*index_).blocks();
-    blocks.ForEach([&](rdma::GlobalAddress at) { n += shared_leaf::IsClaimedBy(kHolder, StateOf(at)) ? 1 : 0; });
-    return n;
-  }
-
-  rdma::sim::Simulation& simulation() { return simulation_; }
-  rdma::sim::SimFabric& fabric() { return *fabric_; }
-  Link& link() { return link_; }
-  rdma::Node* node(rdma::NodeId id) { return nodes_[id].get(); }
-  LocalIndex& index() { return *index_; }
-  IndexService& service() { return *service_; }
-  ClaimHolder* claimant() { return claims_.get(); }
-  const std::shared_ptr<dex::SharedPages>& pages() { return pages_; }
-
- private:
-  rdma::sim::Simulation simulation_;
-  std::unique_ptr<rdma::sim::SimFabric> fabric_;
-  Link link_;
-  std::array<std::unique_ptr<rdma::Node>, 3> nodes_;
-  std::array<std::unique_ptr<rdma::SlabAllocator>, 3> slabs_;
-  std::array<std::unique_ptr<rdma::EpochManager>, 3> epochs_;
-  std::unique_ptr<IndexService> service_;
-  std::unique_ptr<LocalIndex> index_;
-  size_t cache_bytes_ = size_t{1} << 20;
-  uint64_t processes_ = 0;
-  std::unique_ptr<ClaimHolder> claims_;
-  std::shared_ptr<dex::SharedPages> pages_;
-};
-
-// A client of a node, for one thread.
-class Client {
- public:
-  Client(World* world, rdma::NodeId node) : channel_(Must(world->node(node)->OpenChannel())) {
-    worker_.AddPoller([this] { return channel_->Poll(); });
-    const bool claims = node == kHolder;
-    remote_ = Must(ConnectDex(channel_.get(), kOwner, kId,
-                              {.shared = claims ? world->pages() : nullptr,
-                               .call_timeout = absl::Milliseconds(100),
-                               .patience = absl::Milliseconds(100),
-                               .node = world->node(node),
-                               .values_in_entries = true,
-                               .claims = claims ? world->claimant() : nullptr}));
-  }
-
-  StatusOr<FindResult> Find(uint64_t key) { return worker_.BlockOn(FindTask(key)); }
-  StatusOr<Change> Insert(uint64_t key, uint64_t number) {
-    return worker_.BlockOn(remote_->Insert(Key(key), Value(number)));
-  }
-  StatusOr<Change> Remove(uint64_t key, uint64_t number) {
-    return worker_.BlockOn(remote_->Remove(Key(key), Value(number)));
-  }
-  Status Replace(uint64_t key, uint64_t number) {
-    return worker_.BlockOn(remote_->Replace(Key(key), {}, Value(number)));
-  }
-  Status Scan(uint64_t from, uint64_t to, ScanResult* result) {
-    return worker_.BlockOn(remote_->Scan({.from = Key(from), .to = Key(to)}, result));
-  }
-  const rdma::VerbCounters& verbs() const { return channel_->counters(); }
-
- private:
-  coro::Task<StatusOr<FindResult>> FindTask(uint64_t key) { co_return co_await remote_->Find(Key(key)); }
-
-  std::unique_ptr<rdma::Channel> channel_;
-  coro::Worker worker_;
-  std::unique_ptr<RemoteIndex> remote_;
-};
-
-uint64_t VerbsIn(const rdma::VerbCounters& verbs) {
-  return verbs.reads + verbs.writes + verbs.compare_and_swaps + verbs.fetch_and_adds + verbs.calls;
-}
-
-// Runs on a thread of the node, as all code that uses its channel does.
-template <class Body>
-void On(World* world, rdma::NodeId node, Body body) {
-  Runtime::Thread* const thread = world->simulation().StartOn(node, "test", body);
-  world->simulation().Join(thread);
-}
+using namespace claim_world;
 
 TEST(DexClaim, AClaimedLeafTakesNoVerb) {
   World world(1);
@@ -428,39 +176,6 @@ TEST(DexClaim, AnOwnerThatHasLostTheHolderWaitsForItsLease) {
 
 // --- histories ---
 
-// The value of each key only grows, by one writer at a time. What was read must be a value that the key had at a moment
-// between the beginning and the end of the read.
-class History {
- public:
-  struct Write {
-    uint64_t begin = 0;
-    uint64_t end = UINT64_MAX;
-  };
-
-  History() : writes_(2 * kKeys) {
-    for (std::vector<Write>& of : writes_) of.push_back({.begin = 0, .end = 0});
-  }
-  uint64_t Tick() { return ++clock_; }
-  size_t Begin(uint64_t key) {
-    writes_[key].push_back({.begin = Tick()});
-    return writes_[key].size() - 1;
-  }
-  void End(uint64_t key, size_t number) { writes_[key][number].end = Tick(); }
-  // Empty: right.
-  std::string Judge(uint64_t key, uint64_t number, uint64_t begin, uint64_t end) const {
-    const std::vector<Write>& writes = writes_[key];
-    if (number >= writes.size() || writes[number].begin > end) return "a value that nobody has written";
-    for (size_t later = number + 1; later < writes.size(); ++later) {
-      if (writes[later].end < begin) return "value " + std::to_string(number) + " when it was overwritten";
-    }
-    return "";
-  }
-
- private:
-  uint64_t clock_ = 0;
-  std::vector<std::vector<Write>> writes_;
-};
-
 struct RaceOptions {
   // Of the holder's connection to the owner. Then it changes nothing: that it may do so again only after the repair of
   // its locks is the business of transactions (txn/peer/peers.h).
@@ -482,7 +197,7 @@ std::string Race(uint64_t seed, const RaceOptions& options) {
                                  .slow_completion = 0.05,
                                  .slow_nanos = 20'000,
                                  .clock_drift = 0.1};
-  World world(seed, faults);
+  World world(seed, {.faults = faults});
   History history;
   std::array<bool, 2 * kKeys> taken{};  // by a writer
   std::string wrong;

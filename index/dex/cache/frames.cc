@@ -48,10 +48,9 @@ std::optional<LatchedFrame> Frames::TryLatch(FrameId id, std::optional<FrameWord
 }
 
 void Frames::Unlatch(const LatchedFrame& latched, uint64_t state) {
-  constexpr uint64_t kState = FrameWord::kLive | FrameWord::kCooling;
   GANNET_CHECK(LoadWord(latched.frame) == (latched.before.bits | FrameWord::kLatched),
                "the latch of frame %d is not held", latched.id);
-  StoreWord(latched.frame, ((latched.before.bits & ~kState) | state) + FrameWord::kVersion);
+  StoreWord(latched.frame, ((latched.before.bits & ~FrameWord::kState) | state) + FrameWord::kVersion);
 }
 
 std::optional<LatchedFrame> Frames::TakeBlock(FrameSize size, std::vector<FrameId>* rest) {

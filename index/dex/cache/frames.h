@@ -44,13 +44,16 @@ struct FrameWord {
   static constexpr uint64_t kLatched = 1;
   static constexpr uint64_t kLive = 2;     // a copy of a node
   static constexpr uint64_t kCooling = 4;  // which may be evicted soon
-  static constexpr uint64_t kVersion = 8;
+  static constexpr uint64_t kKept = 8;     // of a leaf that is to be unlocked when its copy goes (claim/claim.h)
+  static constexpr uint64_t kVersion = 16;
+  static constexpr uint64_t kState = kLive | kCooling | kKept;
 
   uint64_t bits = 0;
 
   bool latched() const { return (bits & kLatched) != 0; }
   bool live() const { return (bits & kLive) != 0; }
   bool cooling() const { return (bits & kCooling) != 0; }
+  bool kept() const { return (bits & kKept) != 0; }
 };
 
 // The beginning of every frame. Its words are loaded and stored by LoadWord and StoreWord.
@@ -137,7 +140,7 @@ class Frames {
 
   // Takes the latch of a frame. Null: it is taken, or `id` is no frame, or the frame has not the word `expected`.
   std::optional<LatchedFrame> TryLatch(FrameId id, std::optional<FrameWord> expected = std::nullopt);
-  // Opens the latch. `state`: what the frame holds now, of kLive and kCooling; 0: nothing.
+  // Opens the latch. `state`: what the frame holds now, of FrameWord::kState; 0: nothing.
   void Unlatch(const LatchedFrame& latched, uint64_t state);
 
   // A frame of this size in a block that was never used, latched; the others of the block are free, and are appended to

@@ -1,9 +1,11 @@
 // The copy of a leaf in a frame: | grant | line 0 of the leaf | the entries of its other lines |. The versions of these
 // lines are in line 0, too, so they are left out. The grant tells how long the copy is good without a verb
-// (shared_leaf/claim/claim.h); none: it is a hint.
+// (shared_leaf/claim/claim.h); none: it is a hint. The copy of a kept leaf has the state word that the leaf would have
+// if it were not locked. Its lines that the owner does not have keep the versions that they had.
 #pragma once
 
-#include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <cstring>
 #include <optional>
 
@@ -21,6 +23,7 @@ class LeafBody {
   using LeafCopy = shared_leaf::LeafCopyOf<Keys>;
   using Image = typename Keys::Image;
   using Entry = typename Keys::Entry;
+  using Key = typename Keys::Key;
 
   static FrameSize SizeFor(const Image& leaf) {
     const size_t bytes = sizeof(FrameHead) + LineAt(1 + leaf.line_count());
@@ -37,13 +40,46 @@ class LeafBody {
     }
   }
 
-  // Loads the whole leaf. What it loads is right if the frame is unchanged then.
-  static void Load(const FrameLook& look, Image* leaf) {
-    LoadWords(look.body() + LineAt(0), &leaf->head, kHeadWords);
+  // Loads the whole leaf from a body. What it loads is right if the frame is unchanged then.
+  static void Load(const std::byte* body, Image* leaf) {
+    LoadWords(body + LineAt(0), &leaf->head, kHeadWords);
     for (size_t line = 0; line < leaf->line_count(); ++line) {
       leaf->lines[line].version = kAbsentBit | leaf->head.versions[line];
-      LoadWords(look.body() + LineAt(1 + line), leaf->lines[line].entries, kBytesPerLine / kWordBytes);
+      LoadWords(body + LineAt(1 + line), leaf->lines[line].entries, kBytesPerLine / kWordBytes);
     }
+  }
+
+  // The copy of a kept leaf, of integer keys, is searched and changed where it is.
+  static bool Covers(const std::byte* body, const Key& key) requires(!Keys::kKeysElsewhere) {
+    return LoadWord(body + LineAt(0) + offsetof(Head, low)) <= key &&
+           key <= LoadWord(body + LineAt(0) + offsetof(Head, high));
+  }
+  // The slot that has the key, or -1.
+  static int FindSlot(const std::byte* body, const Key& key) requires(!Keys::kKeysElsewhere) {
+    for (uint64_t used = UsedIn(body); used != 0; used &= used - 1) {
+      const int slot = std::countr_zero(used);
+      if (LoadWord(EntryAt(body, slot)) == key) return slot;
+    }
+    return -1;
+  }
+  // A slot that is not used, or -1.
+  static int FreeSlot(const std::byte* body) {
+    const uint64_t free = ~UsedIn(body) & kAllSlots;
+    return free == 0 ? -1 : std::countr_zero(free);
+  }
+  static uint64_t TargetAt(const std::byte* body, int slot) requires(!Keys::kKeysElsewhere) {
+    return LoadWord(EntryAt(body, slot) + kWordBytes);
+  }
+  // These note in the grant which lines have changed.
+  static void SetEntry(std::byte* body, int slot, const Entry& entry) {
+    StoreWords(const_cast<std::byte*>(EntryAt(body, slot)), &entry, sizeof(Entry) / kWordBytes);
+    NoteDirty(body, 1 | 2u << (slot / Entry::kPerLine));
+  }
+  static void SetUsed(std::byte* body, int slot, bool used) {
+    std::byte* const word = body + LineAt(0) + offsetof(Head, slots);
+    const uint64_t bit = uint64_t{1} << slot;
+    StoreWord(word, used ? LoadWord(word) | bit : LoadWord(word) & ~bit);
+    NoteDirty(body, 1);
   }
 
   // Stores the lines that a WRITE brings to the leaf at `leaf`.
@@ -65,6 +101,21 @@ class LeafBody {
   static void StoreGrant(std::byte* body, shared_leaf::Grant grant) { StoreWord(body, grant.bits()); }
 
  private:
+  using Head = typename Keys::Head;
+  static constexpr uint64_t kAllSlots = (uint64_t{1} << Entry::kSlots) - 1;
+  static uint64_t UsedIn(const std::byte* body) {
+    return LoadWord(body + LineAt(0) + offsetof(Head, slots)) & kAllSlots;
+  }
+  // Of leaves without lines of fences.
+  static const std::byte* EntryAt(const std::byte* body, int slot) {
+    return body + LineAt(1 + static_cast<size_t>(slot / Entry::kPerLine)) +
+           static_cast<size_t>(slot % Entry::kPerLine) * sizeof(Entry);
+  }
+  static void NoteDirty(std::byte* body, uint32_t lines) {
+    const shared_leaf::Grant grant = GrantOf(body);
+    StoreGrant(body, shared_leaf::Grant::Kept(grant.lease(), grant.dirty() | lines));
+  }
+
   static constexpr size_t kHeadWords = kLineBytes / kWordBytes;
   static constexpr size_t kBytesPerLine = static_cast<size_t>(Entry::kPerLine) * sizeof(Entry);
   static_assert(kBytesPerLine % kWordBytes == 0);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "base/check.h"
 #include "base/sometimes.h"
@@ -32,6 +33,15 @@ PageCache::User::~User() {
   for (size_t size = 0; size < kFrameSizes; ++size) {
     cache_.free_[size].insert(cache_.free_[size].end(), free_[size].begin(), free_[size].end());
   }
+  cache_.kept_.insert(cache_.kept_.end(), kept_.begin(), kept_.end());
+}
+
+std::vector<KeptFrame> PageCache::User::TakeKept() {
+  std::vector<KeptFrame> taken = std::exchange(kept_, {});
+  const std::lock_guard lock(cache_.mutex_);
+  taken.insert(taken.end(), cache_.kept_.begin(), cache_.kept_.end());
+  cache_.kept_.clear();
+  return taken;
 }
 
 bool PageCache::Admits(User* user, uint8_t level) {
@@ -117,7 +127,7 @@ bool PageCache::Cool(User* user, FrameId id, int depth) {
   }
   const uint64_t node = frame->node();
   Unswizzle(*frame, place);
-  frames_.Unlatch(*frame, FrameWord::kLive | FrameWord::kCooling);
+  frames_.Unlatch(*frame, (frame->before.bits & FrameWord::kState) | FrameWord::kCooling);
   cooled_.Add();
   Evict(user, cooling_.Push(node, id));
   return true;
@@ -135,12 +145,27 @@ void PageCache::Evict(User* user, FrameId id) {
   }
 }
 
+void PageCache::HandOver(User* user, const LatchedFrame& frame) {
+  KeptFrame kept;
+  for (size_t at = 0; at < kept.bytes.size(); at += kWordBytes) {
+    StoreWord(kept.bytes.data() + at, LoadWord(frame.frame + at));
+  }
+  kept_taken_.Add();
+  if (user != nullptr) {
+    user->AddKept(kept);
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  kept_.push_back(kept);
+}
+
 void PageCache::Forget(const LatchedFrame& frame) {
   table_.Erase(frame.node(), frame.id);
   FetchAndAddWord(SizeOf(frame.place().tree), -dex::BytesOf(frame.size));
 }
 
 void PageCache::Empty(User* user, const LatchedFrame& frame) {
+  if (frame.before.kept()) HandOver(user, frame);
   Forget(frame);
   frames_.Unlatch(frame, 0);
   KeepFree(user, frame.size, frame.id);
@@ -170,6 +195,7 @@ std::optional<LatchedFrame> PageCache::Recut(User* user, FrameSize size) {
       if (!frame.before.live()) continue;
       Unswizzle(frame, frame.place());
       if (frame.before.cooling()) cooling_.Remove(frame.node(), frame.id);
+      if (frame.before.kept()) HandOver(user, frame);
       Forget(frame);
       evicted_.Add();
     }
@@ -185,10 +211,10 @@ std::optional<LatchedFrame> PageCache::Recut(User* user, FrameSize size) {
   return std::nullopt;
 }
 
-bool PageCache::Publish(User* user, const LatchedFrame& frame, rdma::GlobalAddress node, Place place, bool announced) {
+bool PageCache::Publish(User* user, const LatchedFrame& frame, rdma::GlobalAddress node, Place place, As as) {
   StoreWord(&frame.head()->node, node.bits());
   StoreWord(&frame.head()->place, place.Pack());
-  if (!table_.Insert(node.bits(), frame.id, announced)) {
+  if (!table_.Insert(node.bits(), frame.id, as != As::kCopy)) {
     Sometimes<"dex: two threads admit a node at once">();
     Abandon(user, frame);
     return false;
@@ -196,7 +222,7 @@ bool PageCache::Publish(User* user, const LatchedFrame& frame, rdma::GlobalAddre
   admitted_.Add();
   FetchAndAddWord(SizeOf(place.tree), dex::BytesOf(frame.size));
   if (place.parent != kNoFrame) Swizzle(frame, place);
-  frames_.Unlatch(frame, FrameWord::kLive);
+  frames_.Unlatch(frame, FrameWord::kLive | (as == As::kKept ? FrameWord::kKept : 0));
   return true;
 }
 
@@ -224,12 +250,49 @@ PageCache::Latching PageCache::Latch(rdma::GlobalAddress node) {
 }
 
 void PageCache::Rewritten(const LatchedFrame& frame) {
-  frames_.Unlatch(frame, frame.before.bits & (FrameWord::kLive | FrameWord::kCooling));
+  frames_.Unlatch(frame, frame.before.bits & FrameWord::kState);
+}
+
+void PageCache::Detach(const LatchedFrame& frame) {
+  if (frame.before.cooling()) {
+    cooling_.Remove(frame.node(), frame.id);
+  } else {
+    Unswizzle(frame, frame.place());
+  }
+}
+
+void PageCache::Forsake(User* user, const LatchedFrame& frame) {
+  Detach(frame);
+  dropped_.Add();
+  Forget(frame);
+  Abandon(user, frame);
+}
+
+size_t PageCache::TakeKeptFrom(User* user, uint16_t tree, size_t block, size_t most, bool* missed) {
+  const size_t before = user->kept_.size();
+  for (; block < frames_.used_blocks() && user->kept_.size() < before + most; ++block) {
+    for (const FrameId id : frames_.FramesOf(block).frames) {
+      FrameLook look;
+      if (!frames_.Look(id, &look)) {
+        *missed |= look.word.latched();
+        continue;
+      }
+      if (!look.word.kept() || look.place().tree != tree) continue;
+      const std::optional<LatchedFrame> frame = LatchKept(id, look);
+      if (!frame.has_value()) {
+        *missed = true;
+        continue;
+      }
+      Detach(*frame);
+      Empty(user, *frame);
+    }
+  }
+  return block < frames_.used_blocks() ? block : frames_.blocks();
 }
 
 std::optional<LatchedFrame> PageCache::Reopen(rdma::GlobalAddress node, FrameSize size) {
   const std::optional<LatchedFrame> frame = Latch(node).frame;
-  if (!frame.has_value() || frame->size == size) return frame;
+  if (!frame.has_value() || (frame->size == size && !frame->before.kept())) return frame;
   Release(*frame);
   return std::nullopt;
 }
@@ -256,17 +319,13 @@ void PageCache::Restore(FrameId id, rdma::GlobalAddress node, FrameId parent) {
   Place place = frame->place();
   place.parent = parent;
   if (parent != kNoFrame && Swizzle(*frame, place)) StoreWord(&frame->head()->place, place.Pack());
-  frames_.Unlatch(*frame, FrameWord::kLive);
+  frames_.Unlatch(*frame, frame->before.bits & FrameWord::kState & ~FrameWord::kCooling);
 }
 
 void PageCache::Drop(User* user, rdma::GlobalAddress node) {
   const std::optional<LatchedFrame> frame = Latch(node).frame;
   if (!frame.has_value()) return;
-  if (frame->before.cooling()) {
-    cooling_.Remove(node.bits(), frame->id);
-  } else {
-    Unswizzle(*frame, frame->place());
-  }
+  Detach(*frame);
   dropped_.Add();
   Empty(user, *frame);
 }
@@ -286,7 +345,7 @@ void PageCache::Unswizzle(const LatchedFrame& child, const Place& place) {
     for (size_t i = 0; i < parent->place().children; ++i) {
       if (LoadLink(parent->body(), i).bits() != child.id) continue;
       StoreLink(parent->body(), i, *link);
-      frames_.Unlatch(*parent, parent->before.bits & (FrameWord::kLive | FrameWord::kCooling));
+      frames_.Unlatch(*parent, parent->before.bits & FrameWord::kState);
       return;
     }
   }
@@ -325,7 +384,9 @@ PageCacheStatistics PageCache::statistics() const {
           .restored = of(restored_),
           .evicted = of(evicted_),
           .dropped = of(dropped_),
-          .recut = of(recut_)};
+          .recut = of(recut_),
+          .kept = of(kept_taken_),
+          .lost = of(lost_)};
 }
 
 }  // namespace gannet::index::dex

@@ -13,6 +13,9 @@
 // returns; so a READ of that word proves the copy. Nothing depends on which copy
 // leads to which: a frame tells its own address, tree and level, and fences tell what it covers.
 //
+// The copy of a kept leaf (claim/claim.h) is not a hint, and is not forgotten: the user that takes its frame gets what
+// was in it, and has to write that back and unlock the leaf.
+//
 // Latches: that of a child's frame before that of its parent; all are only tried.
 #pragma once
 
@@ -49,6 +52,8 @@ struct PageCacheStatistics {
   uint64_t evicted = 0;
   uint64_t dropped = 0;  // because they were found to be behind
   uint64_t recut = 0;    // blocks that were cut anew, for frames of another size
+  uint64_t kept = 0;     // copies of kept leaves whose frames were taken: evicted, dropped or handed back
+  uint64_t lost = 0;     // kept leaves whose connection ended before their changes reached the owner
 };
 
 // How a copy of an inner node leads to a child: a frame, or an offset in the memory of the owner.
@@ -60,6 +65,16 @@ class ChildLink {
 
  private:
   uint32_t bits_ = 0;
+};
+
+// The frame of a kept leaf, as it was.
+struct alignas(kWordBytes) KeptFrame {
+  std::array<std::byte, BytesOf(FrameSize::k384)> bytes;
+
+  rdma::GlobalAddress leaf() const {
+    return rdma::GlobalAddress::FromBits(LoadWord(bytes.data() + offsetof(FrameHead, node)));
+  }
+  const std::byte* body() const { return bytes.data() + sizeof(FrameHead); }
 };
 
 class PageCache {
@@ -76,6 +91,10 @@ class PageCache {
 
     // A number of 48 bits that no user has had for long.
     uint64_t NextMark() { return number_ << 32 | ++marks_; }
+    // The frames of kept leaves that this user, or one that is no more, has taken. They are the caller's now.
+    std::vector<KeptFrame> TakeKept();
+    bool has_kept() const { return !kept_.empty(); }
+    void AddKept(const KeptFrame& frame) { kept_.push_back(frame); }
 
    private:
     friend class PageCache;
@@ -84,6 +103,7 @@ class PageCache {
     uint32_t marks_ = 0;
     Random random_;
     std::array<std::vector<FrameId>, kFrameSizes> free_;  // frames that were free
+    std::vector<KeptFrame> kept_;
   };
 
   // The number of a tree, whose copies are of no other. Numbers come again after 65,536 trees.
@@ -122,8 +142,9 @@ class PageCache {
   // Null: none can be had now.
   std::optional<LatchedFrame> Take(User* user, FrameSize size);
   // The frame holds a copy of `node` now. `place.parent`: the copy that led to it, which will lead to this frame.
-  // `announced`: by this caller. False: somebody else has another copy, and the frame is free again.
-  bool Publish(User* user, const LatchedFrame& frame, rdma::GlobalAddress node, Place place, bool announced = false);
+  // kAnnounced: by this caller. False: somebody else has another copy, and the frame is free again.
+  enum class As : uint8_t { kCopy, kAnnounced, kKept };  // the last: that of a kept leaf, which is announced, too
+  bool Publish(User* user, const LatchedFrame& frame, rdma::GlobalAddress node, Place place, As as = As::kCopy);
   void Abandon(User* user, const LatchedFrame& frame);
   // Latches the frame of a node that has one, to write another body into it; then Republish. Null: it has none of that
   // size, or somebody else has latched it.
@@ -143,6 +164,16 @@ class PageCache {
   };
   Latching Latch(rdma::GlobalAddress node);
   void Rewritten(const LatchedFrame& frame);
+  // The frame of a kept leaf, if it has not changed since the look, latched; then Rewritten, Release, or Forsake, if
+  // the node has lost the leaf.
+  std::optional<LatchedFrame> LatchKept(FrameId id, const FrameLook& look) { return frames_.TryLatch(id, look.word); }
+  void Forsake(User* user, const LatchedFrame& frame);
+  void NoteLost(bool changes) {
+    if (changes) lost_.Add();
+  }
+  // Takes the frames of the tree's kept leaves from `block` on, at most `most`, for the user. Returns the block where
+  // to go on; the number of blocks: that was all, but for those that were latched (*missed).
+  size_t TakeKeptFrom(User* user, uint16_t tree, size_t block, size_t most, bool* missed);
   // Opens a latch; nothing was changed.
   void Release(const LatchedFrame& frame);
 
@@ -169,6 +200,10 @@ class PageCache {
   void CoolOne(User* user);
   // Lets this copy cool, or a child of it. False: it cannot cool now.
   bool Cool(User* user, FrameId frame, int depth);
+  // No other copy leads to the frame any more, and it does not cool.
+  void Detach(const LatchedFrame& frame);
+  // The user gets the frame of a kept leaf.
+  void HandOver(User* user, const LatchedFrame& frame);
   // Evicts a copy that has left the cooling map.
   void Evict(User* user, FrameId frame);
   // A latched copy is none any more; and its frame is free.
@@ -196,7 +231,8 @@ class PageCache {
   std::atomic<uint32_t> next_tree_{1};
   Mutex mutex_;
   std::array<std::vector<FrameId>, kFrameSizes> free_;  // guarded by mutex_: that no user keeps
-  Count admitted_, refused_, cooled_, delegated_, restored_, evicted_, dropped_, recut_;
+  std::vector<KeptFrame> kept_;                         // the same
+  Count admitted_, refused_, cooled_, delegated_, restored_, evicted_, dropped_, recut_, kept_taken_, lost_;
 };
 
 }  // namespace gannet::index::dex

@@ -43,6 +43,12 @@ Status ClaimedElsewhere(rdma::GlobalAddress leaf) {
 bool IsClaimedElsewhere(const Status& status) {
   return absl::IsAborted(status);
 }
+Status KeptHere(rdma::GlobalAddress leaf) {
+  return absl::FailedPreconditionError(absl::StrCat("this node keeps the leaf at ", leaf.ToString()));
+}
+bool IsKeptHere(const Status& status) {
+  return absl::IsFailedPrecondition(status);
+}
 
 LeafChannel::LeafChannel(rdma::Channel* channel, rdma::Node* node, rdma::NodeId owner, absl::Duration patience,
                          size_t fence_lines, const LeafBlocks* own, As as, ClaimBoards* boards)
@@ -59,6 +65,7 @@ LeafChannel::LeafChannel(rdma::Channel* channel, rdma::Node* node, rdma::NodeId 
       owner_bits_(OwnerBits(channel->node(), channel->index())),
       patience_nanos_(static_cast<uint64_t>(absl::ToInt64Nanoseconds(patience))) {
   GANNET_CHECK(!is_own_ || own_blocks_ != nullptr, "an owner of leaves without blocks");
+  GANNET_CHECK(channel->index() != kClaimChannel, "a channel has the number of claims: %d", channel->index());
 }
 
 Status LeafChannel::CheckAddress(rdma::GlobalAddress leaf) const {
@@ -71,7 +78,7 @@ Status LeafChannel::CheckAddress(rdma::GlobalAddress leaf) const {
 
 template <class Head>
 coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, BasicLeafImage<Head>* image,
-                                                 std::span<const rdma::Operation> along) {
+                                                 std::span<const rdma::Operation> along, IfKept kept) {
   GANNET_CO_RETURN_IF_ERROR(CheckAddress(leaf));
   const std::byte* const own = is_own_ ? channel_->Local(leaf) : nullptr;
   GANNET_CHECK(along.size() <= (own == nullptr ? kMostAlong : 0), "%d READs with that of a leaf", along.size());
@@ -97,6 +104,10 @@ coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, Basic
     }
     if (look == LeafLook::kWhole || look == LeafLook::kDead) co_return look;
     if (own == nullptr) channel_->CountRetry();
+    if (look == LeafLook::kLocked && IsKept(image->head.state)) {
+      if (kept == IfKept::kReturn) co_return look;
+      if (LockOwnerNode(image->head.state) == channel_->node()) co_return KeptHere(leaf);
+    }
     const uint64_t now = NowNanos();
     if (deadline == 0) {
       deadline = now + patience_nanos_;
@@ -126,9 +137,9 @@ coro::Task<StatusOr<LeafLook>> LeafChannel::Glance(rdma::GlobalAddress leaf, Bas
 template coro::Task<StatusOr<LeafLook>> LeafChannel::Glance(rdma::GlobalAddress leaf, LeafImage* image);
 template coro::Task<StatusOr<LeafLook>> LeafChannel::Glance(rdma::GlobalAddress leaf, TaggedImage* image);
 template coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, LeafImage* image,
-                                                          std::span<const rdma::Operation> along);
+                                                          std::span<const rdma::Operation> along, IfKept kept);
 template coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, TaggedImage* image,
-                                                          std::span<const rdma::Operation> along);
+                                                          std::span<const rdma::Operation> along, IfKept kept);
 
 // A line is busy while its words change. So readers try again.
 void LeafChannel::CarryOut(std::span<rdma::Operation> operations) {
@@ -163,7 +174,7 @@ coro::Task<Status> LeafChannel::Post(std::span<rdma::Operation> operations) {
 // If this thread is alone, it holds a lock that nobody else could release: a connection that has not ended carries
 // verbs sooner or later.
 bool LeafChannel::IsOver(uint64_t connection, uint64_t deadline) const {
-  if (IsDead() || Connection() != connection) return true;
+  if (is_dead() || Connection() != connection) return true;
   return !(channel_->is_alone() && node_ != nullptr) && NowNanos() > deadline;
 }
 

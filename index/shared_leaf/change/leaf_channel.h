@@ -67,6 +67,10 @@ class LeafWatch {
 // The error of a change of a leaf that another node has claimed: the owner is to make it.
 Status ClaimedElsewhere(rdma::GlobalAddress leaf);
 bool IsClaimedElsewhere(const Status& status);
+// The error of a read or change by verbs of a leaf that this node keeps: its cache has the leaf, or will have it, or
+// the leaf is being unlocked.
+Status KeptHere(rdma::GlobalAddress leaf);
+bool IsKeptHere(const Status& status);
 
 class LeafChannel {
  public:
@@ -101,13 +105,19 @@ class LeafChannel {
   }
   uint64_t leaves_read() const { return leaves_read_; }
   uint64_t patience_nanos() const { return patience_nanos_; }
+  // This node has died, which its threads need not know.
+  bool is_dead() const {
+    return node_ != nullptr && (own_life_ == 0 || node_->ConnectionTo(channel_->node()) != own_life_);
+  }
 
-  // READs a leaf until its image is whole or dead, which it returns. InvalidArgument if there is no leaf at this
-  // address, as a hostile client may have written it. `along`: READs that go out with the first one of the leaf; only
-  // of a client.
+  // READs a leaf until its image is whole or dead, which it returns. KeptHere. InvalidArgument if there is no leaf at
+  // this address, as a hostile client may have written it. `along`: READs that go out with the first one of the leaf;
+  // only of a client. `kept`: what to do with a leaf that somebody keeps: to wait, or to return kLocked; then its
+  // fences are right, because its holder does not change them.
+  enum class IfKept : uint8_t { kWait, kReturn };
   template <class Head>
   coro::Task<StatusOr<LeafLook>> Read(rdma::GlobalAddress leaf, BasicLeafImage<Head>* image,
-                                      std::span<const rdma::Operation> along = {});
+                                      std::span<const rdma::Operation> along = {}, IfKept kept = IfKept::kWait);
 
   // Looks at a leaf once, and waits for nobody. kWhole: nobody had locked it at some moment of this call; this is what
   // it was then. kLocked or kTorn: somebody changes it. InvalidArgument: as Read.
@@ -178,9 +188,6 @@ class LeafChannel {
   // The connection to the owner; 0: there is none to lose.
   uint64_t Connection() const {
     return node_ == nullptr || owner_ == channel_->node() ? 0 : node_->ConnectionTo(owner_);
-  }
-  bool IsDead() const {
-    return node_ != nullptr && (own_life_ == 0 || node_->ConnectionTo(channel_->node()) != own_life_);
   }
   // Whether what failed is not to be repeated any more.
   bool IsOver(uint64_t connection, uint64_t deadline) const;

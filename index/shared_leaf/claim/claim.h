@@ -20,6 +20,18 @@
 // The owner's CPU reads its own leaves, and needs no claim. (A client on the owner's node may claim, as any client. If
 // the owner then changes the leaf, that publishes a claim for which there is no copy.)
 //
+// A kept leaf is one that its holder has locked, and does not unlock until its copy is evicted or handed back (DEX,
+// section 4: private nodes, and 5.1: dirty pages). Only for loads without transactions (ClaimHolder::set_keeping).
+//
+//   state word of a kept leaf      | lock 1 | absent 0 | node: the holder | channel 127 | version |
+//
+//   - The holder's threads read the copy, and change it under its latch. With write-through, each change goes to the
+//     owner's memory before it is acknowledged, and the leaf stays locked; with write-back, a copy's changes go there
+//     together, when the leaf is unlocked. What was not written back is lost if the holder or its connection is.
+//   - The copy is good while the lease of the claim lasts; no word of the board counts, because nobody else can change
+//     what is locked. Everybody else waits, as for any lock.
+//   - If the owner has lost the holder, it repairs the leaf when it ends the holder's claims, not with the other locks.
+//
 // docs/models/dex_lease.pml is a model of all this, and leaves out one rule in each of its cases that must fail.
 #pragma once
 
@@ -30,7 +42,7 @@
 
 namespace gannet::index::shared_leaf {
 
-// In a word that is not locked.
+// No channel has this number.
 inline constexpr uint16_t kClaimChannel = 0x7f;
 
 constexpr bool IsClaimed(uint64_t state) {
@@ -46,7 +58,17 @@ constexpr bool IsClaimedBy(rdma::NodeId node, uint64_t state) {
 constexpr uint64_t ClaimOf(uint64_t state, rdma::NodeId node) {
   return NextState(state, false) | OwnerBits(node, kClaimChannel);
 }
+constexpr bool IsKept(uint64_t state) {
+  return IsLocked(state) && !rdma::IsLineBusy(state) && LockOwnerChannel(state) == kClaimChannel;
+}
+constexpr bool IsKeptBy(rdma::NodeId node, uint64_t state) {
+  return IsKept(state) && LockOwnerNode(state) == node;
+}
+// The word by which `node` keeps a leaf that has the unlocked word `state` for everybody else.
+constexpr uint64_t KeptOf(uint64_t state, rdma::NodeId node) {
+  return Locked(state, OwnerBits(node, kClaimChannel));
+}
 static_assert(!IsLocked(ClaimOf(1, 5)) && IsClaimedBy(5, ClaimOf(1, 5)) && VersionOf(ClaimOf(1, 5)) == 2);
-static_assert(!IsClaimed(Locked(ClaimOf(1, 5), OwnerBits(5, kClaimChannel))));
+static_assert(!IsClaimed(KeptOf(ClaimOf(1, 5), 5)) && IsKeptBy(5, KeptOf(ClaimOf(1, 5), 5)));
 
 }  // namespace gannet::index::shared_leaf

@@ -27,7 +27,8 @@ struct Lease {
 };
 
 // The copy of a claimed leaf keeps a grant, in one word: | number of the lease (16) | value of the board's word (48) |.
-// Without a lease it is no grant, and the value is a mark of the cache.
+// Without a lease it is no grant, and the value is a mark of the cache. Of a kept leaf the value tells which of its
+// lines the owner does not have yet.
 class Grant {
  public:
   constexpr Grant() = default;
@@ -35,7 +36,12 @@ class Grant {
   constexpr Grant(uint16_t lease, uint64_t board_value)
       : bits_(uint64_t{lease} << kValueBits | (board_value & kValueMask)) {}
 
+  // Of a kept leaf. `dirty`: bits of its lines, line 0 first.
+  static constexpr Grant Kept(uint16_t lease, uint32_t dirty) { return {lease, kKeptBit | dirty}; }
+
   constexpr bool is_none() const { return lease() == 0; }
+  constexpr bool is_kept() const { return !is_none() && (bits_ & kKeptBit) != 0; }
+  constexpr uint32_t dirty() const { return static_cast<uint32_t>(bits_); }
   constexpr uint64_t bits() const { return bits_; }
   constexpr uint16_t lease() const { return static_cast<uint16_t>(bits_ >> kValueBits); }
   constexpr bool HasValue(uint64_t board_value) const { return ((bits_ ^ board_value) & kValueMask) == 0; }
@@ -45,9 +51,13 @@ class Grant {
  private:
   static constexpr int kValueBits = 48;
   static constexpr uint64_t kValueMask = (uint64_t{1} << kValueBits) - 1;
+  static constexpr uint64_t kKeptBit = uint64_t{1} << (kValueBits - 1);  // no word of a board comes so far
 
   uint64_t bits_ = 0;
 };
+
+// What a node does with the leaves of its ranges: claims them, or keeps them (claim.h).
+enum class Keeping : uint8_t { kNone, kWriteThrough, kWriteBack };
 
 // Thread-safe.
 class ClaimHolder {
@@ -57,6 +67,10 @@ class ClaimHolder {
   ClaimHolder(rdma::Node* node, std::byte* board, uint64_t process);
   ClaimHolder(const ClaimHolder&) = delete;
   ClaimHolder& operator=(const ClaimHolder&) = delete;
+
+  // Before any client uses this.
+  void set_keeping(Keeping keeping) { keeping_ = keeping; }
+  Keeping keeping() const { return keeping_; }
 
   // The lease of the present connection to the owner, whom the board is told if necessary. No lease: the owner does not
   // take it now, or this process has lost too many connections.
@@ -74,6 +88,9 @@ class ClaimHolder {
     return (grant.HasValue(LoadWord(board_ + BoardWord(leaf))) || GANNET_MUTANT(kBoardUnseen)) &&
            (NowNanos() < EndOf(grant.lease()) || GANNET_MUTANT(kLeaseUnseen));
   }
+
+  // That of a kept leaf. To be called after the reads of the copy.
+  bool Lasts(uint16_t lease) const { return NowNanos() < EndOf(lease) || GANNET_MUTANT(kLeaseUnseen); }
 
   // The board says that the claim was ended.
   bool IsEnded(rdma::GlobalAddress leaf, Grant grant) const {
@@ -100,6 +117,7 @@ class ClaimHolder {
   rdma::Node* const node_;
   std::byte* const board_;
   const uint64_t process_;
+  Keeping keeping_ = Keeping::kNone;
   const std::unique_ptr<std::array<std::atomic<uint64_t>, kMostLeases>> memory_;
   std::array<std::atomic<uint64_t>, kMostLeases>& ends_;  // by lease
   const std::unique_ptr<Pause[]> pauses_;

@@ -124,6 +124,8 @@ class BasicLeafDraft : public LeafLock {
     image_.head.slots = slots.Pack();
   }
 
+  // These lines of the image, bits of image().lines, are not as the leaf has them.
+  void SetChanged(uint32_t lines) { changed_lines_ |= lines; }
   // Leaves out versions: the next change publishes a version that is greater by this number. Only while the leaf is
   // locked, with no line written. So that each of several changes that are made as one has a version of its own.
   void SkipVersions(uint64_t number) { version_ = VersionOf(version_ + number); }

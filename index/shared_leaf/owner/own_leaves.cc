@@ -5,7 +5,9 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "base/mutant.h"
 #include "index/shared_leaf/change/leaf_keys.h"
+#include "index/shared_leaf/claim/claim.h"
 #include "index/shared_leaf/leaf/leaf_repair.h"
 #include "index/shared_leaf/leaf/leaf_scan.h"
 
@@ -152,6 +154,24 @@ void OwnLeaves<Keys>::Store(const FreeBlock& block, uint8_t level, std::span<con
 }
 
 template <class Keys>
+void OwnLeaves<Keys>::Repair(std::byte* leaf, bool is_linked) {
+  if constexpr (Keys::kKeysElsewhere) {
+    RepairTaggedLeaf(leaf, is_linked, blocks_->fence_lines());
+  } else {
+    RepairLeaf(leaf, is_linked);
+  }
+}
+
+// Its holder neither split the leaf nor merged it with another, so it is linked.
+template <class Keys>
+void OwnLeaves<Keys>::EndKept(rdma::NodeId holder) {
+  blocks_->ForEach([&](rdma::GlobalAddress at) {
+    std::byte* const leaf = node_->memory().data() + at.offset();
+    if (IsKeptBy(holder, LoadWord(leaf))) Repair(leaf, /*is_linked=*/true);
+  });
+}
+
+template <class Keys>
 void OwnLeaves<Keys>::RepairAfter(rdma::NodeId client, const std::function<Status(const Visit&)>& for_each) {
   if (blocks_->rights() == IndexRights::kOwnerOnly) return;  // it could lock nothing, and has borrowed nothing
   blocks_->BeginRepair(client);
@@ -162,13 +182,9 @@ void OwnLeaves<Keys>::RepairAfter(rdma::NodeId client, const std::function<Statu
   blocks_->ForEach([&](rdma::GlobalAddress at) {
     std::byte* const leaf = node_->memory().data() + at.offset();
     const uint64_t state = LoadWord(leaf);
-    if (IsLocked(state) && !rdma::IsLineBusy(state) && LockOwnerNode(state) == client) {
-      if constexpr (Keys::kKeysElsewhere) {
-        RepairTaggedLeaf(leaf, is_linked(at), blocks_->fence_lines());
-      } else {
-        RepairLeaf(leaf, is_linked(at));
-      }
-    }
+    // What the client keeps it may still read (claim/claim.h).
+    const bool is_held = IsLocked(state) && !rdma::IsLineBusy(state) && LockOwnerNode(state) == client;
+    if (is_held && (!IsKept(state) || GANNET_MUTANT(kKeptRepairedAtOnce))) Repair(leaf, is_linked(at));
   });
   blocks_->EndRepair();
   blocks_->Sweep(client, is_linked);

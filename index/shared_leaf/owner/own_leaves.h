@@ -88,11 +88,15 @@ class OwnLeaves {
   // that the index reaches.
   void RepairAfter(rdma::NodeId client, const std::function<Status(const Visit&)>& for_each);
 
+  // Makes the leaves whole that a lost node keeps, and takes their locks away. Its lease must have ended.
+  void EndKept(rdma::NodeId holder);
+
   // Internal if the node is locked, does not begin at *low, or has a key twice, out of its fences, or that cannot be
   // read. Loads the keys, and sets *low to where the node to the right begins; nullopt: nowhere.
   Status Check(LeafCopy* node, std::optional<Key>* low) const;
 
  private:
+  void Repair(std::byte* leaf, bool is_linked);
   // Scans from *next on, at most `limit` entries and `most_leaves` leaves. True: there may be more, from *next.
   StatusOr<bool> ScanSome(const Key& from, const Key& to, bool reverse, size_t limit, size_t most_leaves,
                           ScanResult* result, Cut* next) const;

@@ -1,0 +1,429 @@
+// Kept leaves (index/shared_leaf/claim/claim.h), in simulations: what a holder reads and changes without a verb, what
+// the owner's memory has meanwhile, splits, eviction, lost connections and deaths. And that each rule is needed.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutant.h"
+#include "base/thread.h"
+#include "gtest/gtest.h"
+#include "tests/index/claim_world.h"
+
+namespace gannet::index {
+namespace dex_kept_test {
+
+using namespace claim_world;
+using shared_leaf::Keeping;
+
+// What the owner's memory has.
+rdma::GlobalAddress AtOwner(World* world, uint64_t key) {
+  return world->index().Find(Key(key)).record;
+}
+
+TEST(DexKept, AKeptLeafIsReadAndChangedWithoutAVerb) {
+  World world(1, {.keeping = Keeping::kWriteBack});
+  On(&world, kHolder, [&] {
+    Client client(&world, kHolder);
+    Client second(&world, kHolder);
+    for (uint64_t key = 0; key < 200; ++key) ASSERT_TRUE(client.Find(key).ok());
+    ASSERT_TRUE(second.Find(1).ok());
+    EXPECT_GE(world.kept(), 100 / 13u);
+    EXPECT_EQ(world.claims(), 0u);
+    const rdma::VerbCounters before = client.verbs();
+    const rdma::VerbCounters known = second.verbs();
+    for (uint64_t key = 0; key < 200; key += 2) ASSERT_TRUE(client.Replace(key, key + 1).ok());
+    ASSERT_TRUE(client.Remove(50, 51).ok());
+    ASSERT_TRUE(client.Insert(51, 7).ok());
+    EXPECT_TRUE(absl::IsAlreadyExists(client.Insert(51, 8).status()));
+    EXPECT_TRUE(absl::IsNotFound(client.Remove(50, 51).status()));
+    EXPECT_TRUE(absl::IsNotFound(client.Remove(52, 1).status())) << "the key has another value";
+    EXPECT_TRUE(absl::IsNotFound(client.Replace(53, 1)));
+    EXPECT_EQ(second.Find(60)->record, Value(61));
+    EXPECT_EQ(second.Find(51)->record, Value(7));
+    EXPECT_TRUE(second.Find(50)->record.is_null());
+    ScanResult rows;
+    ASSERT_TRUE(second.Scan(40, 60, &rows).ok());
+    EXPECT_EQ(rows.entries.size(), 11u);
+    EXPECT_EQ(VerbsIn(client.verbs() - before), 0u);
+    EXPECT_EQ(VerbsIn(second.verbs() - known), 0u) << "the copies are those of all clients of the process";
+    EXPECT_EQ(AtOwner(&world, 60), Value(0)) << "not written back yet";
+    ASSERT_TRUE(client.HandBack().ok());
+    EXPECT_EQ(world.kept(), 0u);
+    EXPECT_EQ(AtOwner(&world, 60), Value(61));
+    EXPECT_EQ(AtOwner(&world, 51), Value(7));
+    EXPECT_TRUE(AtOwner(&world, 50).is_null());
+    EXPECT_EQ(client.Find(62)->record, Value(63)) << "and it is kept again";
+    EXPECT_GT(world.kept(), 0u);
+    ASSERT_TRUE(client.HandBack().ok());
+  });
+  EXPECT_TRUE(world.index().CheckStructure().ok());
+}
+
+TEST(DexKept, WriteThroughReachesTheOwnerBeforeItIsDone) {
+  World world(1, {.keeping = Keeping::kWriteThrough});
+  On(&world, kHolder, [&] {
+    Client client(&world, kHolder);
+    for (uint64_t key = 0; key < 200; ++key) ASSERT_TRUE(client.Find(key).ok());
+    const size_t kept = world.kept();
+    const rdma::VerbCounters before = client.verbs();
+    for (uint64_t key = 0; key < 100; key += 2) {
+      ASSERT_TRUE(client.Replace(key, key + 1).ok());
+      EXPECT_EQ(AtOwner(&world, key), Value(key + 1));
+    }
+    const rdma::VerbCounters used = client.verbs() - before;
+    EXPECT_EQ(used.reads + used.compare_and_swaps + used.calls, 0u);
+    EXPECT_EQ(used.writes, 2 * 50u) << "the line, and line 0";
+    ASSERT_TRUE(client.Insert(51, 7).ok());
+    EXPECT_EQ(AtOwner(&world, 51), Value(7));
+    ASSERT_TRUE(client.Remove(52, 53).ok());
+    EXPECT_TRUE(AtOwner(&world, 52).is_null());
+    EXPECT_EQ(world.kept(), kept) << "a change unlocks nothing";
+    ASSERT_TRUE(client.HandBack().ok());
+  });
+  EXPECT_TRUE(world.index().CheckStructure().ok());
+}
+
+TEST(DexKept, OthersWaitUntilALeafIsHandedBack) {
+  World world(1, {.keeping = Keeping::kWriteBack});
+  On(&world, kHolder, [&] {
+    Client client(&world, kHolder);
+    ASSERT_TRUE(client.Replace(60, 5).ok());
+    ASSERT_TRUE(client.Replace(60, 6).ok());
+  });
+  ASSERT_GT(world.kept(), 0u);
+  On(&world, kOther, [&] {
+    Client other(&world, kOther);
+    const Status waited = other.Find(60).status();
+    EXPECT_TRUE(absl::IsUnavailable(waited)) << waited;
+    EXPECT_NE(waited.message().find("locked by node 1"), std::string::npos) << waited;
+  });
+  On(&world, kHolder, [&] {
+    Client client(&world, kHolder);
+    ASSERT_TRUE(client.HandBack().ok());
+  });
+  On(&world, kOther, [&] {
+    Client other(&world, kOther);
+    EXPECT_EQ(other.Find(60)->record, Value(6));
+    EXPECT_TRUE(other.Replace(60, 7).ok());
+  });
+  On(&world, kHolder, [&] {
+    Client client(&world, kHolder);
+    EXPECT_EQ(client.Find(60)->record, Value(7));
+  });
+}
+
+TEST(DexKept, ALeaseThatHasEndedTakesOneLookAtALeaf) {
+  World world(1, {.keeping = Keeping::kWriteBack});
+  On(&world, kHolder, [&] {
+    Client client(&world, kHolder);
+    for (uint64_t key = 0; key < 200; ++key) ASSERT_TRUE(client.Find(key).ok());
+    for (const bool by_change : {false, true}) {
+      SleepForNanos(2 * NanosOf(kClaimLease));
+      const rdma::VerbCounters before = client.verbs();
+      if (by_change) {
+        ASSERT_TRUE(client.Replace(10, 3).ok());
+      } else {
+        ASSERT_TRUE(client.Find(10).ok());
+      }
+      for (uint64_t key = 0; key < 200; key += 2) ASSERT_TRUE(client.Replace(key, 4).ok());
+      const rdma::VerbCounters used = client.verbs() - before;
+      EXPECT_EQ(VerbsIn(used), 1u) << "one READ renews the lease of all";
+      EXPECT_EQ(used.bytes_in, kWordBytes);
+    }
+  });
+}
+
+// A full leaf is handed back, and split as any.
+TEST(DexKept, FullLeavesAreSplit) {
+  for (const Keeping keeping : {Keeping::kWriteThrough, Keeping::kWriteBack}) {
+    World world(1, {.keeping = keeping});
+    On(&world, kHolder, [&] {
+      Client client(&world, kHolder);
+      Client second(&world, kHolder);
+      for (uint64_t key = 1; key < 2 * kKeys; key += 2) {
+        Client& one = key % 3 == 0 ? second : client;
+        ASSERT_TRUE(one.Insert(key, key).ok());
+        ASSERT_EQ(client.Find(key)->record, Value(key));
+        ASSERT_EQ(second.Find(key - 1)->record, Value(0));
+      }
+      ASSERT_TRUE(client.HandBack().ok());
+    });
+    EXPECT_EQ(world.kept(), 0u);
+    EXPECT_TRUE(world.index().CheckStructure().ok());
+    EXPECT_EQ(world.index().statistics().keys, 2 * kKeys);
+  }
+}
+
+// A leaf with keys of two nodes is kept by none.
+TEST(DexKept, ALeafOfTwoRangesStaysEverybodys) {
+  World world(1, {.keeping = Keeping::kWriteBack, .holder_until = 401});
+  On(&world, kHolder, [&] {
+    Client client(&world, kHolder);
+    for (uint64_t key = 0; key <= 400; key += 2) ASSERT_TRUE(client.Replace(key, 1).ok());
+    for (uint64_t key = 0; key <= 400; key += 2) ASSERT_TRUE(client.Replace(key, 2).ok());
+  });
+  ASSERT_GT(world.kept(), 10u);
+  On(&world, kOther, [&] {
+    Client other(&world, kOther);
+    for (uint64_t key = 402; key < 2 * kKeys; key += 2) ASSERT_TRUE(other.Replace(key, 3).ok());
+  });
+}
+
+TEST(DexKept, WhatWasWrittenThroughSurvivesTheHolder) {
+  for (const Keeping keeping : {Keeping::kWriteThrough, Keeping::kWriteBack}) {
+    World world(1, {.keeping = keeping});
+    On(&world, kHolder, [&] {
+      Client client(&world, kHolder);
+      for (uint64_t key = 0; key < 200; key += 2) ASSERT_TRUE(client.Replace(key, 1).ok());
+      for (uint64_t key = 0; key < 200; key += 2) ASSERT_TRUE(client.Replace(key, 2).ok());
+    });
+    ASSERT_GT(world.kept(), 0u);
+    world.fabric().Kill(kHolder);
+    const uint64_t killed = world.simulation().now();
+    bool is_over = false;
+    Thread repair("repair", [&] {
+      while (!is_over) {
+        world.RepairIfLost();
+        SleepForNanos(100'000);
+      }
+    });
+    On(&world, kOther, [&] {
+      Client other(&world, kOther);
+      for (uint64_t key = 0; key < 200; key += 2) {
+        const StatusOr<FindResult> found = other.Find(key);
+        ASSERT_TRUE(found.ok()) << found.status();
+        if (keeping == Keeping::kWriteThrough) {
+          ASSERT_EQ(found->record, Value(2));
+        } else {
+          ASSERT_LE(NumberOf(found->record), 2u);
+        }
+        ASSERT_TRUE(other.Replace(key, 3).ok());
+      }
+    });
+    EXPECT_LT(world.simulation().now() - killed, 50'000'000u);
+    is_over = true;
+    repair.join();
+    EXPECT_EQ(world.kept(), 0u);
+    EXPECT_TRUE(world.index().CheckStructure().ok());
+  }
+}
+
+// The holder lives, and finds that it has lost its leaves.
+TEST(DexKept, AConnectionThatEndsTakesTheLeavesWithIt) {
+  World world(1, {.keeping = Keeping::kWriteBack});
+  On(&world, kHolder, [&] {
+    Client client(&world, kHolder);
+    for (uint64_t key = 0; key < 200; key += 2) ASSERT_TRUE(client.Replace(key, 1).ok());
+    for (uint64_t key = 0; key < 200; key += 2) ASSERT_TRUE(client.Replace(key, 2).ok());
+    Link& link = world.link();
+    link.carries = false;
+    link.seen = {0, 0};
+    SleepForNanos(1'000'000);
+    EXPECT_EQ(client.Find(60)->record, Value(2)) << "the lease lasts";
+    SleepForNanos(NanosOf(kClaimLease));
+    EXPECT_FALSE(client.Find(60).ok());
+    EXPECT_FALSE(client.Replace(60, 3).ok());
+    Runtime::Thread* const repair =
+        world.simulation().StartOn(kOwner, "repair", [&] { EXPECT_TRUE(world.RepairIfLost()); });
+    world.simulation().Join(repair);
+    EXPECT_EQ(world.kept(), 0u);
+    ++link.connection;
+    link.seen = {link.connection, link.connection};
+    link.carries = true;
+    for (uint64_t key = 0; key < 200; key += 2) {
+      const StatusOr<FindResult> found = client.Find(key);
+      ASSERT_TRUE(found.ok()) << found.status();
+      ASSERT_EQ(found->record, AtOwner(&world, key));
+    }
+    for (uint64_t key = 0; key < 200; key += 2) ASSERT_TRUE(client.Replace(key, 4).ok());
+    ASSERT_TRUE(client.HandBack().ok());
+    for (uint64_t key = 0; key < 200; key += 2) ASSERT_EQ(AtOwner(&world, key), Value(4));
+    EXPECT_GT(world.pages()->cache()->statistics().lost, 0u);
+  });
+  EXPECT_TRUE(world.index().CheckStructure().ok());
+}
+
+// --- histories ---
+
+struct RaceOptions {
+  Keeping keeping = Keeping::kWriteBack;
+  bool cuts = false;  // of the holder's connection; with write-through, which must lose nothing
+};
+
+uint64_t repairs = 0;
+uint64_t taken_frames = 0;  // of kept leaves
+uint64_t others = 0;        // operations by another node that have succeeded
+
+// Threads of the holder and of another node read and write a few leaves, with a cache that has not room for all.
+std::string Race(uint64_t seed, const RaceOptions& options) {
+  constexpr uint64_t kHot = 120;
+  constexpr uint64_t kVerbNanos = 100'000;
+  World world(seed, {.faults = {.scatter_lines = 0.2,
+                                .scatter_nanos = 2000,
+                                .preempt = 0.02,
+                                .preempt_nanos = 8000,
+                                .slow_completion = 0.05,
+                                .slow_nanos = 20'000,
+                                .clock_drift = 0.1},
+                     .keeping = options.keeping,
+                     .cache_bytes = options.cuts ? size_t{1} << 20 : size_t{6} << 10,
+                     .patience = absl::Microseconds(200)});
+  History history;
+  std::array<bool, 2 * kKeys> taken{};
+  std::string wrong;
+  int running = 0;
+  const auto note = [&wrong, seed](const std::string& what) {
+    if (wrong.empty()) wrong = "seed " + std::to_string(seed) + ": " + what;
+  };
+  const auto work = [&](rdma::NodeId node, uint64_t number) {
+    Random random(seed * 16 + number);
+    Client client(&world, node);
+    std::array<bool, 8> there{};
+    for (int i = 0; i < (node == kHolder ? 250 : 40) && wrong.empty(); ++i) {
+      const uint64_t key = 100 + 2 * random.Below(kHot);
+      const uint64_t what = random.Below(16);
+      bool done = false;
+      if (what < 7) {
+        if (std::exchange(taken[key], true)) continue;
+        const size_t written = history.Begin(key);
+        done = client.Replace(key, written).ok();
+        if (done) {
+          history.End(key, written);
+          taken[key] = false;
+        }
+      } else if (what < 9) {
+        const uint64_t own = random.Below(8);
+        const uint64_t odd = 101 + 32 * own % (2 * kHot) + 2 * number;
+        done = there[own] ? client.Remove(odd, 0).ok() : client.Insert(odd, 0).ok();
+        if (done) there[own] = !there[own];
+      } else if (what < 10) {
+        const uint64_t begin = history.Tick();
+        ScanResult rows;
+        done = client.Scan(key, key + 30, &rows).ok();
+        const uint64_t end = history.Tick();
+        for (const Entry& row : rows.entries) {
+          if (!done || row.key.integer() % 2 != 0) continue;
+          const std::string judged = history.Judge(row.key.integer(), NumberOf(row.record), begin, end);
+          if (!judged.empty()) note("scanned " + std::to_string(row.key.integer()) + ": " + judged);
+        }
+      } else {
+        const uint64_t begin = history.Tick();
+        const StatusOr<FindResult> found = client.Find(key);
+        done = found.ok();
+        const std::string judged = !done ? ""
+                                   : found->record.is_null()
+                                       ? "no value"
+                                       : history.Judge(key, NumberOf(found->record), begin, history.Tick());
+        if (!judged.empty()) note("key " + std::to_string(key) + ": " + judged);
+      }
+      if (node != kHolder && done) ++others;
+      if (random.OneIn(options.cuts ? 8 : 64)) SleepForNanos(random.Below(4'000'000));
+    }
+    --running;
+  };
+  std::vector<Runtime::Thread*> threads;
+  const std::array<rdma::NodeId, 5> roles = {kHolder, kHolder, kHolder, kOther, kOther};
+  running = static_cast<int>(roles.size());
+  for (uint64_t i = 0; i < roles.size(); ++i) {
+    threads.push_back(world.simulation().StartOn(roles[i], "worker", [&work, node = roles[i], i] { work(node, i); }));
+  }
+  threads.push_back(world.simulation().StartOn(kOwner, "repair", [&] {
+    while (running > 0) {
+      repairs += world.RepairIfLost() ? 1 : 0;
+      SleepForNanos(200'000);
+    }
+  }));
+  if (options.cuts) {
+    threads.push_back(world.simulation().StartOn(kOther, "cuts", [&] {
+      Random random(seed + 1);
+      Link& link = world.link();
+      while (running > 0) {
+        SleepForNanos(random.Below(10'000'000));
+        link.carries = false;
+        SleepForNanos(kVerbNanos);
+        const size_t first = random.Below(2);
+        link.seen[first] = 0;
+        SleepForNanos(random.Below(40'000'000));
+        link.seen[1 - first] = 0;
+        // The node joins again when the repair is over, as in transactions (txn/peer/peers.h).
+        while (world.service().boards().IsLost(kHolder) && running > 0) SleepForNanos(200'000);
+        ++link.connection;
+        link.seen = {link.connection, link.connection};
+        link.carries = true;
+      }
+    }));
+  }
+  for (Runtime::Thread* const thread : threads) world.simulation().Join(thread);
+  taken_frames += world.pages()->cache()->statistics().kept;
+  if (!options.cuts) {
+    On(&world, kHolder, [&] {
+      Client client(&world, kHolder);
+      const Status handed = client.HandBack();
+      if (!handed.ok()) note(handed.ToString());
+    });
+    const Status structure = world.index().CheckStructure();
+    if (!structure.ok()) note(structure.ToString());
+    for (uint64_t key = 100; key < 100 + 2 * kHot; key += 2) {
+      const uint64_t now = history.Tick();
+      const rdma::GlobalAddress value = AtOwner(&world, key);
+      const std::string judged = value.is_null() ? "no value" : history.Judge(key, NumberOf(value), now, now);
+      if (!judged.empty()) note("at the owner, key " + std::to_string(key) + ": " + judged);
+    }
+  }
+  return wrong;
+}
+
+uint64_t Seeds(uint64_t seeds) {
+  const char* const asked = std::getenv("GANNET_CLAIM_SEEDS");
+  return asked == nullptr ? seeds : std::strtoull(asked, nullptr, 10);
+}
+
+TEST(DexKept, WhatIsReadWasThere) {
+  taken_frames = others = 0;
+  for (const Keeping keeping : {Keeping::kWriteThrough, Keeping::kWriteBack}) {
+    for (uint64_t seed = 1; seed <= Seeds(150); ++seed) ASSERT_EQ(Race(seed, {.keeping = keeping}), "");
+  }
+  EXPECT_GT(taken_frames, 3000u) << "leaves are evicted";
+  EXPECT_GT(others, 1000u) << "and then others come to them";
+}
+
+TEST(DexKept, NothingIsLostWhenConnectionsEnd) {
+  repairs = 0;
+  for (uint64_t seed = 1; seed <= Seeds(40); ++seed) {
+    ASSERT_EQ(Race(seed, {.keeping = Keeping::kWriteThrough, .cuts = true}), "");
+  }
+  EXPECT_GT(repairs, 40u);
+}
+
+TEST(DexKept, EachRuleIsNeeded) {
+  struct Mistake {
+    Mutant mutant;
+    const char* name;
+    Keeping keeping;
+    bool cuts;
+  };
+  for (const Mistake& mistake :
+       {Mistake{Mutant::kLeaseUnseen, "LeaseUnseen", Keeping::kWriteThrough, true},
+        Mistake{Mutant::kNoClaimTerm, "NoClaimTerm", Keeping::kWriteThrough, true},
+        Mistake{Mutant::kKeptRepairedAtOnce, "KeptRepairedAtOnce", Keeping::kWriteThrough, true},
+        Mistake{Mutant::kKeptForgotten, "KeptForgotten", Keeping::kWriteBack, false}}) {
+    active_mutant = mistake.mutant;
+    std::string wrong;
+    for (uint64_t seed = 1; wrong.empty() && seed <= 400; ++seed) {
+      wrong = Race(seed, {.keeping = mistake.keeping, .cuts = mistake.cuts});
+    }
+    active_mutant = Mutant::kNone;
+    EXPECT_NE(wrong, "") << mistake.name;
+    std::printf("%s: %s\n", mistake.name, wrong.c_str());
+  }
+}
+
+}  // namespace dex_kept_test
+}  // namespace gannet::index
