@@ -236,6 +236,24 @@ bool Paths<Keys>::FindLeaf(const Point& point, LeafCopy* copy, shared_leaf::Gran
 }
 
 template <class Keys>
+bool Paths<Keys>::FindEntry(const Key& key, rdma::GlobalAddress* target, Witness* leaf, shared_leaf::Grant* grant) {
+  if constexpr (Keys::kKeysElsewhere) {
+    return false;
+  } else {
+    using Body = LeafBody<Keys>;
+    const End end = Follow(Keys::At(key), 0);
+    if (!end.is_reached) return false;
+    const std::byte* const body = end.look.body();
+    const bool covers = Body::Covers(body, key);
+    const int slot = Body::FindSlot(body, key);
+    *target = rdma::GlobalAddress::FromBits(slot < 0 ? 0 : Body::TargetAt(body, slot));
+    *leaf = {end.node, Body::StateOf(body)};
+    *grant = Body::GrantOf(body);
+    return cache_.frames().Unchanged(end.look) && covers;
+  }
+}
+
+template <class Keys>
 bool Paths<Keys>::LoadLeaf(rdma::GlobalAddress leaf, Image* image, shared_leaf::Grant* grant) {
   const FrameId id = cache_.Find(leaf);
   FrameLook look;

@@ -59,6 +59,17 @@ typename RemoteDex<Keys>::CopyState RemoteDex<Keys>::StateOf(rdma::GlobalAddress
 }
 
 template <class Keys>
+std::optional<FindResult> RemoteDex<Keys>::FindInCopy(const Key& key, CopyState* state) {
+  FindResult found;
+  Witness leaf;
+  shared_leaf::Grant grant;
+  if (!paths_.FindEntry(key, &found.record, &leaf, &grant)) return std::nullopt;
+  *state = StateOf(leaf.word, leaf.seen, grant);
+  if (found.record.is_null()) found.witness = leaf;
+  return found;
+}
+
+template <class Keys>
 bool RemoteDex<Keys>::FindCopy(const Key& key, LeafCopy* leaf, CopyState* state) {
   shared_leaf::Grant grant;
   if (!paths_.FindLeaf(Keys::At(key), leaf, &grant)) return false;

@@ -63,6 +63,7 @@ class RemoteDex final : public blink::TreeClient<Keys>, private shared_leaf::Lea
     return std::make_unique<blink::SeparatorNotices<Keys>>(&leaves_, &this->editor_, nullptr);
   }
 
+  std::optional<FindResult> FindInCopy(const Key& key, CopyState* state) override;
   bool FindCopy(const Key& key, LeafCopy* leaf, CopyState* state) override;
   bool CopyOf(rdma::GlobalAddress leaf, Image* image, CopyState* state) override;
   void KeepLeaf(const LeafCopy& leaf) override;

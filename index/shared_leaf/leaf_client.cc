@@ -29,15 +29,18 @@ size_t LeafClient<Keys>::SetProbe(const Key& key, Probe* probe, std::span<rdma::
   probe->key = key;
   probe->line = kWholeLeaf;
   probe->found.reset();
-  if (LeafCopy leaf; caches_leaves_ && FindCopy(key, &leaf, &probe->copy)) {
+  // If the copy is not good, the record shows whether it is right.
+  const auto decides = [&](const std::optional<FindResult>& found) {
     const bool is_good = probe->copy.is_good;
+    if (!found.has_value() || !(is_good || (!found->record.is_null() && !values_in_entries_))) return false;
+    probe->found = found;
+    probe->found->from_cache = !is_good;
+    return true;
+  };
+  if (caches_leaves_ && decides(FindInCopy(key, &probe->copy))) return 0;
+  if (LeafCopy leaf; caches_leaves_ && FindCopy(key, &leaf, &probe->copy)) {
     const std::optional<FindResult> found = ResultOf<Keys>(*schema_, leaf, key);
-    // If the copy is not good, the record shows whether it is right.
-    if (found.has_value() && (is_good || (!found->record.is_null() && !values_in_entries_))) {
-      probe->found = found;
-      probe->found->from_cache = !is_good;
-      return 0;
-    }
+    if (decides(found)) return 0;
     if (found.has_value()) {
       probe->leaf = leaf.address;
       probe->line = kStateOnly;

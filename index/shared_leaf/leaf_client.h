@@ -149,6 +149,8 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
   virtual void NoteSearch(const Key& /*key*/) {}
   // Of a kind that caches leaves:
   //
+  // What the copy of the leaf that covers the key says, if that can be told without the whole leaf.
+  virtual std::optional<FindResult> FindInCopy(const Key& /*key*/, CopyState* /*state*/) { return std::nullopt; }
   // The copy of the leaf that covers the key; of this leaf. False: there is none.
   virtual bool FindCopy(const Key& /*key*/, LeafCopy* /*leaf*/, CopyState* /*state*/) { return false; }
   virtual bool CopyOf(rdma::GlobalAddress /*leaf*/, Image* /*image*/, CopyState* /*state*/) { return false; }
