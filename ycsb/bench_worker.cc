@@ -58,11 +58,15 @@ BenchWorker::BenchWorker(Cluster* cluster, const RunOptions* options, int number
       threads_(threads),
       random_(Mix64(options->seed) ^ Mix64(static_cast<uint64_t>(number) + 1)),
       keys_(ChooserFor(*cluster, *options, static_cast<uint64_t>(number), static_cast<uint64_t>(threads))) {
-  if (!cluster->options().partitioned) return;
-  keys_.Limit(KeyPart(&cluster->keys(), number / options->threads_per_machine, cluster->options().machines));
+  if (const std::optional<KeyPart> part = Part(); part.has_value()) keys_.Limit(*part);
 }
 
 BenchWorker::~BenchWorker() = default;
+
+std::optional<KeyPart> BenchWorker::Part() const {
+  if (!cluster_->options().partitioned) return std::nullopt;
+  return KeyPart(&cluster_->keys(), number_ / options_.threads_per_machine, cluster_->options().machines);
+}
 
 Status BenchWorker::Prepare() {
   auto connection = Connection::Open(cluster_, number_ / options_.threads_per_machine, options_.caches);
@@ -75,11 +79,13 @@ Status BenchWorker::Prepare() {
 }
 
 Status BenchWorker::Run() {
-  if (control().phase() == bench::Phase::kDrain) return absl::OkStatus();
-  running_ = static_cast<int>(clients_.size());
-  for (const auto& client : clients_) connection_->worker().Spawn(Loop(client.get(), client == clients_.front()));
-  connection_->worker().Run();
-  return absl::OkStatus();
+  if (control().phase() != bench::Phase::kDrain) {
+    running_ = static_cast<int>(clients_.size());
+    for (const auto& client : clients_) connection_->worker().Spawn(Loop(client.get(), client == clients_.front()));
+    connection_->worker().Run();
+  }
+  const bool is_last = cluster_->machine(number_ / options_.threads_per_machine).running.fetch_sub(1) == 1;
+  return is_last ? connection_->worker().BlockOn(connection_->HandBackLeaves()) : absl::OkStatus();
 }
 
 void BenchWorker::Close() {
@@ -224,7 +230,12 @@ coro::Task<Status> BenchWorker::Insert(Client* client) {
 }
 
 coro::Task<Status> BenchWorker::Scan(Client* client, uint64_t from, Outcome* outcome) {
-  Status scanned = co_await client->Scan(from, 1 + random_.Below(kMaxScan));
+  std::optional<uint64_t> last;
+  if (cluster_->options().keeping != index::shared_leaf::Keeping::kNone) {
+    // Other machines keep what follows.
+    last = Part()->LastKeyAt(static_cast<int>(cluster_->keys().OwnerOf(from)));
+  }
+  Status scanned = co_await client->Scan(from, 1 + random_.Below(kMaxScan), last);
   GANNET_CO_RETURN_IF_ERROR(scanned);
   const std::span<const uint64_t> keys = client->scanned_keys();
   if (keys.empty() || keys.front() != from || !std::is_sorted(keys.begin(), keys.end(), std::less_equal<>())) {
@@ -259,16 +270,19 @@ void BenchWorker::FillLocations() {
 }
 
 // An inner node above the leaves leads to at least 8 leaves of at least 8 keys, after a bulk load to more. The threads
-// of a machine share the work if they share the cache.
+// of a machine share the work if they share the cache. Of partitioned keys they look up those of the machine's part:
+// others may keep their leaves already.
 Status BenchWorker::FillNodes(int server) {
   constexpr uint64_t kStep = 64;
   const KeySpace& space = cluster_->keys();
   const bool shared = options_.caches.share;
   const auto part = shared ? static_cast<uint64_t>(number_ % options_.threads_per_machine) : 0;
   const auto parts = shared ? static_cast<uint64_t>(options_.threads_per_machine) : 1;
+  const std::optional<KeyPart> own = Part();
   std::vector<index::Key> keys;
   for (uint64_t rank = space.FirstRankOf(server) + part * kStep; rank < space.FirstRankOf(server + 1);
        rank += parts * kStep) {
+    if (own.has_value() && !own->Has(rank)) continue;
     keys.emplace_back(space.LoadedKey(rank));
   }
   return connection_->FindAll(static_cast<rdma::NodeId>(server), keys, options_.stop);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/coro/task.h"
@@ -55,6 +56,8 @@ class BenchWorker final : public bench::Worker {
   // True if this thread takes part in filling caches. If threads share them, the threads of the first machine fill them
   // for all (driver.cc).
   bool fills_caches() const { return !options_.caches.share || number_ < options_.threads_per_machine; }
+  // The keys on which this thread's machine works; none: all of them.
+  std::optional<KeyPart> Part() const;
   Status FillCaches();
   void FillLocations();
   Status FillModels(int server);

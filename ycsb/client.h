@@ -21,6 +21,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -62,7 +63,8 @@ class Client {
   coro::Task<Status> Insert(uint64_t key, std::span<const std::byte> value);
 
   // Reads the first `limit` (at most kMaxScan) keys from `from` on, and their values: scanned_keys(), ScannedValue(i).
-  coro::Task<Status> Scan(uint64_t from, size_t limit);
+  // `last`: of the server of `from`, if the scan ends there; otherwise it goes on at the next one.
+  coro::Task<Status> Scan(uint64_t from, size_t limit, std::optional<uint64_t> last = std::nullopt);
   std::span<const uint64_t> scanned_keys() const { return scanned_keys_; }
   std::span<const std::byte> ScannedValue(size_t i) const {
     return std::span(scanned_values_).subspan(i * value_.size(), value_.size());
@@ -86,7 +88,7 @@ class Client {
   coro::Task<Status> Change(rdma::MethodId method, uint64_t key, std::span<const std::byte> value);
 
   // Defined in client_scan.cc.
-  coro::Task<Status> ScanServer(rdma::NodeId server, uint64_t from, size_t limit);
+  coro::Task<Status> ScanServer(rdma::NodeId server, uint64_t from, uint64_t to, size_t limit);
   coro::Task<Status> ScanByReads(rdma::NodeId server, const index::ScanRange& range);
   coro::Task<Status> ScanByCall(rdma::NodeId server, uint64_t from, size_t limit);
   coro::Task<Status> ReadEntries();

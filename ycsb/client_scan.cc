@@ -11,14 +11,16 @@
 
 namespace gannet::ycsb {
 
-coro::Task<Status> Client::Scan(uint64_t from, size_t limit) {
+coro::Task<Status> Client::Scan(uint64_t from, size_t limit, std::optional<uint64_t> last) {
   scanned_keys_.clear();
   scanned_values_.clear();
   const int servers = connection_->keys().servers();
   for (int server = connection_->keys().OwnerOf(from); server < servers && scanned_keys_.size() < limit; ++server) {
     const size_t missing = limit - scanned_keys_.size();
-    const Status scanned = co_await ScanServer(static_cast<rdma::NodeId>(server), from, missing);
+    const uint64_t to = last.value_or(UINT64_MAX);
+    const Status scanned = co_await ScanServer(static_cast<rdma::NodeId>(server), from, to, missing);
     GANNET_CO_RETURN_IF_ERROR(scanned);
+    if (last.has_value()) break;
   }
   co_return absl::OkStatus();
 }
@@ -34,8 +36,8 @@ txn::PathChoice Client::ChooseForScan(const index::ScanRange& range, rdma::NodeI
   return chooser.Choose(asked, connection_->LoadOf(server), connection_->random());
 }
 
-coro::Task<Status> Client::ScanServer(rdma::NodeId server, uint64_t from, size_t limit) {
-  const index::ScanRange range{.from = from, .to = UINT64_MAX, .limit = limit};
+coro::Task<Status> Client::ScanServer(rdma::NodeId server, uint64_t from, uint64_t to, size_t limit) {
+  const index::ScanRange range{.from = from, .to = to, .limit = limit};
   const txn::PathChoice choice = ChooseForScan(range, server);
   txn::MeasuredAccess measured(channel_, &connection_->chooser(), choice.measured);
   Status scanned;

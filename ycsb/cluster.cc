@@ -33,6 +33,12 @@ Status CheckOptions(const ClusterOptions& o) {
                         "whose entries hold whole keys (xstore, blink, rolex)",
                         o.value_bytes, index::EntryOf(o.index).name, kWordBytes));
   }
+  if (o.keeping != index::shared_leaf::Keeping::kNone &&
+      !(o.partitioned && o.values_in_entries && index::EntryOf(o.index).traits.has_claims &&
+        o.index_rights == IndexRights::kClients)) {
+    return wrong(absl::StrCat("kept leaves: needs partitioned keys, values in the entries, and ",
+                              index::KindsWith(&index::IndexTraits::has_claims), ", which clients change"));
+  }
   if (o.durability != DurabilityMode::kNone && (o.values_in_entries || o.disk == nullptr)) {
     return wrong("durability: writes to records are logged, on a disk; values in entries have no version");
   }
@@ -150,6 +156,7 @@ Status Cluster::GiveBoard(Machine* machine, rdma::SlabAllocator* slab) const {
   const StatusOr<std::byte*> board = rdma::SlabCache(slab).Allocate(index::kBoardBytes);
   if (!board.ok()) return board.status();
   machine->claims = std::make_unique<index::shared_leaf::ClaimHolder>(machine->node, *board, /*process=*/1);
+  machine->claims->set_keeping(options_.keeping);
   return absl::OkStatus();
 }
 

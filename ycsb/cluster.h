@@ -41,6 +41,9 @@ struct ClusterOptions {
   // Machine i works on a part of the keys that is its own (KeyPart), and claims its leaves if the kind of index has
   // claims. With servers in this process.
   bool partitioned = false;
+  // Machines of partitioned keys keep leaves instead (index/shared_leaf/claim/claim.h), and hand them back at the end
+  // of a run. With values in the entries.
+  index::shared_leaf::Keeping keeping = index::shared_leaf::Keeping::kNone;
   KeyForm key_form = KeyForm::kLinear;
   uint64_t keys = 1'000'000;  // loaded, on all servers together
   IndexKind index = IndexKind::kXStore;
@@ -80,6 +83,7 @@ struct Machine {
   std::shared_ptr<LeafQueues> queues;                       // of their leaves; null if its threads do not share
   std::shared_ptr<LocationCache> locations;
   std::unique_ptr<index::shared_leaf::ClaimHolder> claims;  // of partitioned keys; null: it claims nothing
+  std::atomic<int> running = 0;                             // threads of the present run that have not ended
   rdma::Node* node = nullptr;
   rdma::EpochManager* epochs = nullptr;
   // Null on a server's node.

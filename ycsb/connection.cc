@@ -92,7 +92,7 @@ std::shared_ptr<index::SharedCache> Connection::CacheFor(const Machine& machine,
 
 void Connection::AddCombiner(index::RemoteIndex* index) {
   auto* const leaves = dynamic_cast<LeafCombiner::Leaves*>(index);
-  const bool combines = leaves != nullptr && leaves->changes_leaves();
+  const bool combines = leaves != nullptr && leaves->changes_leaves() && !leaves->keeps_leaves();
   combiners_.push_back(combines ? std::make_unique<LeafCombiner>(leaves, queues_.get(), &worker_) : nullptr);
 }
 
@@ -105,6 +105,16 @@ coro::Task<Status> Connection::Insert(uint64_t key, rdma::GlobalAddress entry) {
   }
   const StatusOr<index::Change> inserted = co_await indexes_[server]->Insert(key, entry);
   co_return inserted.status();
+}
+
+coro::Task<Status> Connection::HandBackLeaves() {
+  for (const auto& index : indexes_) {
+    auto* const leaves = dynamic_cast<LeafCombiner::Leaves*>(index.get());
+    if (leaves == nullptr) continue;
+    const Status handed = co_await leaves->HandBackLeaves();
+    if (!handed.ok()) co_return handed;
+  }
+  co_return absl::OkStatus();
 }
 
 index::ClientStatistics Connection::statistics() const {

@@ -63,6 +63,8 @@ class Connection {
   // Inserts an entry into the index of the key's server. Inserts into shared leaves are combined with those of the
   // other threads of the machine.
   coro::Task<Status> Insert(uint64_t key, rdma::GlobalAddress entry);
+  // Hands back the leaves that this machine keeps, when its threads use them no more.
+  coro::Task<Status> HandBackLeaves();
   // Null if there is none.
   LocationCache* locations() { return locations_.get(); }
   // Sum over all its index clients, without shared caches.

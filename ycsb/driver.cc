@@ -44,6 +44,18 @@ Status CheckOptions(const Cluster& cluster, const RunOptions& o) {
   if (values && o.caches.xstore_location_bytes > 0) {
     return absl::InvalidArgumentError("a cache of record addresses needs records; leave it out, or the inline values");
   }
+  if (cluster.options().keeping != index::shared_leaf::Keeping::kNone) {
+    const auto has = [&o](Kind operation) { return o.mix[static_cast<size_t>(operation)] > 0; };
+    const bool by_verbs = o.paths.reads == Path::kOneSided &&
+                          (o.paths.updates == Path::kOneSided || !has(Kind::kUpdate)) &&
+                          (o.paths.inserts == Path::kOneSided || !has(Kind::kInsert));
+    if (!by_verbs || !o.caches.share) {
+      return absl::InvalidArgumentError(
+          "kept leaves need one-sided reads, updates and inserts, and caches that a machine's threads share: the "
+          "owner's "
+          "memory does not have what a machine has changed in its copies");
+    }
+  }
   if (cluster.options().durability != DurabilityMode::kNone && o.paths.updates != Path::kCall) {
     return absl::InvalidArgumentError("writes that are logged are calls: the log is the server's");
   }
@@ -68,6 +80,7 @@ class Runner {
         AddCaches(&cluster->machine(i));
       }
       SetRanges(&cluster->machine(i));
+      cluster->machine(i).running = options.threads_per_machine;
     }
     for (int i = 0; cluster->has_servers() && i < cluster->options().servers; ++i) {
       cluster->server(i).set_locked_by_clients(options.paths.updates == Path::kOneSided);

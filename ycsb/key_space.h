@@ -89,12 +89,17 @@ class KeyPart {
   KeyPart(const KeySpace* keys, int part, int parts)
       : keys_(keys),
         stretch_(keys->loaded() / static_cast<uint64_t>(keys->servers()) / static_cast<uint64_t>(parts)),
-        skipped_(stretch_ * static_cast<uint64_t>(part)) {}
+        skipped_(stretch_ * static_cast<uint64_t>(part)),
+        is_last_(part + 1 == parts) {}
 
   uint64_t size() const { return stretch_ * static_cast<uint64_t>(keys_->servers()); }
   // `n` < size().
   uint64_t RankOf(uint64_t n) const { return FirstRankAt(static_cast<int>(n / stretch_)) + n % stretch_; }
   uint64_t FirstRankAt(int server) const { return keys_->FirstRankOf(server) + skipped_; }
+  // The greatest key of the part at this server, inserted ones included.
+  uint64_t LastKeyAt(int server) const {
+    return is_last_ ? UINT64_MAX : keys_->LoadedKey(FirstRankAt(server) + stretch_) - 1;
+  }
   bool Has(uint64_t rank) const {
     for (int server = 0; server < keys_->servers(); ++server) {
       if (rank - FirstRankAt(server) < stretch_) return true;
@@ -106,6 +111,7 @@ class KeyPart {
   const KeySpace* keys_;
   uint64_t stretch_;  // keys of each server
   uint64_t skipped_;  // those of the parts before
+  bool is_last_;
 };
 
 }  // namespace gannet::ycsb

@@ -40,6 +40,7 @@ ycsb::ClusterOptions YcsbOptions::cluster_options() const {
           .machines = clients.machines,
           .colocated = colocated,
           .partitioned = partitioned,
+          .keeping = keeping,
           .key_form = key_form,
           .keys = keys,
           .index = index,

@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "cluster/config/config.h"
+#include "index/shared_leaf/claim/claim_holder.h"
 #include "ycsb/client.h"
 #include "ycsb/cluster.h"
 #include "ycsb/connection.h"
@@ -17,6 +18,7 @@ namespace gannet::bench {
 
 enum class FabricKind : uint8_t { kShm, kSim, kVerbs };  // kVerbs: only by a cluster file
 inline constexpr std::string_view kFabricNames[] = {"shm", "sim", "verbs"};
+inline constexpr std::string_view kKeepingNames[] = {"none", "write-through", "write-back"};
 
 // The value of `clients`, such as 16x24.
 struct ClientThreads {
@@ -61,9 +63,10 @@ struct YcsbOptions {
   int server_threads = 0;    // 0: SetDefaults() chooses
   bool colocated = false;    // each client machine is a server, too: SetDefaults() sets `servers`
   bool partitioned = false;  // ClusterOptions::partitioned
-  std::string nic;           // empty: SetDefaults() chooses
-  std::string disk;          // of each server's log (log/file/simulated/timed_disk.h); empty: SetDefaults() chooses
-  bool spread = true;        // of round trips on a simulated rack (rdma/sim/spread.h)
+  index::shared_leaf::Keeping keeping = index::shared_leaf::Keeping::kNone;  // ClusterOptions::keeping
+  std::string nic;                                                           // empty: SetDefaults() chooses
+  std::string disk;    // of each server's log (log/file/simulated/timed_disk.h); empty: SetDefaults() chooses
+  bool spread = true;  // of round trips on a simulated rack (rdma/sim/spread.h)
   index::XCacheMode cache = index::XCacheMode::kWhole;
   bool locations = false;    // xstore: also a cache of record addresses in front of the model
   uint64_t cache_bytes = 0;  // 0: the default of the index

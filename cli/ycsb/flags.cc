@@ -208,6 +208,12 @@ void AddPlaceFlags(bench::YcsbOptions* o, Flags* flags) {
                    index::KindsWith(&index::IndexTraits::has_claims),
                    " it claims\nthe leaves of its part, and reads them without a verb"),
       kOfServers);
+  flags->Add(
+      "--kept-leaves", "kept_leaves", &o->keeping, Name<index::shared_leaf::Keeping>(bench::kKeepingNames),
+      "With --partitioned and --inline: a machine locks the leaves of its part that it caches, and changes "
+      "them in its\ncache. write-through: the owner has each change before it is done. write-back: when the leaf is "
+      "evicted; what a machine\nhas changed since is lost if it dies. none: claims only. Default: none",
+      kOfServers);
   flags->Add("--server-threads", "server_threads", &o->server_threads, form::Integer(1, 64),
              "Threads of a server that answer calls; on sim each has a core. Default: 1 on shm, 24 on sim", kOfServers);
   flags->Add("--nic", "nic", &o->nic, form::Path("NAME"),

@@ -67,6 +67,12 @@ Status CheckInline(const YcsbOptions& o) {
   const index::IndexKindEntry& kind = index::EntryOf(o.index);
   const StatusOr<index::IndexRights> rights = index::RightsFor(kind, o.index_rights);
   if (!rights.ok()) return Wrong("--index-rights %s: %s", index::NameOf(*o.index_rights), rights.status().message());
+  if (o.keeping != index::shared_leaf::Keeping::kNone &&
+      !(o.partitioned && o.inline_values && kind.traits.has_claims)) {
+    return Wrong("--kept-leaves %s: needs --partitioned, --inline and --index %s",
+                 bench::kKeepingNames[static_cast<size_t>(o.keeping)],
+                 index::KindsWith(&index::IndexTraits::has_claims));
+  }
   if (!o.inline_values) {
     if (o.paths.inserts == ycsb::Path::kCall) return absl::OkStatus();
     return Wrong("--insert-path one-sided: a client cannot make records; give --inline, too");

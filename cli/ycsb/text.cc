@@ -46,7 +46,10 @@ std::string Heading(const bench::YcsbResult& result) {
       absl::FormatDuration(*o.warmup), o.clients.machines, o.clients.threads,
       Count(static_cast<uint64_t>(run.coroutines), "coroutine"),
       Count(static_cast<uint64_t>(o.server_threads), "thread"),
-      absl::StrCat(o.colocated ? ", on the same machines" : "", o.partitioned ? ", each with a part of the keys" : ""));
+      absl::StrCat(o.colocated ? ", on the same machines" : "", o.partitioned ? ", each with a part of the keys" : "",
+                   o.keeping == index::shared_leaf::Keeping::kNone
+                       ? ""
+                       : absl::StrCat(", whose leaves it keeps (", NameOf(o.keeping, bench::kKeepingNames), ")")));
   if (result.interrupted) text += InterruptedText();
   return text;
 }

@@ -271,6 +271,41 @@ TEST(Driver, MachinesWorkOnPartsOfTheKeys) {
   }
 }
 
+// With kept leaves, most changes of leaves that a machine has cached take no verb, or no lock. At the end the owners
+// have all of them, and nothing is locked.
+TEST(Driver, MachinesKeepLeaves) {
+  using index::shared_leaf::Keeping;
+  for (const bool simulated : {false, true}) {
+    for (const Keeping keeping : {Keeping::kWriteThrough, Keeping::kWriteBack}) {
+      SCOPED_TRACE(absl::StrCat(simulated ? "sim" : "shm", static_cast<int>(keeping)));
+      SmallBenchOptions options;
+      options.simulated = simulated;
+      options.servers = options.machines = 2;
+      options.colocated = true;
+      options.partitioned = true;
+      options.keeping = keeping;
+      options.index = IndexKind::kDex;
+      options.value_bytes = 8;
+      options.values_in_entries = true;
+      SmallBench bench(options);
+      RunOptions run_options = bench.ShortRun();
+      run_options.threads_per_machine = 2;
+      run_options.paths = {.reads = Path::kOneSided, .updates = Path::kOneSided, .inserts = Path::kOneSided};
+      run_options.mix = {40, 20, 20, 10, 10};
+      // The second: the cache has room for a quarter of the leaves.
+      for (const uint64_t cache_bytes : {uint64_t{1} << 20, uint64_t{12} << 10}) {
+        run_options.caches.index_bytes = cache_bytes;
+        const uint64_t before = bench.Contents().records;
+        const StatusOr<RunReport> run = RunBenchmark(&bench.cluster(), run_options, nullptr);
+        ASSERT_TRUE(run.ok()) << run.status();
+        EXPECT_EQ(bench.Contents().records, before + run->of(Kind::kInsert).finished);
+      }
+      run_options.paths.updates = Path::kCall;
+      EXPECT_TRUE(absl::IsInvalidArgument(RunBenchmark(&bench.cluster(), run_options, nullptr).status()));
+    }
+  }
+}
+
 // Values in the entries of indexes that clients may only READ: all changes are calls.
 TEST(Driver, ServersChangeWhatClientsMayOnlyRead) {
   for (const IndexKind index : {IndexKind::kBlink, IndexKind::kRolex, IndexKind::kDex}) {

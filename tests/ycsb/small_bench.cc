@@ -42,6 +42,7 @@ SmallBench::SmallBench(const SmallBenchOptions& o) {
                                                   .machines = o.machines,
                                                   .colocated = o.colocated,
                                                   .partitioned = o.partitioned,
+                                                  .keeping = o.keeping,
                                                   .key_form = o.key_form,
                                                   .keys = o.keys,
                                                   .index = o.index,

@@ -24,6 +24,7 @@ struct SmallBenchOptions {
   bool values_in_entries = false;
   bool colocated = false;
   bool partitioned = false;
+  index::shared_leaf::Keeping keeping = index::shared_leaf::Keeping::kNone;
   DurabilityMode durability = DurabilityMode::kNone;
   std::shared_ptr<log::FileSystem> disk = {};
   bool adversarial = false;  // shm
