@@ -24,6 +24,21 @@ Experiment NewExperiment(std::string id, std::string title, Chart chart, std::st
   return experiment;
 }
 
+bench::YcsbOptions SmallPairs(const Options& options, ycsb::Distribution distribution, int fill_percent) {
+  bench::YcsbOptions o;
+  o.distribution = distribution;
+  o.keys = options.keys;
+  o.key_form = ycsb::KeyForm::kRandom;  // YCSB's keys are hashes
+  o.fill_percent = fill_percent;
+  o.inline_values = true;
+  o.spread = options.spread;
+  o.seed = options.seed;
+  o.fabric = bench::FabricKind::kSim;
+  o.nic = "cx5-100g";
+  o.clients = options.clients;
+  return o;
+}
+
 std::string ClientsNote(int machines, int threads) {
   return absl::StrCat(Count(static_cast<uint64_t>(machines), "machine"), " x ",
                       Count(static_cast<uint64_t>(threads), "client thread"));

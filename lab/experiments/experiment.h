@@ -107,6 +107,10 @@ struct Experiment {
   std::vector<std::string> notes;  // how the setting differs from the paper's
 };
 
+// The options of every run with pairs of 8 bytes in the entries of an index that its clients change, on NICs of 100
+// Gbit/s: the data and the clients of `options`. What is the paper's is left to the caller.
+bench::YcsbOptions SmallPairs(const Options& options, ycsb::Distribution distribution, int fill_percent);
+
 // An experiment without points.
 Experiment NewExperiment(std::string id, std::string title, Chart chart, std::string x_axis);
 

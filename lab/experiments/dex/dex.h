@@ -1,12 +1,14 @@
 // The experiments of DEX (VLDB'24) on a simulated rack like its own: four machines, each of which has a part of the
-// memory and works on a part of the keys. Here are those of section 8.2 for which our DEX has what they need: its
-// claims, with changes that are written at once. Leaves that are kept and written back later, and ranges that move, it
-// has not.
+// memory and works on a part of the keys. DEX keeps the leaves that it caches, and writes them back when they are
+// evicted (index/shared_leaf/claim/claim.h), as the paper's does. Next to that: with changes that are written through,
+// and with claims, by which transactions use it. Figures 8 to 10 and 12 are missing.
 //
 // Rivals. Sherman and P-Sherman are our B-link tree, the latter with keys that are partitioned as DEX's are. SMART is
 // not ours; the paper's factors against it are not compared.
 #pragma once
 
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "lab/experiments/experiment.h"
@@ -14,7 +16,33 @@
 
 namespace gannet::experiments::dex {
 
-Experiment Fig6(const Options& options);  // the five workloads; also table 2
+enum class System { kSherman, kPSherman, kRolex, kDex, kDexThrough, kDexClaims };
+const char* NameOf(System system);
+
+// The paper's cache of 256 MB for 200M pairs of 16 bytes: 8% of the data.
+inline constexpr double kCacheShare = 0.08;
+
+// Table 1: inserts, reads, updates, scans of 100 rows. And DEX's factors against Sherman and P-Sherman (section 8.2).
+struct WorkloadOfTable1 {
+  const char* name;
+  ycsb::Mix mix;  // in the order of ycsb::Kind
+  double sherman;
+  double p_sherman;
+};
+std::span<const WorkloadOfTable1> Table1();
+
+// One run. `cache_share`: of each machine, of all the data.
+Point PointOf(const Options& options, System system, const WorkloadOfTable1& workload, ycsb::Distribution distribution,
+              double cache_share = kCacheShare);
+// The label of a cache of this size.
+std::string CacheLabel(double cache_share);
+
+Experiment Fig6(const Options& options);   // the five workloads, skewed; also table 2
+Experiment Fig7(const Options& options);   // uniform
+Experiment Fig11(const Options& options);  // sizes of the cache
+
+// The claims whose points are among these.
+std::vector<Claim> ClaimsOf(const std::vector<Experiment>& experiments);
 
 // All of them, in the paper's order.
 std::vector<Experiment> Experiments(const Options& options);

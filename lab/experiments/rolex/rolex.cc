@@ -48,20 +48,10 @@ const char* NameOf(System system) {
 
 bench::YcsbOptions PaperRack(const Options& options, System system, const ycsb::Workload& workload,
                              ycsb::Distribution distribution) {
-  bench::YcsbOptions o;
+  bench::YcsbOptions o = SmallPairs(options, distribution, kFill);
   o.workload = workload;
-  o.distribution = distribution;
-  o.keys = options.keys;
-  o.key_form = ycsb::KeyForm::kRandom;  // YCSB's keys are hashes
-  o.fill_percent = kFill;
-  o.inline_values = true;
-  o.spread = options.spread;
-  o.seed = options.seed;
-  o.fabric = bench::FabricKind::kSim;
-  o.nic = "cx5-100g";
   o.servers = kMemoryNodes;
   o.server_threads = 1;
-  o.clients = options.clients;
   o.coroutines = kInFlight;
   o.warmup = options.Scaled(kWarmup);
   o.duration = options.Scaled(kWindow);
