@@ -73,11 +73,14 @@ TEST(ReusedSegments, AreReadAsIfTheyWereNew) {
   FaultyFileSystem disk(1);
   MakeLogDirectory(&disk);
   ReusingLog reusing(&disk, 5);
-  for (int i = 0; i < 300; ++i) ASSERT_TRUE(reusing.CommitNext().ok());
-  reusing.Stop();
-
+  // How much goes into a batch, and so into a segment, depends on how busy the machine is.
   size_t reused = 0;
-  for (const std::string& name : NamesWith(disk, "log-")) reused += IsReused(disk, name) ? 1 : 0;
+  for (int more = 0; reused == 0 && more < 20; ++more) {
+    if (more > 0) reusing.GiveAway(1);
+    for (int i = 0; i < 300; ++i) ASSERT_TRUE(reusing.CommitNext().ok());
+    for (const std::string& name : NamesWith(disk, "log-")) reused += IsReused(disk, name) ? 1 : 0;
+  }
+  reusing.Stop();
   EXPECT_GT(reused, 0u);
   const Recovered recovered = Recover(disk, reusing.segment);
   EXPECT_EQ(recovered.epochs.size(), reusing.next - reusing.first_needed);
