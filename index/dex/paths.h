@@ -94,7 +94,7 @@ class Paths final : public blink::PathCache<Keys> {
   // Kept leaves whose frames were taken, of any tree; they are the caller's, to be written back.
   bool has_kept() const { return user_.has_kept(); }
   std::vector<KeptFrame> TakeKept() { return user_.TakeKept(); }
-  void AddKept(const KeptFrame& frame) { user_.AddKept(frame); }
+  // Adds one for which there was no frame.
   void AddKept(rdma::GlobalAddress leaf, const Image& image, shared_leaf::Grant grant);
   // Takes the frames of this tree's kept leaves from block `at` on, some of them. Returns where to go on; nullopt: at
   // the end. *missed: a frame was latched.

@@ -12,8 +12,10 @@ struct KeptEdit {
 
   Kind kind = Kind::kInsert;
   typename Keys::Key key{};
-  typename Keys::Entry entry{};                   // to insert; to remove, or nothing is; that comes in place of another
-  std::optional<typename Keys::Entry> from = {};  // replaced, or nothing is; none: whatever the key has
+  // To insert; to remove, if the key has it; to put in the place of another.
+  typename Keys::Entry entry{};
+  // Of kReplace: the other one, if the key has it; none: whatever the key has.
+  std::optional<typename Keys::Entry> from = {};
 };
 
 }  // namespace gannet::index::shared_leaf
