@@ -251,8 +251,10 @@ TEST(Driver, MachinesWorkOnPartsOfTheKeys) {
         RunOptions run_options = bench.ShortRun();
         run_options.threads_per_machine = 2;
         run_options.mix = {100, 0, 0, 0, 0};
+        run_options.at_least = 3000;  // several for each leaf, however slow the machine is
         const StatusOr<RunReport> reads = RunBenchmark(&bench.cluster(), run_options, nullptr);
         ASSERT_TRUE(reads.ok()) << reads.status();
+        run_options.at_least = bench.ShortRun().at_least;
         const uint64_t lookups = reads->lookups.lookups;
         const uint64_t leaves = reads->lookups.leaves_read;
         if (index == IndexKind::kDex) {
