@@ -37,8 +37,13 @@ size_t LeafClient<Keys>::SetProbe(const Key& key, Probe* probe, std::span<rdma::
     probe->found->from_cache = !is_good;
     return true;
   };
-  if (caches_leaves_ && decides(FindInCopy(key, &probe->copy))) return 0;
-  if (LeafCopy leaf; caches_leaves_ && FindCopy(key, &leaf, &probe->copy)) {
+  bool has_copy = caches_leaves_;
+  if constexpr (!Keys::kKeysElsewhere) {
+    const std::optional<FindResult> found = has_copy ? FindInCopy(key, &probe->copy) : std::nullopt;
+    if (decides(found)) return 0;
+    has_copy = found.has_value();
+  }
+  if (LeafCopy leaf; has_copy && FindCopy(key, &leaf, &probe->copy)) {
     const std::optional<FindResult> found = ResultOf<Keys>(*schema_, leaf, key);
     if (decides(found)) return 0;
     if (found.has_value()) {
