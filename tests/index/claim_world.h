@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "base/clock.h"
 #include "base/coro/worker.h"
 #include "base/mutant.h"
+#include "base/random.h"
 #include "base/thread.h"
 #include "gtest/gtest.h"
 #include "index/claim_boards.h"
@@ -327,5 +329,47 @@ class History {
   uint64_t clock_ = 0;
   std::vector<std::vector<Write>> writes_;
 };
+
+// Of simulations whose histories are judged.
+inline rdma::sim::Faults RaceFaults() {
+  return {.scatter_lines = 0.2,
+          .scatter_nanos = 2000,
+          .preempt = 0.02,
+          .preempt_nanos = 8000,
+          .slow_completion = 0.05,
+          .slow_nanos = 20'000,
+          .clock_drift = 0.1};
+}
+
+// Ends the holder's connection again and again, while *running is positive. `joins_after_repair`: there is no other one
+// before the owner has ended the claims, as in transactions (txn/peer/peers.h).
+inline void CutLinks(World* world, uint64_t seed, const int* running, bool joins_after_repair) {
+  constexpr uint64_t kVerbNanos = 100'000;  // a verb that was posted has taken effect, or will not
+  Random random(seed);
+  Link& link = world->link();
+  while (*running > 0) {
+    SleepForNanos(random.Below(10'000'000));
+    link.carries = false;
+    SleepForNanos(kVerbNanos);
+    const size_t first = random.Below(2);
+    link.seen[first] = 0;
+    SleepForNanos(random.Below(40'000'000));
+    link.seen[1 - first] = 0;
+    if (joins_after_repair) {
+      while (world->service().boards().IsLost(kHolder) && *running > 0) SleepForNanos(200'000);
+    } else {
+      SleepForNanos(random.Below(20'000'000));
+    }
+    ++link.connection;
+    link.seen = {link.connection, link.connection};
+    link.carries = true;
+  }
+}
+
+// More by hand: GANNET_CLAIM_SEEDS.
+inline uint64_t Seeds(uint64_t seeds) {
+  const char* const asked = std::getenv("GANNET_CLAIM_SEEDS");
+  return asked == nullptr ? seeds : std::strtoull(asked, nullptr, 10);
+}
 
 }  // namespace gannet::index::claim_world

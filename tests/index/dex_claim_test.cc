@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -188,16 +187,8 @@ uint64_t repairs = 0;
 
 // Threads of all nodes read and write a few leaves. Returns what is wrong, or nothing.
 std::string Race(uint64_t seed, const RaceOptions& options) {
-  constexpr uint64_t kHot = 40;             // keys, in three or four leaves
-  constexpr uint64_t kVerbNanos = 100'000;  // a verb that was posted has taken effect, or will not
-  const rdma::sim::Faults faults{.scatter_lines = 0.2,
-                                 .scatter_nanos = 2000,
-                                 .preempt = 0.02,
-                                 .preempt_nanos = 8000,
-                                 .slow_completion = 0.05,
-                                 .slow_nanos = 20'000,
-                                 .clock_drift = 0.1};
-  World world(seed, {.faults = faults});
+  constexpr uint64_t kHot = 40;  // keys, in three or four leaves
+  World world(seed, {.faults = RaceFaults()});
   History history;
   std::array<bool, 2 * kKeys> taken{};  // by a writer
   std::string wrong;
@@ -296,34 +287,13 @@ std::string Race(uint64_t seed, const RaceOptions& options) {
     }
   }));
   if (options.cuts) {
-    threads.push_back(world.simulation().StartOn(kOther, "cuts", [&] {
-      Random random(seed + 1);
-      Link& link = world.link();
-      while (running > 0) {
-        SleepForNanos(random.Below(10'000'000));
-        link.carries = false;
-        SleepForNanos(kVerbNanos);
-        const size_t first = random.Below(2);
-        link.seen[first] = 0;
-        SleepForNanos(random.Below(40'000'000));
-        link.seen[1 - first] = 0;
-        SleepForNanos(random.Below(20'000'000));
-        ++link.connection;
-        link.seen = {link.connection, link.connection};
-        link.carries = true;
-      }
-    }));
+    threads.push_back(world.simulation().StartOn(
+        kOther, "cuts", [&] { CutLinks(&world, seed + 1, &running, /*joins_after_repair=*/false); }));
   }
   for (Runtime::Thread* const thread : threads) world.simulation().Join(thread);
   const Status structure = world.index().CheckStructure();
   if (!structure.ok()) note(structure.ToString());
   return wrong;
-}
-
-// More by hand: GANNET_CLAIM_SEEDS.
-uint64_t Seeds(uint64_t seeds) {
-  const char* const asked = std::getenv("GANNET_CLAIM_SEEDS");
-  return asked == nullptr ? seeds : std::strtoull(asked, nullptr, 10);
 }
 
 TEST(DexClaim, WhatIsReadWasThere) {

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -264,14 +263,7 @@ uint64_t others = 0;        // operations by another node that have succeeded
 // Threads of the holder and of another node read and write a few leaves, with a cache that has not room for all.
 std::string Race(uint64_t seed, const RaceOptions& options) {
   constexpr uint64_t kHot = 120;
-  constexpr uint64_t kVerbNanos = 100'000;
-  World world(seed, {.faults = {.scatter_lines = 0.2,
-                                .scatter_nanos = 2000,
-                                .preempt = 0.02,
-                                .preempt_nanos = 8000,
-                                .slow_completion = 0.05,
-                                .slow_nanos = 20'000,
-                                .clock_drift = 0.1},
+  World world(seed, {.faults = RaceFaults(),
                      .keeping = options.keeping,
                      .cache_bytes = options.cuts ? size_t{1} << 20 : size_t{6} << 10,
                      .patience = absl::Microseconds(200)});
@@ -341,24 +333,8 @@ std::string Race(uint64_t seed, const RaceOptions& options) {
     }
   }));
   if (options.cuts) {
-    threads.push_back(world.simulation().StartOn(kOther, "cuts", [&] {
-      Random random(seed + 1);
-      Link& link = world.link();
-      while (running > 0) {
-        SleepForNanos(random.Below(10'000'000));
-        link.carries = false;
-        SleepForNanos(kVerbNanos);
-        const size_t first = random.Below(2);
-        link.seen[first] = 0;
-        SleepForNanos(random.Below(40'000'000));
-        link.seen[1 - first] = 0;
-        // The node joins again when the repair is over, as in transactions (txn/peer/peers.h).
-        while (world.service().boards().IsLost(kHolder) && running > 0) SleepForNanos(200'000);
-        ++link.connection;
-        link.seen = {link.connection, link.connection};
-        link.carries = true;
-      }
-    }));
+    threads.push_back(world.simulation().StartOn(
+        kOther, "cuts", [&] { CutLinks(&world, seed + 1, &running, /*joins_after_repair=*/true); }));
   }
   for (Runtime::Thread* const thread : threads) world.simulation().Join(thread);
   taken_frames += world.pages()->cache()->statistics().kept;
@@ -378,11 +354,6 @@ std::string Race(uint64_t seed, const RaceOptions& options) {
     }
   }
   return wrong;
-}
-
-uint64_t Seeds(uint64_t seeds) {
-  const char* const asked = std::getenv("GANNET_CLAIM_SEEDS");
-  return asked == nullptr ? seeds : std::strtoull(asked, nullptr, 10);
 }
 
 TEST(DexKept, WhatIsReadWasThere) {
