@@ -38,7 +38,8 @@ class Paths final : public blink::PathCache<Keys> {
 
   // The copy of the leaf that covers the point, whole, and its grant. False: there is none.
   bool FindLeaf(const Point& point, LeafCopy* copy, shared_leaf::Grant* grant);
-  // What the copy says of the key, without copying the leaf. False also of byte keys.
+  // The entry of the key in the copy, which is searched where it is; null: the leaf does not have the key. False: there
+  // is no copy, or the keys are byte keys.
   bool FindEntry(const Key& key, rdma::GlobalAddress* target, Witness* leaf, shared_leaf::Grant* grant);
   // The copy of this leaf.
   bool LoadLeaf(rdma::GlobalAddress leaf, Image* image, shared_leaf::Grant* grant);

@@ -149,7 +149,7 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
   virtual void NoteSearch(const Key& /*key*/) {}
   // Of a kind that caches leaves:
   //
-  // What the copy of the leaf that covers the key says, if that can be told without the whole leaf.
+  // The result for the key by the copy of its leaf, without copying the leaf. Null: there is no copy. Integer keys.
   virtual std::optional<FindResult> FindInCopy(const Key& /*key*/, CopyState* /*state*/) { return std::nullopt; }
   // The copy of the leaf that covers the key; of this leaf. False: there is none.
   virtual bool FindCopy(const Key& /*key*/, LeafCopy* /*leaf*/, CopyState* /*state*/) { return false; }
@@ -162,8 +162,8 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
   virtual coro::Task<void> MakeClaims(std::vector<WordChange>* /*made*/) { co_return; }
   // The state word was READ, and is that of the copy, which is not good. `posted_nanos`: before the READ.
   virtual void NoteCurrent(const LeafCopy& /*leaf*/, const CopyState& /*copy*/, uint64_t /*posted_nanos*/) {}
-  // Of a client that keeps leaves: changes the copy of a leaf. True: it has, and the change counts. False: the leaf is
-  // not kept. Errors: as those of the change by verbs.
+  // A client that keeps leaves changes the copy of one. True: it has, and the change counts. False: the leaf is not
+  // kept. Errors: as those of the change by verbs.
   virtual coro::Task<StatusOr<bool>> ChangeKept(KeptEdit<Keys> /*edit*/) { co_return false; }
   // The copy is behind.
   virtual void ForgetLeaf(rdma::GlobalAddress /*leaf*/) {}

@@ -57,7 +57,7 @@ inline uint64_t NumberOf(rdma::GlobalAddress value) {
 struct Link {
   uint64_t connection = 1;
   bool carries = true;  // verbs
-  // What each of the two sees; 0: it knows that the connection has ended.
+  // The connection that each of the two sees; 0: it knows that the connection has ended.
   std::array<uint64_t, 2> seen = {1, 1};
 
   static bool IsBetween(rdma::NodeId from, rdma::NodeId to) { return from + to == kOwner + kHolder; }

@@ -49,7 +49,7 @@ class LeafBody {
     }
   }
 
-  // The copy of a kept leaf, of integer keys, is searched and changed where it is.
+  // Copies of leaves of integer keys are searched where they are, and those of kept leaves are changed there.
   static bool Covers(const std::byte* body, const Key& key) requires(!Keys::kKeysElsewhere) {
     return LoadWord(body + LineAt(0) + offsetof(Head, low)) <= key &&
            key <= LoadWord(body + LineAt(0) + offsetof(Head, high));
@@ -106,7 +106,7 @@ class LeafBody {
   static uint64_t UsedIn(const std::byte* body) {
     return LoadWord(body + LineAt(0) + offsetof(Head, slots)) & kAllSlots;
   }
-  // Of leaves without lines of fences.
+  // The leaf has no lines of fences.
   static const std::byte* EntryAt(const std::byte* body, int slot) {
     return body + LineAt(1 + static_cast<size_t>(slot / Entry::kPerLine)) +
            static_cast<size_t>(slot % Entry::kPerLine) * sizeof(Entry);

@@ -36,7 +36,7 @@ class Grant {
   constexpr Grant(uint16_t lease, uint64_t board_value)
       : bits_(uint64_t{lease} << kValueBits | (board_value & kValueMask)) {}
 
-  // Of a kept leaf. `dirty`: bits of its lines, line 0 first.
+  // The grant of a kept leaf. `dirty`: a bit for each of its lines that the owner does not have, line 0 first.
   static constexpr Grant Kept(uint16_t lease, uint32_t dirty) { return {lease, kKeptBit | dirty}; }
 
   constexpr bool is_none() const { return lease() == 0; }
@@ -56,7 +56,7 @@ class Grant {
   uint64_t bits_ = 0;
 };
 
-// What a node does with the leaves of its ranges: claims them, or keeps them (claim.h).
+// A node claims the leaves of its ranges (kNone), or keeps them (claim.h).
 enum class Keeping : uint8_t { kNone, kWriteThrough, kWriteBack };
 
 // Thread-safe.
@@ -89,7 +89,7 @@ class ClaimHolder {
            (NowNanos() < EndOf(grant.lease()) || GANNET_MUTANT(kLeaseUnseen));
   }
 
-  // That of a kept leaf. To be called after the reads of the copy.
+  // The lease lasts, so the copy of a kept leaf was good. To be called after the reads of the copy.
   bool Lasts(uint16_t lease) const { return NowNanos() < EndOf(lease) || GANNET_MUTANT(kLeaseUnseen); }
 
   // The board says that the claim was ended.

@@ -12,9 +12,9 @@ struct KeptEdit {
 
   Kind kind = Kind::kInsert;
   typename Keys::Key key{};
-  // To insert; to remove, if the key has it; to put in the place of another.
+  // The entry to insert; to remove, if the key has it; or to put in the place of another.
   typename Keys::Entry entry{};
-  // Of kReplace: the other one, if the key has it; none: whatever the key has.
+  // kReplace replaces this entry only; if it is not set, any entry that the key has.
   std::optional<typename Keys::Entry> from = {};
 };
 

@@ -182,7 +182,7 @@ void OwnLeaves<Keys>::RepairAfter(rdma::NodeId client, const std::function<Statu
   blocks_->ForEach([&](rdma::GlobalAddress at) {
     std::byte* const leaf = node_->memory().data() + at.offset();
     const uint64_t state = LoadWord(leaf);
-    // What the client keeps it may still read (claim/claim.h).
+    // The client may still read the leaves that it keeps (claim/claim.h).
     const bool is_held = IsLocked(state) && !rdma::IsLineBusy(state) && LockOwnerNode(state) == client;
     if (is_held && (!IsKept(state) || GANNET_MUTANT(kKeptRepairedAtOnce))) Repair(leaf, is_linked(at));
   });

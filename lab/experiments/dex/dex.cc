@@ -62,7 +62,7 @@ Point PointOf(const Options& options, System system, const WorkloadOfTable1& wor
   o.keeping = KeepingOf(system);
   o.index = !o.partitioned || system == System::kPSherman ? ycsb::IndexKind::kBlink : ycsb::IndexKind::kDex;
   if (system == System::kRolex) o.index = ycsb::IndexKind::kRolex;
-  // Of each machine's cache for each server.
+  // The part of a machine's cache that is for one server.
   const double cache = cache_share * kPairBytes * static_cast<double>(o.keys) / o.servers;
   o.cache_bytes = std::max<uint64_t>(1, static_cast<uint64_t>(cache));
   o.warmup = options.Scaled(kWarmup);
