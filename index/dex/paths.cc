@@ -254,13 +254,20 @@ bool Paths<Keys>::FindEntry(const Key& key, rdma::GlobalAddress* target, Witness
 }
 
 template <class Keys>
+typename Paths<Keys>::End Paths<Keys>::EndAt(rdma::GlobalAddress leaf) const {
+  End end;
+  end.frame = cache_.Find(leaf);
+  end.node = leaf;
+  if (end.frame == kNoFrame || !cache_.frames().Look(end.frame, &end.look)) return end;
+  end.place = end.look.place();
+  end.is_reached = end.look.node() == leaf.bits() && end.place.tree == tree_ && end.place.level == 0;
+  return end;
+}
+
+template <class Keys>
 bool Paths<Keys>::LoadLeaf(rdma::GlobalAddress leaf, Image* image, shared_leaf::Grant* grant) {
-  const FrameId id = cache_.Find(leaf);
-  FrameLook look;
-  if (id == kNoFrame || !cache_.frames().Look(id, &look)) return false;
-  const Place place = look.place();
-  if (look.node() != leaf.bits() || place.tree != tree_ || place.level != 0) return false;
-  return Load(look, image, grant);
+  const End end = EndAt(leaf);
+  return end.is_reached && Load(end.look, image, grant);
 }
 
 template <class Keys>
@@ -285,14 +292,14 @@ bool Paths<Keys>::IsKept(rdma::GlobalAddress leaf) const {
 }
 
 template <class Keys>
-typename Paths<Keys>::Kept Paths<Keys>::ChangeKept(const shared_leaf::KeptEdit<Keys>& edit, bool through,
-                                                   KeptLeaf* kept) {
+typename Paths<Keys>::Kept Paths<Keys>::ChangeKept(const shared_leaf::KeptEdit<Keys>& edit, rdma::GlobalAddress leaf,
+                                                   bool through, KeptLeaf* kept) {
   if constexpr (Keys::kKeysElsewhere) {
     return Kept::kNotKept;
   } else {
     using Edit = shared_leaf::KeptEdit<Keys>;
     using Body = LeafBody<Keys>;
-    const End end = Follow(Keys::At(edit.key), 0);
+    const End end = leaf.is_null() ? Follow(Keys::At(edit.key), 0) : EndAt(leaf);
     if (!end.is_reached || !end.look.word.kept()) return Kept::kNotKept;
     const std::optional<LatchedFrame> latched = cache_.LatchKept(end.frame, end.look);
     if (!latched.has_value()) return Kept::kBusy;

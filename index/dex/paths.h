@@ -84,8 +84,9 @@ class Paths final : public blink::PathCache<Keys> {
     shared_leaf::Grant grant;
     LatchedFrame frame;  // of kToWrite
   };
-  // Changes the copy. `through`: the owner is to have the change before it counts.
-  Kept ChangeKept(const shared_leaf::KeptEdit<Keys>& edit, bool through, KeptLeaf* kept);
+  // Changes the copy; null `leaf`: that to which the way of the key leads. `through`: the owner is to have the change
+  // before it counts.
+  Kept ChangeKept(const shared_leaf::KeptEdit<Keys>& edit, rdma::GlobalAddress leaf, bool through, KeptLeaf* kept);
   void Wrote(const LatchedFrame& frame, const Image& image, uint16_t lease);
   void Forsake(const LatchedFrame& frame) { cache_.Forsake(&user_, frame); }
   // This node has lost the leaf, and what was not written back. False: the copy is another by now.
@@ -128,6 +129,8 @@ class Paths final : public blink::PathCache<Keys> {
   enum class Entry : uint8_t { kDraw, kAdmitted, kAnnounced, kKept };
   template <class Write>
   bool Put(const LeafCopy& node, FrameSize size, size_t children, Entry entry, Write write);
+  // The copy of this leaf, wherever the ways lead.
+  End EndAt(rdma::GlobalAddress leaf) const;
   bool IsKept(rdma::GlobalAddress leaf) const;
   // The leaf in a frame that was found. False: it has changed.
   bool Load(const FrameLook& look, Image* image, shared_leaf::Grant* grant);

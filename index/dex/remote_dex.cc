@@ -195,11 +195,11 @@ coro::Task<StatusOr<bool>> RemoteDex<Keys>::ChangeKept(shared_leaf::KeptEdit<Key
   if (ClaimerOf(edit.key, &until) != self()) co_return false;
   const bool through = claims_->keeping() == shared_leaf::Keeping::kWriteThrough;
   Patience patience(leaves_.patience_nanos());
-  LeafCopy place;
+  LeafCopy place;  // where a search has found the leaf: the way to it may lead elsewhere
   bool is_read = false;
   for (;;) {
     typename Paths<Keys>::KeptLeaf kept;
-    switch (paths_.ChangeKept(edit, through, &kept)) {
+    switch (paths_.ChangeKept(edit, place.address, through, &kept)) {
       case Kept::kDone:
         co_return true;
       case Kept::kToWrite: {

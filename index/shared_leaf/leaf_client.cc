@@ -118,6 +118,18 @@ coro::Task<bool> LeafClient<Keys>::IsToBeginAgain(Status status, Patience* patie
 }
 
 template <class Keys>
+coro::Task<bool> LeafClient<Keys>::FindKept(typename Keys::Point point, LeafCopy* place) {
+  CopyState copy;
+  if (!CopyOf(place->address, &place->image, &copy) || !Keys::Covers(place->image, point)) co_return false;
+  if (copy.is_good) co_return true;
+  uint64_t state = 0;
+  uint64_t posted_nanos = 0;
+  rdma::Operation read[] = {ReadStateOf(place->address, copy, &state, &posted_nanos)};
+  const Status posted = co_await channel_->Post(read);
+  co_return posted.ok() && IsCurrent(place->address, place->image, copy, state, posted_nanos);
+}
+
+template <class Keys>
 coro::Task<StatusOr<FindResult>> LeafClient<Keys>::FindOne(Key key) {
   if (!is_ready()) {
     const Status ready = co_await Prepare();
@@ -150,11 +162,13 @@ coro::Task<StatusOr<FindResult>> LeafClient<Keys>::FindOne(Key key) {
     const Status located = co_await editor_->Locate(Keys::At(key), &place);
     if (!located.ok()) {
       const bool again = co_await IsToBeginAgain(located, &patience);
-      if (again) continue;
-      co_return located;
+      if (!again) co_return located;
+      const bool is_kept = co_await FindKept(Keys::At(key), &place);
+      if (!is_kept) continue;
+    } else {
+      NoteSearch(key);
+      if (caches_leaves_) co_await KeepOrClaim(&place);
     }
-    NoteSearch(key);
-    if (caches_leaves_) co_await KeepOrClaim(&place);
     const std::optional<FindResult> found = ResultOf<Keys>(*schema_, place, key);
     if (found.has_value()) co_return *found;
     const StatusOr<int> slot = co_await FindKey<Keys>(&leaves_, *schema_, key, &place);
@@ -235,13 +249,16 @@ coro::Task<Status> LeafClient<Keys>::Scan(ScanRange range, ScanResult* result) {
     if (*done) co_return absl::OkStatus();
     // The cache knows no leaf, or a wrong one, at `next`. The search may bring what it lacks.
     LeafCopy place;
-    const Status located = co_await editor_->Locate(Keys::PointOf(next, range.reverse), &place);
+    const auto point = Keys::PointOf(next, range.reverse);
+    const Status located = co_await editor_->Locate(point, &place);
     if (!located.ok()) {
       const bool again = co_await IsToBeginAgain(located, &patience);
-      if (again) continue;
-      co_return located;
+      if (!again) co_return located;
+      const bool is_kept = co_await FindKept(point, &place);
+      if (!is_kept) continue;
+    } else if (caches_leaves_) {
+      co_await KeepOrClaim(&place);
     }
-    if (caches_leaves_) co_await KeepOrClaim(&place);
     const Status read = co_await ReadAllKeys<Keys>(&leaves_, *schema_, &place);
     GANNET_CO_RETURN_IF_ERROR(read);
     if (TakeLeaf(place, from, to, range.reverse, end, result, &next) || result->entries.size() >= end) {

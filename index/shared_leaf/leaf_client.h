@@ -205,6 +205,9 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
   // After an operation of a client that keeps leaves. True: it is to begin again, because another thread of this node
   // keeps the leaf by now.
   coro::Task<bool> IsToBeginAgain(Status status, Patience* patience);
+  // A search has found that this node keeps the leaf. True: its copy is right, and in `place` now. What the cache knows
+  // of the way to the leaf may be behind, and not lead to the copy.
+  coro::Task<bool> FindKept(typename Keys::Point point, LeafCopy* place);
   // A change of a leaf by this client. `to`: of kReplace. ClaimedElsewhere.
   using EditKind = typename KeptEdit<Keys>::Kind;
   coro::Task<StatusOr<Change>> Make(EditKind kind, Key key, rdma::GlobalAddress record, rdma::GlobalAddress to);

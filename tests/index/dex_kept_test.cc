@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -136,6 +137,62 @@ TEST(DexKept, ALeaseThatHasEndedTakesOneLookAtALeaf) {
       EXPECT_EQ(VerbsIn(used), 1u) << "one READ renews the lease of all";
       EXPECT_EQ(used.bytes_in, kWordBytes);
     }
+  });
+}
+
+// An inner node above a kept leaf was split, and then its copy was evicted: the one above leads to the wrong half.
+TEST(DexKept, AKeptLeafIsFoundThoughTheWayIsBehind) {
+  World world(1, {.keeping = Keeping::kWriteBack});
+  for (uint64_t key = 2 * kKeys; key < 8000; ++key) world.Insert(key, 0);
+  const auto inner_nodes = [&world] {
+    std::vector<rdma::GlobalAddress> nodes;
+    dynamic_cast<shared_leaf::BlockLender&>(world.index()).blocks().ForEach([&](rdma::GlobalAddress at) {
+      shared_leaf::LeafImage image;
+      std::memcpy(&image, world.node(kOwner)->memory().data() + at.offset(), sizeof(image));
+      if (image.level() == 1) nodes.push_back(at);
+    });
+    return nodes;
+  };
+  const size_t inner_before = inner_nodes().size();
+  ASSERT_GT(inner_before, 10u) << "there are nodes above them";
+  const std::array<uint64_t, 4> keys = {100, 300, 500, 700};
+  On(&world, kHolder, [&] {
+    Client client(&world, kHolder);
+    for (const uint64_t key : keys) ASSERT_TRUE(client.Find(key).ok());
+    for (uint64_t key = 1; key < 2 * kKeys; key += 2) {
+      if (key % 200 < 50 || key % 200 > 150) world.Insert(key, 0);
+    }
+    ASSERT_GT(inner_nodes().size(), inner_before);
+    ASSERT_EQ(world.kept(), keys.size());
+    const auto forget = [&] {
+      dex::PageCache::User user(world.pages()->cache());
+      for (const rdma::GlobalAddress node : inner_nodes()) world.pages()->cache()->Drop(&user, node);
+    };
+    uint64_t most_reads = 0;
+    for (const uint64_t key : keys) {
+      forget();
+      const rdma::VerbCounters before = client.verbs();
+      EXPECT_EQ(client.Find(key)->record, Value(0));
+      most_reads = std::max(most_reads, (client.verbs() - before).reads);
+    }
+    EXPECT_EQ(most_reads, 4u) << "both halves of the inner node, and the leaf twice, because it is locked";
+    for (const uint64_t key : keys) {
+      forget();
+      SleepForNanos(2 * NanosOf(kClaimLease));
+      ASSERT_TRUE(client.Find(key).ok());
+      forget();
+      ASSERT_TRUE(client.Replace(key, 1).ok());
+      forget();
+      ScanResult rows;
+      ASSERT_TRUE(client.Scan(key, key, &rows).ok());
+      ASSERT_EQ(rows.entries.size(), 1u);
+      EXPECT_EQ(rows.entries[0].record, Value(1));
+    }
+    for (const uint64_t key : keys) ASSERT_TRUE(client.Find(key).ok());
+    const rdma::VerbCounters before = client.verbs();
+    for (const uint64_t key : keys) EXPECT_EQ(client.Find(key)->record, Value(1));
+    EXPECT_EQ(VerbsIn(client.verbs() - before), 0u) << "the ways are known again";
+    EXPECT_EQ(world.kept(), keys.size());
   });
 }
 
