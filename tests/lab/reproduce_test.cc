@@ -307,7 +307,7 @@ TEST(ReproduceTest, ReportsRunsInWhichNothingCommits) {
 TEST(ReproduceTest, RunsDexBesideItsRivals) {
   const std::string json = ::testing::TempDir() + "/reproduce_dex.json";
   const Outcome outcome =
-      RunProgram({"reproduce", "dex", "--keys", "8K", "--clients", "2x2", "--scale", "0.05", "--json", json});
+      RunProgram({"reproduce", "dex", "--keys", "64K", "--clients", "2x2", "--scale", "0.1", "--json", json});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const Json report = Json::parse(std::ifstream(json));
   std::filesystem::remove(json);
