@@ -71,6 +71,10 @@
 
 namespace gannet::index {
 
+namespace shared_leaf {
+class ClaimHolder;
+}  // namespace shared_leaf
+
 struct Witness {
   rdma::GlobalAddress word;
   uint64_t seen = 0;
@@ -245,6 +249,10 @@ class CachePool {
   virtual ~CachePool() = default;
   // A cache for all clients of one index.
   virtual std::shared_ptr<SharedCache> NewCache() = 0;
+  // Validates the witness of a leaf that this process has claimed, of any index of the kind, without a verb
+  // (shared_leaf/claim/claim.h). True: at a moment of this call the word had the set of keys that was seen. False: only
+  // a look at the word can tell.
+  virtual bool Confirms(const Witness& /*witness*/, const shared_leaf::ClaimHolder& /*claims*/) const { return false; }
 };
 
 struct ClientStatistics {

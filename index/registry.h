@@ -21,9 +21,6 @@
 namespace gannet::index {
 
 class IndexService;
-namespace shared_leaf {
-class ClaimHolder;
-}
 
 // X(enumerator, function that returns the kind's entry). Manifests store the names of kinds: never change a name.
 #define GANNET_INDEX_KINDS(X)                                                    \

@@ -6,8 +6,9 @@
 // through a tree in local memory (paths.h).
 //
 // What a copy of a leaf may be used for. A leaf that this node has claimed is what its copy says, for as long as the
-// claim lasts (shared_leaf/claim/claim.h): it takes no verb. A node claims the leaves of its range of keys
-// (SharedPages), if it has one. Any other copy is a hint: others may have changed the leaf.
+// claim lasts (shared_leaf/claim/claim.h): neither a lookup nor the validation of a transaction (PagePool::Confirms)
+// takes a verb. A node claims the leaves of its range of keys (SharedPages), if it has one. Any other copy is a hint:
+// others may have changed the leaf.
 //   - A key that it has leads to a record without a READ of the index, and the record shows whether it is the key's.
 //   - For a key that it has not, for a scan, and where entries hold values and there are no records, the state word of
 //     the leaf is READ: 8 bytes in place of 448. No state word returns (shared_leaf/leaf/leaf.h), so if it is that of
@@ -77,6 +78,7 @@ class PagePool final : public CachePool {
   explicit PagePool(const PageCacheOptions& options) : cache_(std::make_shared<PageCache>(options)) {}
 
   std::shared_ptr<SharedCache> NewCache() override { return std::make_shared<SharedPages>(cache_); }
+  bool Confirms(const Witness& witness, const shared_leaf::ClaimHolder& claims) const override;
 
  private:
   const std::shared_ptr<PageCache> cache_;

@@ -3,8 +3,10 @@
 #include <utility>
 
 #include "index/dex/dex.h"
+#include "index/dex/paths.h"
 #include "index/registry.h"
 #include "index/shared_leaf/leaf_index.h"
+#include "index/witness_word.h"
 
 namespace gannet::index {
 
@@ -26,6 +28,13 @@ void SharedPages::SetRanges(std::vector<ClaimRange> ranges) {
   const std::lock_guard lock(mutex_);
   ranges_ = std::move(ranges);
   number_.fetch_add(1, std::memory_order_release);
+}
+
+// The moment is the earliest of three looks: at the copy, whose word nobody else changes before it has ended the claim,
+// at the board's word, and at the clock (claim_holder.h).
+bool PagePool::Confirms(const Witness& witness, const shared_leaf::ClaimHolder& claims) const {
+  const std::optional<GrantedWord> found = FindGranted(*cache_, witness.word);
+  return found.has_value() && IsSameSet(found->state, witness.seen) && claims.IsGood(witness.word, found->grant);
 }
 
 std::vector<ClaimRange> SharedPages::ranges() const {

@@ -16,6 +16,18 @@ constexpr int kMostTries = 4;
 
 }  // namespace
 
+// Leaves of all keys have these two words in the same place.
+std::optional<GrantedWord> FindGranted(const PageCache& cache, rdma::GlobalAddress leaf) {
+  using Body = LeafBody<shared_leaf::IntegerKeys>;
+  const FrameId id = cache.Find(leaf);
+  FrameLook look;
+  if (id == kNoFrame || !cache.frames().Look(id, &look)) return std::nullopt;
+  if (look.node() != leaf.bits() || look.place().level > 0) return std::nullopt;
+  const GrantedWord found{.state = Body::StateOf(look.body()), .grant = Body::GrantOf(look.body())};
+  if (found.grant.is_none() || !cache.frames().Unchanged(look)) return std::nullopt;
+  return found;
+}
+
 template <class Keys>
 typename Paths<Keys>::End Paths<Keys>::Follow(const Point& point, uint8_t level) {
   Charge(Cost::kIndexStep, 2);  // the inner node above the leaves, and the leaf; those above it are in the CPU's cache
@@ -131,15 +143,6 @@ void Paths<Keys>::KeepLeaf(const LeafCopy& leaf, bool admitted) {
   if (leaf.address == root_) root_level_ = 0;
   Put(leaf, LeafBody<Keys>::SizeFor(leaf.image), 0, admitted ? Entry::kAdmitted : Entry::kDraw,
       [&](const LatchedFrame& frame) { LeafBody<Keys>::Store(frame, leaf.image, shared_leaf::Grant()); });
-}
-
-template <class Keys>
-bool Paths<Keys>::HasClaimed(rdma::GlobalAddress leaf, uint64_t claim) const {
-  const FrameId id = cache_.Find(leaf);
-  FrameLook look;
-  if (id == kNoFrame || !cache_.frames().Look(id, &look) || look.node() != leaf.bits()) return false;
-  const bool has = LeafBody<Keys>::StateOf(look.body()) == claim && !LeafBody<Keys>::GrantOf(look.body()).is_none();
-  return has && cache_.frames().Unchanged(look);
 }
 
 template <class Keys>

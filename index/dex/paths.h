@@ -16,6 +16,14 @@
 
 namespace gannet::index::dex {
 
+// The state word and the grant of the copy of a leaf that this process has claimed, or keeps. nullopt: there is no such
+// copy, or somebody writes it. Thread-safe.
+struct GrantedWord {
+  uint64_t state = 0;
+  shared_leaf::Grant grant;
+};
+std::optional<GrantedWord> FindGranted(const PageCache& cache, rdma::GlobalAddress leaf);
+
 // Keys: IntegerKeys or ByteKeys. Used by one thread at a time.
 template <class Keys>
 class Paths final : public blink::PathCache<Keys> {
@@ -52,7 +60,10 @@ class Paths final : public blink::PathCache<Keys> {
   // Claims (shared_leaf/claim/claim.h). `claims` must outlive this.
   void set_claims(const shared_leaf::ClaimHolder* claims) { claims_ = claims; }
   // There is a copy of this leaf with this word, which this node has claimed.
-  bool HasClaimed(rdma::GlobalAddress leaf, uint64_t claim) const;
+  bool HasClaimed(rdma::GlobalAddress leaf, uint64_t claim) const {
+    const std::optional<GrantedWord> found = FindGranted(cache_, leaf);
+    return found.has_value() && found->state == claim;
+  }
   // Before the CAS of a claim: from now on a change of this leaf by this process waits (Weaken), until KeepClaimed or
   // Withdraw. A hint is forgotten. False: not now.
   bool Announce(rdma::GlobalAddress leaf);

@@ -2,8 +2,10 @@
 // other nodes change these leaves, and what happens when the holder dies.
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -118,6 +120,54 @@ TEST_P(ClaimedLeafTest, AnAbsentRowTakesNoVerb) {
     const rdma::VerbCounters used = session.channel().counters() - before;
     EXPECT_EQ(used.reads + used.calls, 0u);
     EXPECT_EQ(Get(session, kHolder, 42), 21);
+  });
+}
+
+// Two rows that are not there, and a transaction that commits: it has witnesses to validate.
+TEST_P(ClaimedLeafTest, AClaimValidatesWithoutAVerb) {
+  const auto read_absent = [&](Session& session, const std::function<void()>& in_between) {
+    const index::OwnedKey first = KeyOf(43);
+    const index::OwnedKey second = KeyOf(83);
+    int found = 0;
+    const Status read = RunBlockingBody(session, [&](BlockingTransaction& t) -> Status {
+      found = 0;
+      for (const index::OwnedKey& key : {first, second}) {
+        Account account;
+        const Status got = t.Get(At(kHolder), key.view(), &account);
+        if (!got.ok() && !absl::IsNotFound(got)) return got;
+        found += got.ok() ? 1 : 0;
+      }
+      in_between();
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(read.ok()) << read;
+    return found;
+  };
+  const auto conflicts = [&] {
+    uint64_t sum = 0;
+    for (const uint64_t aborts : cluster_.database(kHolder).transaction_statistics().aborts) sum += aborts;
+    return sum;
+  };
+  cluster_.On(kHolder, [&](Session& session) {
+    EXPECT_EQ(CountRows(session, kHolder, 0, 2 * kRows), kRows);
+    const rdma::VerbCounters before = session.channel().counters();
+    EXPECT_EQ(read_absent(session, [] {}), 0);
+    const rdma::VerbCounters used = session.channel().counters() - before;
+    EXPECT_EQ(used.reads + used.calls, 0u);
+    // Another node inserts one of them before the commit: the claim has ended, and the look at the word shows why.
+    for (const int node : {kOther, kOwner}) {
+      const uint64_t aborts = conflicts();
+      bool is_first = true;
+      const int found = read_absent(session, [&] {
+        if (!std::exchange(is_first, false)) return;
+        cluster_.simulation().Join(cluster_.Start(node, [&](Session& other) {
+          const Status inserted = Insert(other, node, node == kOther ? 43 : 83, 1);
+          EXPECT_TRUE(inserted.ok()) << inserted;
+        }));
+      });
+      EXPECT_EQ(found, node == kOther ? 1 : 2);
+      EXPECT_EQ(conflicts(), aborts + 1);
+    }
   });
 }
 

@@ -58,9 +58,16 @@ Validation::Pending Validation::AppendReads(bool in_the_past, std::vector<rdma::
   const size_t n = in_the_past && reads_.is_snapshot() ? 0 : reads_.size();
   if (n == 0 && !reads_.empty()) Sometimes<"commit: what was read needs no validation">();
   words_.Clear();
+  confirmed_.clear();
   for (size_t i = 0; i < n; ++i) {
     const ReadEntry& entry = i < records.size() ? records[i] : witnesses[i - records.size()];
-    if (!IsReadDirectly(entry)) words_.Add(entry.word, sizeof(uint64_t));
+    if (IsReadDirectly(entry)) continue;
+    if (i >= records.size() && session_->Confirms({entry.word, entry.seen})) {
+      Sometimes<"commit: a claim confirms a witness">();
+      confirmed_.push_back(i);
+      continue;
+    }
+    words_.Add(entry.word, sizeof(uint64_t));
   }
   words_.AppendTo(operations, /*merge=*/true, &writes_.arena());
   return {.words = n, .epochs = redo_.AppendEpochReads(operations)};
@@ -70,7 +77,12 @@ Status Validation::Judge(const Pending& pending, std::span<const rdma::Operation
   const std::span<const ReadEntry> records = reads_.records();
   const std::span<const ReadEntry> witnesses = reads_.witnesses();
   Status unsaved = redo_.NoteRemoteEpochs(pending.epochs, operations);
+  size_t confirmed = 0;
   for (size_t i = 0, read = 0; i < pending.words; ++i) {
+    if (confirmed < confirmed_.size() && confirmed_[confirmed] == i) {
+      ++confirmed;
+      continue;
+    }
     const bool is_record = i < records.size();
     const ReadEntry& entry = is_record ? records[i] : witnesses[i - records.size()];
     const uint64_t word =

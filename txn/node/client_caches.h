@@ -29,10 +29,18 @@ class ClientCaches {
     const std::lock_guard lock(mutex_);
     std::shared_ptr<index::SharedCache>& cache = caches_[{table.id(), owner}];
     if (cache == nullptr) {
-      cache = kind.make_pool == nullptr ? kind.make_cache(0) : PoolOf(kind, pool_bytes).NewCache();
+      cache = kind.make_pool == nullptr ? kind.make_cache(0) : MakePool(kind, pool_bytes).NewCache();
       if (const auto ranges = ranges_.find(table.id()); ranges != ranges_.end()) cache->SetRanges(ranges->second);
     }
     return cache;
+  }
+
+  // The memory that the caches of all tables of the kind have in common. Null: no cache of it was made, or each has its
+  // own. It stays until this is destroyed.
+  const index::CachePool* PoolOf(const index::IndexKindEntry& kind) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = pools_.find(&kind);
+    return found == pools_.end() ? nullptr : found->second.get();
   }
 
   // index::SharedCache::SetRanges for the parts of the table at all owners.
@@ -67,7 +75,7 @@ class ClientCaches {
   std::pair<Caches::const_iterator, Caches::const_iterator> CachesOf(TableId table) const {
     return {caches_.lower_bound({table, 0}), caches_.upper_bound({table, std::numeric_limits<rdma::NodeId>::max()})};
   }
-  index::CachePool& PoolOf(const index::IndexKindEntry& kind, size_t bytes) {
+  index::CachePool& MakePool(const index::IndexKindEntry& kind, size_t bytes) {
     std::shared_ptr<index::CachePool>& pool = pools_[&kind];
     if (pool == nullptr) pool = kind.make_pool(bytes);
     return *pool;

@@ -37,21 +37,23 @@ StatusOr<index::RemoteIndex*> SessionState::RemoteIndexOf(const Table& table, rd
     ForgetDroppedTables();
     ForgetIndex(place);
     const bool by_call = local->options.read_path == ReadPathPolicy::kCall;
-    StatusOr<std::unique_ptr<index::RemoteIndex>> opened =
-        index::EntryOf(table.options().index)
-            .connect(channel.get(), node, table.id(),
-                     {.key_kind = table.options().key_kind,
-                      .max_key_bytes = table.options().max_key_bytes,
-                      .rights = *table.options().index_rights,
-                      .location_cache_bytes = local->options.location_cache_bytes,
-                      .by_call = by_call,
-                      .call_timeout = local->options.call_timeout,
-                      .node = &local->node,
-                      .shared_cache =
-                          by_call ? nullptr : local->client_caches.Of(table, node, local->options.page_cache_bytes),
-                      .claims = local->claims});
+    const index::IndexKindEntry& kind = index::EntryOf(table.options().index);
+    StatusOr<std::unique_ptr<index::RemoteIndex>> opened = kind.connect(
+        channel.get(), node, table.id(),
+        {.key_kind = table.options().key_kind,
+         .max_key_bytes = table.options().max_key_bytes,
+         .rights = *table.options().index_rights,
+         .location_cache_bytes = local->options.location_cache_bytes,
+         .by_call = by_call,
+         .call_timeout = local->options.call_timeout,
+         .node = &local->node,
+         .shared_cache = by_call ? nullptr : local->client_caches.Of(table, node, local->options.page_cache_bytes),
+         .claims = local->claims});
     if (!opened.ok()) return opened.status();
     slot = std::move(*opened);
+    const index::CachePool* const pool = local->client_caches.PoolOf(kind);
+    const bool is_new = std::ranges::find(cache_pools, pool) == cache_pools.end();
+    if (pool != nullptr && local->claims != nullptr && is_new) cache_pools.push_back(pool);
     opened_for_bytes[place] = row_bytes;
   }
   return slot.get();

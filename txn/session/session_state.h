@@ -2,6 +2,7 @@
 // txn/.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <vector>
@@ -91,7 +92,8 @@ struct SessionState {
   // The size of the rows when it was opened; 0: variable. Those of a table that was widened are opened again, because
   // they may lead to blocks that are too small for a READ of a row.
   std::vector<size_t> opened_for_bytes;
-  size_t forgotten_tables = 0;  // TableSet::removals when ForgetDroppedTables looked last
+  std::vector<const index::CachePool*> cache_pools;  // of their kinds
+  size_t forgotten_tables = 0;                       // TableSet::removals when ForgetDroppedTables looked last
   OffloadChooser paths;
   const rdma::EpochManager* epochs = nullptr;  // knows what loads the nodes announce
   std::vector<std::unique_ptr<OpenTransaction>> idle_transactions;
@@ -104,6 +106,10 @@ struct SessionState {
   bool OwnedHere(const Table& table, const index::Key& key, rdma::NodeId* owner) const {
     *owner = table.OwnerOf(key, self);
     return *owner == self && direct;
+  }
+  // Validates a witness of another node without a verb (index::CachePool::Confirms). False: a READ is to.
+  bool Confirms(const index::Witness& witness) const {
+    return std::ranges::any_of(cache_pools, [&](const auto* pool) { return pool->Confirms(witness, *local->claims); });
   }
   StatusOr<index::RemoteIndex*> RemoteIndexOf(const Table& table, rdma::NodeId node);
   // Gives back the clients of indexes of dropped tables, and their caches.
