@@ -4,10 +4,12 @@
 #include <cmath>
 #include <iterator>
 #include <span>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/mutant.h"
+#include "base/sometimes.h"
 #include "index/backoff.h"
 
 namespace gannet::index {
@@ -122,8 +124,7 @@ bool RemoteDex<Keys>::IsToClaim(const LeafCopy& leaf) {
                          (until.has_value() && *until < Keys::NextLow(leaf.image)))) {
     return false;
   }
-  return !leaves_.IsClaimedByAnother(leaf.image.head.state) && claims_->MayClaim(leaf.address) &&
-         NowNanos() >= ask_again_nanos_;
+  return claims_->MayClaim(leaf.address) && NowNanos() >= ask_again_nanos_;
 }
 
 template <class Keys>
@@ -132,6 +133,38 @@ void RemoteDex<Keys>::KeepLeaf(const LeafCopy& leaf) {
     paths_.KeepLeaf(leaf);
   } else if (!paths_.HasClaimed(leaf.address, leaf.image.head.state) && paths_.AdmitsLeaf()) {
     to_claim_.push_back(leaf);
+  }
+}
+
+// The owner's CAS has expected the word with which the leaf was READ, so the image is that of the new word.
+template <class Keys>
+coro::Task<void> RemoteDex<Keys>::EndOthersClaims(std::vector<LeafCopy>* leaves, std::vector<WordChange>* made) {
+  std::vector<WordChange> claims;
+  for (const LeafCopy& leaf : *leaves) {
+    const uint64_t word = leaf.image.head.state;
+    if (leaves_.IsClaimedByAnother(word)) claims.push_back({.word = leaf.address, .before = word, .after = word});
+  }
+  for (size_t first = 0; first < claims.size(); first += shared_leaf::kMostClaims) {
+    const std::span<WordChange> some =
+        std::span(claims).subspan(first, std::min(shared_leaf::kMostClaims, claims.size() - first));
+    const Status ended = co_await this->calls_.EndClaims(some);
+    if (!ended.ok()) {  // unknown, which are; the next READ of a leaf shows that
+      for (WordChange& claim : some) claim.after = claim.before;
+    }
+  }
+  auto claim = claims.begin();
+  for (LeafCopy& leaf : std::exchange(*leaves, {})) {
+    if (claim != claims.end() && claim->word == leaf.address) {
+      const WordChange change = *claim++;
+      if (change.after == change.before) {
+        paths_.KeepLeaf(leaf, /*admitted=*/true);
+        continue;
+      }
+      Sometimes<"dex: the claim of another node is ended, for its range is this node's now">();
+      made->push_back(change);
+      leaf.image.head.state = change.after;
+    }
+    leaves->push_back(std::move(leaf));
   }
 }
 
@@ -146,6 +179,7 @@ coro::Task<void> RemoteDex<Keys>::ClaimOrKeep(std::vector<WordChange>* made) {
     for (const LeafCopy& leaf : leaves) paths_.KeepLeaf(leaf, /*admitted=*/true);
     co_return;
   }
+  co_await EndOthersClaims(&leaves, made);
   std::erase_if(leaves, [this](const LeafCopy& leaf) { return !paths_.Announce(leaf.address); });
   if (leaves.empty()) co_return;
   Announced announced{.paths = &paths_, .leaves = std::move(leaves)};

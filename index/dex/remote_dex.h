@@ -97,6 +97,9 @@ class RemoteDex final : public blink::TreeClient<Keys>, private shared_leaf::Lea
   // This node is to claim, or keep, the leaf.
   bool IsToClaim(const LeafCopy& leaf);
   coro::Task<void> ClaimOrKeep(std::vector<WordChange>* made);
+  // Has the owner end what other nodes have claimed of these leaves: their ranges are older. A leaf gets the word that
+  // it has then, and the change is appended to *made. Leaves that stay claimed leave the vector.
+  coro::Task<void> EndOthersClaims(std::vector<LeafCopy>* leaves, std::vector<WordChange>* made);
 
   mutable Paths<Keys> paths_;
   const std::shared_ptr<SharedPages> pages_;

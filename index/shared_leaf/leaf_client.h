@@ -108,6 +108,7 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
         leaves_(channel, options.node, owner, options.patience,
                 Keys::kKeysElsewhere ? FenceLinesFor(options.max_key_bytes) : 0, nullptr, LeafChannel::As::kClient),
         fill_(manner.expected_fill),
+        calls_(channel, owner, id, options.call_timeout),
         values_in_entries_(options.values_in_entries && !Keys::kKeysElsewhere),
         rights_(options.rights),
         shares_cache_(options.shared != nullptr),
@@ -115,7 +116,6 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
         probes_first_(manner.probes_first),
         trims_scans_(manner.trims_scans && !Keys::kKeysElsewhere && channel->capabilities().line_consistent),
         caches_leaves_(manner.caches_leaves),
-        calls_(channel, owner, id, options.call_timeout),
         blocks_(channel, options.node, owner, id, options.call_timeout, &cache_->blocks()) {}
 
   // What is known of a copy of a leaf in the kind's cache. The copy is whole, but may be behind, unless it is good.
@@ -198,6 +198,7 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
   LeafChannel leaves_;
   ClientStatistics statistics_;
   LeafFill fill_;
+  ChangeCalls calls_;
   const bool values_in_entries_;  // there are no records
 
  private:
@@ -248,7 +249,6 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
   const bool probes_first_;
   const bool trims_scans_;
   const bool caches_leaves_;
-  ChangeCalls calls_;
   BorrowedBlocks blocks_;
   std::optional<Schema> schema_;
   LeafEditor<Keys>* editor_ = nullptr;  // the kind's; null until Prepare

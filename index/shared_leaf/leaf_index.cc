@@ -166,9 +166,29 @@ Status LeafIndex<Keys>::EndClaimsOf(rdma::NodeId node) {
   GANNET_RETURN_IF_ERROR(editor.status());
   for (const Claim& claim : claims) {
     // If the word is another by now, it is no claim of this node: none is made any more.
-    GANNET_RETURN_IF_ERROR(editor.Run(editor.leaves().EndClaim(claim.leaf, claim.word)));
+    GANNET_RETURN_IF_ERROR(
+        editor.Run(editor.leaves().EndClaim(claim.leaf, claim.word, LeafChannel::EndBy::kLoss)).status());
   }
   Sometimes<"claims: those of a lost node are ended">();
+  return absl::OkStatus();
+}
+
+template <class Keys>
+Status LeafIndex<Keys>::EndClaims(std::span<WordChange> claims) {
+  const auto may_be = [this](const WordChange& claim) {
+    return blocks_.MayHave(claim.word) && IsClaimed(claim.before);
+  };
+  if (blocks_.rights() == IndexRights::kOwnerOnly || !std::ranges::all_of(claims, may_be)) {
+    return absl::InvalidArgumentError("these are no claims of leaves");
+  }
+  typename Editors::Pooled editor(&editors_, nullptr);
+  GANNET_RETURN_IF_ERROR(editor.status());
+  for (WordChange& claim : claims) {
+    const StatusOr<bool> ended =
+        editor.Run(editor.leaves().EndClaim(claim.word, claim.before, LeafChannel::EndBy::kBoard));
+    if (!ended.ok()) return ended.status();
+    claim.after = *ended ? NextState(claim.before, false) : claim.before;
+  }
   return absl::OkStatus();
 }
 

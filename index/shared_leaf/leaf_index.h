@@ -72,6 +72,7 @@ class LeafIndex : public AnyLeafIndex, public PartedLoader, protected OwnLeafFin
   Status EndClaimsOf(rdma::NodeId node) override;
 
   LeafBlocks& blocks() override { return blocks_; }
+  Status EndClaims(std::span<WordChange> claims) override;
 
  protected:
   using Key = typename Keys::Key;

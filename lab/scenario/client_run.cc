@@ -127,6 +127,8 @@ void Run::Watch(uint64_t nanos) {
   const uint64_t until = simulation_->now() + nanos;
   while (simulation_->now() < until && !IsBroken()) {
     SleepForNanos(std::min(until - simulation_->now(), kSlice));
+    const Status moved = cluster_->MoveRanges();
+    if (!moved.ok()) control_.broken = moved.ToString();
   }
 }
 

@@ -120,18 +120,19 @@ Status Cluster::Start() {
   fabric_ = std::move(*fabric);
   databases_.clear();
   databases_.resize(static_cast<size_t>(nodes()));
+  moves_.resize(static_cast<size_t>(nodes()));
   Status started = OnEachNode(kStart, [this](int node) { return StartNode(node); });
   has_data_ = has_data_ || started.ok();
   return started;
 }
 
 // Of three seeds of four, the same on all nodes: a node claims all leaves of a table, or two divide the keys.
-Status Cluster::SetClaimRanges(txn::Database& database) const {
+Status Cluster::SetClaimRanges(txn::Database& database, uint64_t move) const {
   if (drawn_->seed % 4 == 0) return absl::OkStatus();
   const auto count = static_cast<uint64_t>(nodes());
   for (const txn::Table* const table : database.tables()) {
     if (!index::EntryOf(table->options().index).traits.has_claims) continue;
-    const uint64_t drawn = Mix64(drawn_->seed + table->id());
+    const uint64_t drawn = Mix64(drawn_->seed + table->id() + (move << 32));
     const bool is_integer = table->options().key_kind == index::KeyKind::kInteger;
     std::vector<index::ClaimRange> ranges(is_integer && (drawn >> 32) % 2 == 0 ? 2 : 1);
     ranges[0].first = is_integer ? index::Key(uint64_t{0}) : index::Key("");
@@ -140,9 +141,17 @@ Status Cluster::SetClaimRanges(txn::Database& database) const {
       ranges[1].first = index::Key(1 + (drawn >> 8) % 64);
       ranges[1].node = static_cast<rdma::NodeId>(drawn / 2 % count);
     }
-    GANNET_RETURN_IF_ERROR(database.SetClaimRanges(table->name(), std::move(ranges)));
+    const Status set = database.SetClaimRanges(table->name(), std::move(ranges));
+    if (!absl::IsNotFound(set)) GANNET_RETURN_IF_ERROR(set);  // it may have been dropped meanwhile
   }
   return absl::OkStatus();
+}
+
+Status Cluster::MoveRanges() {
+  if (drawn_->seed % 4 != 1) return absl::OkStatus();
+  const uint64_t node = all_moves_++ % databases_.size();
+  if (databases_[node] == nullptr) return absl::OkStatus();
+  return SetClaimRanges(*databases_[node], ++moves_[node]);
 }
 
 Status Cluster::StartNode(int node) {
@@ -175,7 +184,7 @@ Status Cluster::StartNode(int node) {
       txn::Database::Open(fabric_.get(), static_cast<rdma::NodeId>(node), options);
   if (!opened.ok()) return opened.status();
   GANNET_RETURN_IF_ERROR(create_tables_(**opened));
-  GANNET_RETURN_IF_ERROR(SetClaimRanges(**opened));
+  GANNET_RETURN_IF_ERROR(SetClaimRanges(**opened, moves_[static_cast<size_t>(node)]));
   std::unique_ptr<txn::Database>& database = databases_[static_cast<size_t>(node)];
   database = std::move(*opened);
   GANNET_RETURN_IF_ERROR(database->Start());

@@ -45,6 +45,9 @@ class Cluster {
   // Waits until no living node owes the others anything (txn/session/pending_operations.h). Without faults that takes
   // little time, no matter what the clients do.
   Status AwaitPending();
+  // Of one seed of four: gives a node other ranges of keys to claim, one node after the other, so that they disagree
+  // most of the time.
+  Status MoveRanges();
   // Ends all faults and mends all links.
   void StopFaults();
   // Closes the databases of the living nodes in order. No session may be open.
@@ -69,7 +72,7 @@ class Cluster {
 
  private:
   Status StartNode(int node);
-  Status SetClaimRanges(txn::Database& database) const;
+  Status SetClaimRanges(txn::Database& database, uint64_t move) const;
   // What is still to be repaired, in words; empty: nothing.
   std::string Unrepaired() const;
   Status CheckTable(int node, const txn::Table& table);
@@ -85,6 +88,8 @@ class Cluster {
   bool full_is_scheduled_ = false;
   std::unique_ptr<rdma::sim::SimFabric> fabric_;
   std::vector<std::unique_ptr<txn::Database>> databases_;
+  std::vector<uint64_t> moves_;  // by node: how often it got other ranges
+  uint64_t all_moves_ = 0;
   std::vector<int64_t> unaccounted_;  // bytes of each node's memory when it first started (memory_check.h)
 };
 

@@ -1,5 +1,6 @@
 // Transactions of a node that has claimed leaves of another one (index/shared_leaf/claim/claim.h): what that saves, how
 // other nodes change these leaves, and what happens when the holder dies.
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -201,6 +202,44 @@ TEST_P(ClaimedLeafTest, EverybodyChangesWhatIsClaimed) {
     });
   }
   EXPECT_GT(cluster_.database(kOwner).state().indexes->boards().ended(), 0u);
+}
+
+// The keys become another node's. It has the claims of the first one ended, leaf by leaf, as it reads.
+TEST_P(ClaimedLeafTest, ARangeMovesToAnotherNode) {
+  const auto reads_of = [&](Session& session, int node) {
+    EXPECT_EQ(Get(session, node, 1), -1);  // renews the lease, if it is over
+    const rdma::VerbCounters before = session.channel().counters();
+    for (uint64_t key = 1; key < 2 * kRows; key += 20) EXPECT_EQ(Get(session, node, key), -1);
+    const rdma::VerbCounters used = session.channel().counters() - before;
+    return used.reads + used.calls;
+  };
+  const std::array<std::pair<int, int>, 2> moves = {std::pair(kHolder, kOther), std::pair(kOther, kHolder)};
+  cluster_.On(kHolder, [&](Session& session) { EXPECT_EQ(CountRows(session, kHolder, 0, 2 * kRows), kRows); });
+  for (const auto& [from, to] : moves) {
+    const index::ClaimBoards& boards = cluster_.database(kOwner).state().indexes->boards();
+    const uint64_t ended = boards.ended();
+    cluster_.On(from, [&, from = from](Session& session) { EXPECT_EQ(reads_of(session, from), 0u); });
+    for (int node = 0; node < 3; ++node) {
+      const Status set = cluster_.database(node).SetClaimRanges("rows", AllFor(to, GetParam()));
+      EXPECT_TRUE(set.ok()) << set;
+    }
+    cluster_.On(from, [&, from = from](Session& session) {
+      EXPECT_EQ(reads_of(session, from), 0u) << "nobody has ended its claims";
+    });
+    cluster_.On(to, [&, to = to](Session& session) {
+      EXPECT_EQ(CountRows(session, to, 0, 2 * kRows), kRows);
+      EXPECT_EQ(reads_of(session, to), 0u);
+    });
+    cluster_.On(from, [&, from = from](Session& session) {
+      EXPECT_GT(reads_of(session, from), 0u);
+      EXPECT_EQ(CountRows(session, from, 0, 2 * kRows), kRows);
+      SleepForNanos(10'000'000);  // longer than the pause after the end of a claim
+      EXPECT_EQ(CountRows(session, from, 0, 2 * kRows), kRows);
+    });
+    cluster_.On(to, [&, to = to](Session& session) { EXPECT_EQ(reads_of(session, to), 0u) << "it has lost none"; });
+    for (const uint64_t aborts : cluster_.database(to).transaction_statistics().aborts) EXPECT_EQ(aborts, 0u);
+    EXPECT_GT(boards.ended() - ended, 5u);
+  }
 }
 
 // The leaves of a dead node are served at once, and changed when its lease has ended.

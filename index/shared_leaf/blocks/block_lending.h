@@ -29,6 +29,9 @@ class BlockLender {
  public:
   virtual ~BlockLender() = default;
   virtual LeafBlocks& blocks() = 0;
+  // Ends claims of leaves (claim/claim.h), which have these words `before`. `after`: the word that a leaf has then; the
+  // same word: it keeps its claim, or has changed. InvalidArgument: there is no such leaf, or the word is no claim.
+  virtual Status EndClaims(std::span<WordChange> claims) = 0;
 };
 
 // Serves the borrowers of all indexes of `service` that are BlockLenders. Before Node::Serve; once is enough.

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "index/change_wire.h"
 #include "index/key_wire.h"
+#include "index/service_method.h"
 #include "index/shared_leaf/blocks/block_lending.h"
 #include "rdma/rpc.h"
 
@@ -93,6 +95,19 @@ StatusOr<size_t> ServeReplace(IndexService* service, std::span<const std::byte> 
   return 0;
 }
 
+Status ServeEndClaims(BlockLender* index, Context&, rdma::WireReader& request, rdma::WireWriter& response) {
+  std::array<WordChange, kMostClaims> claims;
+  size_t n = 0;
+  for (; request.remaining() > 0 && n < claims.size(); ++n) {
+    claims[n].word = request.GetAddress();
+    claims[n].before = request.GetU64();
+  }
+  GANNET_RETURN_IF_ERROR(request.Finish());
+  GANNET_RETURN_IF_ERROR(index->EndClaims(std::span(claims).first(n)));
+  for (size_t i = 0; i < n; ++i) response.PutU64(claims[i].after);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void RegisterChangeCalls(IndexService* service) {
@@ -103,6 +118,7 @@ void RegisterChangeCalls(IndexService* service) {
           return ServeChange(service, method, request, response);
         });
   }
+  ServeIndexMethod<BlockLender>(service, kEndClaims, "shared-leaf", ServeEndClaims);
   service->node().Handle(kCallReplace, [service](rdma::NodeId, std::span<const std::byte> request,
                                                  std::span<std::byte>) { return ServeReplace(service, request); });
 }
@@ -136,6 +152,26 @@ coro::Task<Status> ChangeCalls::Replace(Key key, rdma::GlobalAddress from, rdma:
   const StatusOr<size_t> bytes =
       co_await channel_->Call(owner_, kCallReplace, writer.written(), std::span<std::byte>(), timeout_);
   co_return bytes.status();
+}
+
+coro::Task<Status> ChangeCalls::EndClaims(std::span<WordChange> claims) {
+  std::array<std::byte, 2 + 16 * kMostClaims> request;
+  std::array<std::byte, 8 * kMostClaims> response;
+  rdma::WireWriter writer(request);
+  writer.PutU16(index_);
+  for (const WordChange& claim : claims) {
+    writer.PutAddress(claim.word);
+    writer.PutU64(claim.before);
+  }
+  GANNET_CHECK(writer.ok(), "%d claims to end by one call", claims.size());
+  const StatusOr<size_t> bytes = co_await channel_->Call(owner_, kEndClaims, writer.written(), response, timeout_);
+  if (!bytes.ok()) co_return bytes.status();
+  rdma::WireReader reader(std::span<const std::byte>(response).first(*bytes));
+  for (WordChange& claim : claims) claim.after = reader.GetU64();
+  if (!reader.Finish().ok()) {
+    co_return absl::DataLossError(absl::StrCat("node ", owner_, " sent a malformed answer about claims"));
+  }
+  co_return absl::OkStatus();
 }
 
 }  // namespace gannet::index::shared_leaf

@@ -224,14 +224,19 @@ bool LeafChannel::NoteLock(const LeafLock& draft, uint64_t connection) {
   return true;
 }
 
+coro::Task<bool> LeafChannel::EndCopies(rdma::GlobalAddress leaf, uint64_t claim) {
+  const Status ended = co_await boards_->End(channel_, HolderOf(claim), leaf);
+  // Any other error is that of a board that is none: its node does not keep the rules.
+  co_return !IsUnknownOutcome(ended);
+}
+
 coro::Task<StatusOr<bool>> LeafChannel::Lock(const LeafLock& draft, uint64_t of_blocks) {
   const uint64_t connection = Connection();
   if (of_blocks != 0 && of_blocks != connection) co_return false;
   if (IsClaimedByAnother(draft.unlocked())) co_return ClaimedElsewhere(draft.address());
   if (is_own_ && boards_ != nullptr && IsClaimed(draft.unlocked()) && !GANNET_MUTANT(kClaimNotEnded)) {
-    const Status ended = co_await boards_->End(channel_, HolderOf(draft.unlocked()), draft.address());
-    // The repair ends it. (Any other error is that of a board that is none: its node does not keep the rules.)
-    if (IsUnknownOutcome(ended)) co_return false;
+    const bool ended = co_await EndCopies(draft.address(), draft.unlocked());
+    if (!ended) co_return false;
   }
   if (!NoteLock(draft, connection)) co_return false;
   rdma::Operation cas[] = {draft.Lock()};
@@ -282,10 +287,16 @@ void LeafChannel::Release(rdma::GlobalAddress leaf, std::span<const rdma::Operat
   }
 }
 
-coro::Task<Status> LeafChannel::EndClaim(rdma::GlobalAddress leaf, uint64_t claim) {
+// A later claim has another word, so the CAS ends none whose copies may be good.
+coro::Task<StatusOr<bool>> LeafChannel::EndClaim(rdma::GlobalAddress leaf, uint64_t claim, EndBy by) {
+  if (by == EndBy::kBoard && boards_ != nullptr) {
+    const bool ended = co_await EndCopies(leaf, claim);
+    if (!ended) co_return false;
+  }
   rdma::Operation cas[] = {rdma::Operation::CompareAndSwap(leaf, claim, NextState(claim, false))};
-  Status posted = co_await Post(cas);
-  co_return posted;
+  const Status posted = co_await Post(cas);
+  if (!posted.ok()) co_return posted;
+  co_return cas[0].result == claim;
 }
 
 coro::Task<Status> LeafChannel::GiveBack(const LeafLock& draft) {

@@ -157,8 +157,10 @@ class LeafChannel {
   // The lock of a further leaf was released by a posting that Commit has posted. The leaf is dead.
   void NoteReleased(rdma::GlobalAddress leaf) { Drop(leaf); }
 
-  // The owner takes away a claim, whose holder uses it no more. It does nothing if the leaf has another word by now.
-  coro::Task<Status> EndClaim(rdma::GlobalAddress leaf, uint64_t claim);
+  // The owner takes away a claim: by the board of its holder, or from one that has lost it. False: the leaf has another
+  // word by now, or its holder cannot be reached, and the repair will end the claim.
+  enum class EndBy : uint8_t { kBoard, kLoss };
+  coro::Task<StatusOr<bool>> EndClaim(rdma::GlobalAddress leaf, uint64_t claim, EndBy by);
 
  private:
   struct Held {
@@ -194,6 +196,8 @@ class LeafChannel {
   // Carries out operations on this node's memory by its CPU.
   void CarryOut(std::span<rdma::Operation> operations);
   coro::Task<Status> Post(std::span<rdma::Operation> operations);
+  // At the owner: no copy of a claimed leaf is good any more. False: not yet; the repair sees to that.
+  coro::Task<bool> EndCopies(rdma::GlobalAddress leaf, uint64_t claim);
   // READs the state word, over the connection, until that succeeds.
   coro::Task<StatusOr<uint64_t>> ReadState(rdma::GlobalAddress leaf, uint64_t connection);
 
