@@ -133,11 +133,14 @@ class ThreadedLog final : public Log {
   Thread thread_;
   bool stopped_ = false;
   Status result_;  // of the thread; read after it was joined
+
+  Status removals_;  // of segments: why there are none any more
 };
 
 // Renames one by one, in ascending order, so that a crash leaves no gaps: of several names changed since the last sync
 // of the directory, a power cut may keep the last and lose the first. A file is handed on for reuse only when its name
-// as a segment is durably gone; otherwise rewritten content could appear under that name.
+// as a segment is durably gone; otherwise rewritten content could appear under that name. If the directory cannot be
+// synced, the name may come back at the next crash, whatever is synced later: then no later segment may go.
 Status ThreadedLog::RemoveSegmentsBelow(uint64_t segment) {
   group_commit_.TakeRoomAgain();
   StatusOr<std::vector<std::string>> names = files_->List(directory_);
@@ -145,10 +148,16 @@ Status ThreadedLog::RemoveSegmentsBelow(uint64_t segment) {
   for (const std::string& name : *names) {
     const std::optional<uint64_t> number = SegmentOfName(name);
     if (!number.has_value() || *number >= segment) continue;
+    GANNET_RETURN_IF_ERROR(removals_);
     const std::string used = segments_.NewSparePath();
     GANNET_RETURN_IF_ERROR(files_->Rename(directory_ + "/" + name, used));
     MayDieHere(KillPoint::kSegmentRemoved);
-    GANNET_RETURN_IF_ERROR(files_->SyncDirectory(directory_));
+    const Status synced = files_->SyncDirectory(directory_);
+    if (!synced.ok()) {
+      removals_ = Status(synced.code(), absl::StrCat("the segment ", name, " may come back at a crash, so later ones ",
+                                                     "stay until the database is opened again: ", synced.message()));
+      return removals_;
+    }
     if (!segments_.OfferUsed(used)) GANNET_RETURN_IF_ERROR(files_->Remove(used));
   }
   return absl::OkStatus();

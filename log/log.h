@@ -109,7 +109,8 @@ class Log {
   // makes no other ones unless `keep_free` bytes of the disk stay free; commits that need them are refused.
   virtual StatusOr<uint64_t> BeginSegment(bool give_back = false, uint64_t keep_free = UINT64_MAX) = 0;
   // Removes the segments below `segment`; the files of some of them become later segments. With 0 it removes none: the
-  // log may use again what it gave back. The checkpoint calls it so before it waits for anything but the disk.
+  // log may use again what it gave back. The checkpoint calls it so before it waits for anything but the disk. By one
+  // thread at a time. If the directory could not be synced after a removal, all later removals fail.
   virtual Status RemoveSegmentsBelow(uint64_t segment) = 0;
 
   virtual LogStatistics statistics() const = 0;

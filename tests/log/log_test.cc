@@ -209,6 +209,32 @@ TEST_F(LogTest, APowerCutWhileSegmentsAreRemovedLeavesNoGap) {
   EXPECT_GE(crashes, 2 * (segment - 1) * kCrashes);
 }
 
+// The same, if the directory could not be synced once: a later sync does not make that removal durable.
+TEST_F(LogTest, NoSegmentGoesAfterOneThatMayComeBack) {
+  auto log = Open();
+  auto writer = log->OpenWriter().value();
+  uint64_t segment = 0;
+  uint64_t next = 0;
+  for (int i = 0; i < 6; ++i) {
+    for (int j = 0; j < 10; ++j) ASSERT_TRUE(Commit(writer.get(), {1, next++}, 100).ok());
+    segment = log->BeginSegment().value();
+  }
+  ASSERT_TRUE(Commit(writer.get(), {1, next++}, 100).ok());
+  ASSERT_TRUE(log->Stop().ok());
+  disk_.Schedule({.operation = DiskOperation::kSyncDirectory, .after = 1});
+  for (int i = 0; i < 2; ++i) {
+    const Status removed = log->RemoveSegmentsBelow(segment);
+    EXPECT_THAT(removed.message(), testing::HasSubstr("may come back"));
+    EXPECT_TRUE(log->RemoveSegmentsBelow(0).ok());
+    for (uint64_t crash = 0; crash < 32; ++crash) {
+      const auto crashed = disk_.CrashedCopy(crash);
+      const StatusOr<LogBegin> begin = FindLogBegin(*crashed, kLogDirectory);
+      ASSERT_TRUE(begin.ok()) << begin.status();
+      EXPECT_TRUE(Recover(*crashed, begin->segment > 1 ? begin->segment : 0).Has({1, next - 1}));
+    }
+  }
+}
+
 coro::Task<void> CommitAndWait(Log* log, LogWriter* writer, uint64_t number, uint64_t deadline, int* durable) {
   const uint64_t epoch = Commit(writer, {1, number}, 50).value();
   struct Durable {
