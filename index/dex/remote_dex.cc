@@ -222,11 +222,10 @@ coro::Task<void> RemoteDex<Keys>::MakeClaims(std::vector<WordChange>* made) {
   if (paths_.has_kept()) co_await kept_.WriteBack();
 }
 
+// This does not ask for the ranges: they may have moved, and the leaf be kept still.
 template <class Keys>
 coro::Task<StatusOr<bool>> RemoteDex<Keys>::ChangeKept(shared_leaf::KeptEdit<Keys> edit) {
   using Kept = typename Paths<Keys>::Kept;
-  std::optional<Key> until;
-  if (ClaimerOf(edit.key, &until) != self()) co_return false;
   const bool through = claims_->keeping() == shared_leaf::Keeping::kWriteThrough;
   Patience patience(leaves_.patience_nanos());
   LeafCopy place;  // where a search has found the leaf: the way to it may lead elsewhere
