@@ -49,13 +49,14 @@ KeyChooser ChooserFor(const Cluster& cluster, const RunOptions& options, uint64_
 
 }  // namespace
 
-BenchWorker::BenchWorker(Cluster* cluster, const RunOptions* options, int number, int threads,
+BenchWorker::BenchWorker(Cluster* cluster, const RunOptions* options, int number, int threads, MovingPart* moving,
                          bench::RunControl* control)
     : Worker(control, kKinds),
       cluster_(cluster),
       options_(*options),
       number_(number),
       threads_(threads),
+      moving_(moving),
       random_(Mix64(options->seed) ^ Mix64(static_cast<uint64_t>(number) + 1)),
       keys_(ChooserFor(*cluster, *options, static_cast<uint64_t>(number), static_cast<uint64_t>(threads))) {
   if (const std::optional<KeyPart> part = Part(); part.has_value()) keys_.Limit(*part);
@@ -65,11 +66,13 @@ BenchWorker::~BenchWorker() = default;
 
 std::optional<KeyPart> BenchWorker::Part() const {
   if (!cluster_->options().partitioned) return std::nullopt;
-  return KeyPart(&cluster_->keys(), number_ / options_.threads_per_machine, cluster_->options().machines);
+  if (moving_ != nullptr && machine() >= moving_->giver()) return moving_->part();
+  const int parts = cluster_->options().machines - (moving_ == nullptr ? 0 : 1);
+  return KeyPart(&cluster_->keys(), machine(), parts);
 }
 
 Status BenchWorker::Prepare() {
-  auto connection = Connection::Open(cluster_, number_ / options_.threads_per_machine, options_.caches);
+  auto connection = Connection::Open(cluster_, machine(), options_.caches);
   if (!connection.ok()) return connection.status();
   connection_ = *std::move(connection);
   while (clients_.size() < static_cast<size_t>(options_.coroutines)) {
@@ -84,8 +87,8 @@ Status BenchWorker::Run() {
     for (const auto& client : clients_) connection_->worker().Spawn(Loop(client.get(), client == clients_.front()));
     connection_->worker().Run();
   }
-  const bool is_last = cluster_->machine(number_ / options_.threads_per_machine).running.fetch_sub(1) == 1;
-  return is_last ? connection_->worker().BlockOn(connection_->HandBackLeaves()) : absl::OkStatus();
+  if (moving_ != nullptr) moving_->End(machine(), number_in_machine());
+  return connection_->HandBackIfLast(&cluster_->machine(machine()));
 }
 
 void BenchWorker::Close() {
@@ -105,6 +108,10 @@ coro::Task<void> BenchWorker::Loop(Client* client, bool first) {
       ObservePhase();
       if (seen() == bench::Phase::kDrain) break;
       if (next == kNever) continue;
+    }
+    if (has_no_keys()) {
+      co_await connection_->worker().SleepUntil(NowNanos() + kLookNanos);
+      continue;
     }
     Outcome outcome;
     const rdma::VerbCounters verbs = alone ? connection_->channel().counters() : rdma::VerbCounters{};
@@ -175,9 +182,17 @@ void BenchWorker::MeasurementEnds() {
   statistics_.paths = txn::PathsBetween(paths_at_start_, PathsOf(connection_->chooser()));
 }
 
+uint64_t BenchWorker::ExistingKey() {
+  if (moving_ == nullptr) return keys_.Existing(&random_);
+  const int moved = moving_->Begin(machine(), number_in_machine());
+  uint64_t rank = keys_.LoadedRank(&random_);
+  while (!moving_->Uses(machine(), moved, rank)) rank = keys_.LoadedRank(&random_);
+  return cluster_->keys().LoadedKey(rank);
+}
+
 coro::Task<Status> BenchWorker::RunOne(Client* client, Outcome* outcome) {
   outcome->kind = inserts_only() ? Kind::kInsert : DrawKind(options_.mix, &random_);
-  const uint64_t key = outcome->kind == Kind::kInsert ? 0 : keys_.Existing(&random_);
+  const uint64_t key = outcome->kind == Kind::kInsert ? 0 : ExistingKey();
   Status done;
   switch (outcome->kind) {
     case Kind::kRead:
@@ -249,7 +264,7 @@ coro::Task<Status> BenchWorker::Scan(Client* client, uint64_t from, Outcome* out
 }
 
 Status BenchWorker::FillCaches() {
-  if (!options_.fill_caches) return absl::OkStatus();
+  if (!options_.fill_caches || has_no_keys()) return absl::OkStatus();
   FillLocations();
   const index::IndexTraits& traits = index::EntryOf(cluster_->options().index).traits;
   if (options_.paths.reads == Path::kCall) return absl::OkStatus();

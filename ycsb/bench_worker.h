@@ -14,6 +14,7 @@
 #include "ycsb/client.h"
 #include "ycsb/driver.h"
 #include "ycsb/key_chooser.h"
+#include "ycsb/moving_part.h"
 
 namespace gannet::ycsb {
 
@@ -34,8 +35,9 @@ struct WorkerStatistics {
 
 class BenchWorker final : public bench::Worker {
  public:
-  // Thread `number` of `threads` in the run.
-  BenchWorker(Cluster* cluster, const RunOptions* options, int number, int threads, bench::RunControl* control);
+  // Thread `number` of `threads` in the run. `moving`: null if no keys move.
+  BenchWorker(Cluster* cluster, const RunOptions* options, int number, int threads, MovingPart* moving,
+              bench::RunControl* control);
   ~BenchWorker() override;
 
   Status Prepare() override;
@@ -56,7 +58,11 @@ class BenchWorker final : public bench::Worker {
   // True if this thread takes part in filling caches. If threads share them, the threads of the first machine fill them
   // for all (driver.cc).
   bool fills_caches() const { return !options_.caches.share || number_ < options_.threads_per_machine; }
-  // The keys on which this thread's machine works; none: all of them.
+  int machine() const { return number_ / options_.threads_per_machine; }
+  int number_in_machine() const { return number_ % options_.threads_per_machine; }
+  // No keys have moved to this machine yet.
+  bool has_no_keys() const { return moving_ != nullptr && machine() == moving_->taker() && moving_->taken() == 0; }
+  // The keys on which this thread's machine works, some of which may move; none: all of them.
   std::optional<KeyPart> Part() const;
   Status FillCaches();
   void FillLocations();
@@ -64,14 +70,14 @@ class BenchWorker final : public bench::Worker {
   // Does what FillModels does, for kinds whose clients change the index.
   Status FillNodes(int server);
   // True for a thread that only inserts, at a given rate.
-  bool inserts_only() const {
-    return options_.insert_rate > 0 && number_ / options_.threads_per_machine == cluster_->options().machines - 1;
-  }
+  bool inserts_only() const { return options_.insert_rate > 0 && machine() == cluster_->options().machines - 1; }
   // Time of the next such insert; kNever outside of RunOptions::insert_for.
   uint64_t NextInsertNanos();
   coro::Task<void> Loop(Client* client, bool first);
   coro::Task<void> Profile(Client* client);
   coro::Task<Status> RunOne(Client* client, Outcome* outcome);
+  // For an operation that begins now.
+  uint64_t ExistingKey();
   coro::Task<Status> Read(Client* client, uint64_t key);
   coro::Task<Status> Update(Client* client, uint64_t key);
   coro::Task<Status> Insert(Client* client);
@@ -86,6 +92,7 @@ class BenchWorker final : public bench::Worker {
   const RunOptions& options_;
   const int number_;
   const int threads_;
+  MovingPart* const moving_;
   Random random_;
   KeyChooser keys_;
   alignas(64) WorkerStatistics statistics_;

@@ -107,14 +107,19 @@ coro::Task<Status> Connection::Insert(uint64_t key, rdma::GlobalAddress entry) {
   co_return inserted.status();
 }
 
-coro::Task<Status> Connection::HandBackLeaves() {
-  for (const auto& index : indexes_) {
-    auto* const leaves = dynamic_cast<LeafCombiner::Leaves*>(index.get());
-    if (leaves == nullptr) continue;
-    const Status handed = co_await leaves->HandBackLeaves();
-    if (!handed.ok()) co_return handed;
+coro::Task<Status> Connection::HandBackLeaves(rdma::NodeId server, uint64_t from, uint64_t to) {
+  auto* const leaves = dynamic_cast<LeafCombiner::Leaves*>(indexes_[server].get());
+  if (leaves == nullptr) co_return absl::OkStatus();
+  Status handed = co_await leaves->HandBackLeaves(from, to);
+  co_return handed;
+}
+
+Status Connection::HandBackIfLast(Machine* machine) {
+  if (machine->running.fetch_sub(1) > 1) return absl::OkStatus();
+  for (size_t server = 0; server < indexes_.size(); ++server) {
+    GANNET_RETURN_IF_ERROR(worker_.BlockOn(HandBackLeaves(static_cast<rdma::NodeId>(server), 0, UINT64_MAX)));
   }
-  co_return absl::OkStatus();
+  return absl::OkStatus();
 }
 
 index::ClientStatistics Connection::statistics() const {

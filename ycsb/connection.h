@@ -63,8 +63,10 @@ class Connection {
   // Inserts an entry into the index of the key's server. Inserts into shared leaves are combined with those of the
   // other threads of the machine.
   coro::Task<Status> Insert(uint64_t key, rdma::GlobalAddress entry);
-  // Hands back the leaves that this machine keeps, when its threads use them no more.
-  coro::Task<Status> HandBackLeaves();
+  // Hands back the leaves of a server that this machine keeps (shared_leaf/leaf_client.h).
+  coro::Task<Status> HandBackLeaves(rdma::NodeId server, uint64_t from, uint64_t to);
+  // A thread of the connection's machine uses its caches no more. The last one hands back all leaves.
+  Status HandBackIfLast(Machine* machine);
   // Null if there is none.
   LocationCache* locations() { return locations_.get(); }
   // Sum over all its index clients, without shared caches.

@@ -11,6 +11,8 @@
 #include "bench/harness/run.h"
 #include "bench/harness/run_control.h"
 #include "ycsb/bench_worker.h"
+#include "ycsb/move_worker.h"
+#include "ycsb/moving_part.h"
 
 namespace gannet::ycsb {
 namespace {
@@ -56,6 +58,16 @@ Status CheckOptions(const Cluster& cluster, const RunOptions& o) {
           "memory does not have what a machine has changed in its copies");
     }
   }
+  if (o.moves()) {
+    const auto& mix = o.mix;
+    const int others = mix[static_cast<size_t>(Kind::kInsert)] + mix[static_cast<size_t>(Kind::kScan)];
+    if (!cluster.options().partitioned || cluster.options().machines < 2 || o.coroutines > 1 || others > 0 ||
+        o.move_after < absl::ZeroDuration()) {
+      return absl::InvalidArgumentError(
+          "keys move between two machines or more with parts of their own, whose clients read and update, one "
+          "operation at a time");
+    }
+  }
   if (cluster.options().durability != DurabilityMode::kNone && o.paths.updates != Path::kCall) {
     return absl::InvalidArgumentError("writes that are logged are calls: the log is the server's");
   }
@@ -71,6 +83,7 @@ class Runner {
   Runner(Cluster* cluster, const RunOptions& options, const RunProgress& progress)
       : cluster_(cluster), options_(options), progress_(progress) {
     const int threads = cluster->options().machines * options.threads_per_machine;
+    if (options.moves()) moving_ = std::make_unique<MovingPart>(cluster, options.threads_per_machine);
     for (int i = 0; i < cluster->options().machines; ++i) {
       cluster->machine(i).xcaches.clear();
       cluster->machine(i).locations.reset();
@@ -79,21 +92,29 @@ class Runner {
       for (int server = 0; options.caches.share && server < cluster->options().servers; ++server) {
         AddCaches(&cluster->machine(i));
       }
-      SetRanges(&cluster->machine(i));
+      MovingPart::SetRanges(cluster, i, moving_.get(), 0);
       cluster->machine(i).running = options.threads_per_machine;
     }
     for (int i = 0; cluster->has_servers() && i < cluster->options().servers; ++i) {
       cluster->server(i).set_locked_by_clients(options.paths.updates == Path::kOneSided);
     }
     for (int i = 0; i < threads; ++i) {
-      workers_.push_back(std::make_unique<BenchWorker>(cluster, &options_, i, threads, &control_));
+      workers_.push_back(std::make_unique<BenchWorker>(cluster, &options_, i, threads, moving_.get(), &control_));
+    }
+    if (moving_ != nullptr) {
+      mover_ = std::make_unique<MoveWorker>(cluster, &options_, moving_.get(), &control_);
+      ++cluster->machine(moving_->giver()).running;
     }
   }
 
   StatusOr<RunReport> Run() {
     std::vector<bench::Worker*> workers;
     for (const auto& worker : workers_) workers.push_back(worker.get());
-    bench::Hooks hooks{.thread_name = "ycsb", .prepared = [this] { CopyCaches(); }, .interval = nullptr};
+    if (mover_ != nullptr) workers.push_back(mover_.get());
+    bench::Hooks hooks{.thread_name = "ycsb",
+                       .prepared = [this] { CopyCaches(); },
+                       .interval = nullptr,
+                       .is_done = [this] { return moving_ == nullptr || moving_->taken() == MovingPart::kMoved; }};
     if (progress_) {
       hooks.interval = [this](const bench::CountedInterval& interval) { progress_(ReportOf(interval)); };
     }
@@ -119,22 +140,6 @@ class Runner {
       machine->caches.push_back(kind.make_cache(options_.caches.index_bytes));
     }
   }
-  // The machine's leaves are those of its part of the keys, and the others' those of theirs.
-  void SetRanges(Machine* machine) const {
-    const ClusterOptions& o = cluster_->options();
-    for (size_t server = 0; machine->claims != nullptr && server < machine->caches.size(); ++server) {
-      std::vector<index::ClaimRange> ranges(static_cast<size_t>(o.machines));
-      for (int i = 0; i < o.machines; ++i) {
-        index::ClaimRange& range = ranges[static_cast<size_t>(i)];
-        const KeyPart part(&cluster_->keys(), i, o.machines);
-        const uint64_t first = cluster_->keys().LoadedKey(part.FirstRankAt(static_cast<int>(server)));
-        range.first = index::Key(i == 0 ? 0 : first);
-        range.node = cluster_->machine(i).node->id();
-      }
-      machine->caches[server]->SetRanges(std::move(ranges));
-    }
-  }
-
   // The threads of the first machine have filled its caches: the other machines get copies.
   void CopyCaches() {
     if (!options_.fill_caches) return;
@@ -158,6 +163,7 @@ class Runner {
     report.threads = static_cast<int>(workers_.size());
     report.coroutines = options_.coroutines;
     for (const bench::CountedInterval& interval : result.timeline) report.timeline.push_back(ReportOf(interval));
+    if (mover_ != nullptr) report.move = mover_->report();
     const auto all = std::make_unique<bench::Histogram>();
     for (size_t k = 0; k < kKinds; ++k) {
       KindReport& kind = report.kinds[k];
@@ -197,7 +203,9 @@ class Runner {
   const RunOptions& options_;
   const RunProgress& progress_;
   bench::RunControl control_;
+  std::unique_ptr<MovingPart> moving_;  // null: no keys move
   std::vector<std::unique_ptr<BenchWorker>> workers_;
+  std::unique_ptr<MoveWorker> mover_;
 };
 
 }  // namespace

@@ -36,6 +36,12 @@ struct RunOptions : bench::RunOptions {
   Paths paths;
   CacheOptions caches;
   bool fill_caches = true;  // XStore's, before the warm-up
+  // If it is finite, the last machine has no keys at first, and so long after the beginning of the measured phase, the
+  // one before it gives it half of its part (moving_part.h). The measured phase lasts until they have moved, too.
+  // Needs partitioned keys, and clients of one coroutine that only read and update.
+  absl::Duration move_after = absl::InfiniteDuration();
+
+  bool moves() const { return move_after < absl::InfiniteDuration(); }
 };
 
 // Called on the thread that called RunBenchmark.

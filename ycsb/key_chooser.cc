@@ -13,8 +13,13 @@ KeyChooser::KeyChooser(const KeySpace* space, Distribution distribution, uint64_
   end_ = UINT64_MAX;
 }
 
+uint64_t KeyChooser::LoadedRank(Random* random) const {
+  const uint64_t n = loaded();
+  return RankOf(distribution_ == Distribution::kUniform ? random->Below(n) : scatter_(zipf_.Draw(n, random)));
+}
+
 uint64_t KeyChooser::Existing(Random* random) const {
-  const uint64_t loaded = part_.has_value() ? part_->size() : space_->loaded();
+  const uint64_t loaded = this->loaded();
   const uint64_t inserted = inserted_.size();
   switch (distribution_) {
     case Distribution::kUniform: {
@@ -22,7 +27,7 @@ uint64_t KeyChooser::Existing(Random* random) const {
       return at < loaded ? LoadedKey(at) : inserted_[at - loaded];
     }
     case Distribution::kZipfian:
-      return LoadedKey(scatter_(zipf_.Draw(loaded, random)));
+      return space_->LoadedKey(LoadedRank(random));
     case Distribution::kLatest: {
       const uint64_t age = zipf_.Draw(loaded + inserted, random);
       return age < inserted ? inserted_[inserted - 1 - age] : LoadedKey(scatter_(age - inserted));

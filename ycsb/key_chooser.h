@@ -30,6 +30,8 @@ class KeyChooser {
 
   // An existing key: loaded, or inserted by this client.
   uint64_t Existing(Random* random) const;
+  // The rank of a loaded key, as Existing draws it while nothing is inserted.
+  uint64_t LoadedRank(Random* random) const;
   // A key that no client has inserted. Must not be called while needs_block().
   uint64_t Fresh() {
     while (part_.has_value() && !part_->Has(space_->RankOfInsert(next_)) && !needs_block()) next_ += step_;
@@ -51,8 +53,10 @@ class KeyChooser {
   uint64_t inserts_end() const { return inserts_end_; }
 
  private:
-  // The loaded key with this number among those that are drawn.
-  uint64_t LoadedKey(uint64_t n) const { return space_->LoadedKey(part_.has_value() ? part_->RankOf(n) : n); }
+  // The loaded keys that are drawn: their number, and the rank of one.
+  uint64_t loaded() const { return part_.has_value() ? part_->size() : space_->loaded(); }
+  uint64_t RankOf(uint64_t n) const { return part_.has_value() ? part_->RankOf(n) : n; }
+  uint64_t LoadedKey(uint64_t n) const { return space_->LoadedKey(RankOf(n)); }
 
   const KeySpace* space_;
   std::optional<KeyPart> part_;

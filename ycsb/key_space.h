@@ -93,6 +93,13 @@ class KeyPart {
         is_last_(part + 1 == parts) {}
 
   uint64_t size() const { return stretch_ * static_cast<uint64_t>(keys_->servers()); }
+  // Its number of keys at each server, and the number of a key among those of its server, for a rank that it Has.
+  uint64_t stretch() const { return stretch_; }
+  uint64_t PlaceOf(uint64_t rank) const {
+    int server = 0;
+    while (rank - FirstRankAt(server) >= stretch_) ++server;
+    return rank - FirstRankAt(server);
+  }
   // `n` < size().
   uint64_t RankOf(uint64_t n) const { return FirstRankAt(static_cast<int>(n / stretch_)) + n % stretch_; }
   uint64_t FirstRankAt(int server) const { return keys_->FirstRankOf(server) + skipped_; }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "bench/harness/report.h"
@@ -22,6 +23,13 @@ struct IntervalReport : bench::Interval {
   uint64_t operations = 0;
 };
 
+// How a part of the keys has moved (moving_part.h).
+struct MoveReport {
+  int slices = 0;
+  double seconds = 0;                // from the first step to the last
+  double longest_slice_seconds = 0;  // so long nobody used the keys of a slice
+};
+
 struct RunReport {
   double seconds = 0;
   int threads = 0;     // on all machines
@@ -35,6 +43,7 @@ struct RunReport {
   // How reads and scans reached the records, in `seconds`.
   std::vector<txn::TablePaths> paths;
   std::vector<IntervalReport> timeline;  // of the measured window
+  std::optional<MoveReport> move;        // with RunOptions::move_after
 
   const KindReport& of(Kind kind) const { return kinds[static_cast<size_t>(kind)]; }
 };

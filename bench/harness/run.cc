@@ -45,11 +45,11 @@ class Driver {
       begin.arrive_and_wait();
     }
     begin_nanos_ = NowNanos();
-    Watch(options_.warmup, 0);
+    Watch(options_.warmup, 0, nullptr);
     if (options_.watch) options_.watch(false);
     const uint64_t measure_nanos = NowNanos();
     control_.Advance(Phase::kMeasure);
-    Watch(options_.duration, options_.at_least);
+    Watch(options_.duration, options_.at_least, hooks_.is_done);
     control_.Advance(Phase::kDrain);
     result_.seconds = static_cast<double>(NowNanos() - measure_nanos) * 1e-9;
     if (options_.watch) options_.watch(true);
@@ -70,12 +70,13 @@ class Driver {
   // True if a worker failed, or the run was stopped.
   bool Ended() const { return control_.phase() == Phase::kDrain || IsStopRequested(options_.stop); }
 
-  // Waits for `duration` and `at_least` operations, or until the run has ended, and reports after each interval.
-  void Watch(absl::Duration duration, uint64_t at_least) {
+  // Waits for `duration`, `at_least` operations and `is_done`, or until the run has ended, and reports after each
+  // interval.
+  void Watch(absl::Duration duration, uint64_t at_least, const std::function<bool()>& is_done) {
     last_nanos_ = NowNanos();
     const uint64_t end = last_nanos_ + Nanos(duration);
     const uint64_t enough = last_counts_[0] + at_least;
-    while ((last_nanos_ < end || last_counts_[0] < enough) && !Ended()) {
+    while ((last_nanos_ < end || last_counts_[0] < enough || (is_done && !is_done())) && !Ended()) {
       const uint64_t next = last_nanos_ + Nanos(options_.interval);
       WaitWhileRunning(last_nanos_ < end ? std::min(end, next) : next, [this] { return Ended(); });
       ReportInterval();

@@ -53,6 +53,8 @@ struct Hooks {
   std::function<void()> prepared;
   // Called on the calling thread after each interval. May be null.
   std::function<void(const CountedInterval& interval)> interval;
+  // The measured phase does not end before this is true. Called on the calling thread. May be null.
+  std::function<bool()> is_done = nullptr;
 };
 
 struct RunResult {

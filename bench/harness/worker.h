@@ -24,7 +24,8 @@ inline constexpr size_t kLiveCounts = 4;
 
 class Worker {
  public:
-  // `control` must outlive the worker. `kinds`: number of kinds of operation whose latencies the worker records here.
+  // `control` must outlive the worker. `kinds`: number of kinds of operation whose latencies are recorded here,
+  // the same for all workers of a run.
   explicit Worker(RunControl* control, size_t kinds = 0)
       : control_(control), kinds_(kinds), kind_records_(std::make_unique<KindRecords[]>(kinds)) {}
   virtual ~Worker() = default;

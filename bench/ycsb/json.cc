@@ -67,6 +67,11 @@ std::string ToJson(const YcsbResult& result, bool histogram) {
     return Json{{"operations_per_second", interval.Rate(interval.operations)},
                 {"operations", KindsJson(interval, KindNames())}};
   });
+  if (run.move.has_value()) {
+    json["move"] = {{"slices", run.move->slices},
+                    {"seconds", run.move->seconds},
+                    {"longest_slice_seconds", run.move->longest_slice_seconds}};
+  }
   json["clients"] = Of(run.lookups);
   json["paths"] = PathsJson(run.paths);
   json["index"] = StoreOf(result);

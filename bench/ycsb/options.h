@@ -34,6 +34,7 @@ struct YcsbOptions {
   ycsb::InsertPlace inserts = ycsb::InsertPlace::kSpread;
   uint64_t insert_rate = 0;  // of one more machine; 0: there is none
   absl::Duration insert_for = absl::InfiniteDuration();
+  absl::Duration move_after = absl::InfiniteDuration();  // ycsb::RunOptions::move_after
   ycsb::Paths paths;
   std::optional<ycsb::Path> updates;
   std::optional<ycsb::Path> inserts_by;

@@ -33,6 +33,7 @@ ycsb::RunOptions RunOptionsOf(const YcsbOptions& o, int slot, const std::atomic<
   run.inserts = o.inserts;
   run.insert_rate = o.insert_rate;
   run.insert_for = o.insert_for;
+  run.move_after = o.move_after;
   run.paths = o.paths;
   run.caches.xcache.mode = o.cache;
   run.caches.share_locations = o.simulated();

@@ -87,6 +87,12 @@ void AddWorkFlags(bench::YcsbOptions* o, Flags* flags) {
              "--cluster this process does. Default: none");
   flags->Add("--insert-for", "insert_for_seconds", &o->insert_for, form::Time(absl::Microseconds(1)),
              "How long it inserts, from the beginning of the measurement. Default: to the end");
+  flags->Add("--move-after", "move_after_seconds", &o->move_after, form::Time(absl::Microseconds(1)),
+             "With --partitioned: the last client machine has no keys at first. So long after the beginning of the "
+             "measurement, the\none before it gives it half of its part, while clients work. The measurement lasts "
+             "until that is done. "
+             "Default:\nno keys move",
+             kOfServers);
   flags->Add("--path", "path", &o->paths.reads, PathOf(ycsb::kPathNames),
              "How reads and scans reach a record: one-sided (the client looks it up by READs, with the index's cache) "
              "or rpc\n(one call to the server), or adaptive (the cheaper one for each). Default: one-sided");

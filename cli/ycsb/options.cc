@@ -120,6 +120,18 @@ Status Complete(bench::YcsbOptions* o) {
   if (o->insert_rate == 0 && o->insert_for < absl::InfiniteDuration()) {
     return Wrong("--insert-for: says how long --insert-rate inserts; give that, too, or leave --insert-for out");
   }
+  if (o->move_after < absl::InfiniteDuration()) {
+    const auto share = [o](ycsb::Kind kind) { return o->operations()[static_cast<size_t>(kind)]; };
+    if (!o->partitioned || o->clients.machines < 2) {
+      return Wrong("--move-after: keys move from machine to machine; give --partitioned and --clients 2x%d or more",
+                   o->clients.threads);
+    }
+    if (o->coroutines > 1 || share(ycsb::Kind::kInsert) + share(ycsb::Kind::kScan) > 0) {
+      return Wrong(
+          "--move-after: clients may only read and update, one operation at a time; give --coroutines 1, and "
+          "a --mix without inserts and scans");
+    }
+  }
   if (o->keys < static_cast<uint64_t>(o->servers)) {
     return Wrong("--keys %d: at least one for each of %s", o->keys, Count(static_cast<uint64_t>(o->servers), "server"));
   }

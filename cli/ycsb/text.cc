@@ -90,6 +90,14 @@ std::string Lookups(const ycsb::RunReport& run) {
       WithCommas(l.lookups), each(l.one_sided), each(l.fallbacks), each(l.leaves_read), FormatBytes(l.cache_bytes));
 }
 
+std::string Move(const ycsb::RunReport& run) {
+  if (!run.move.has_value()) return "";
+  return absl::StrFormat("%s of keys moved to the last machine in %s; nobody used those of one for %s at most\n",
+                         Count(static_cast<uint64_t>(run.move->slices), "slice"),
+                         absl::FormatDuration(absl::Seconds(run.move->seconds)),
+                         absl::FormatDuration(absl::Seconds(run.move->longest_slice_seconds)));
+}
+
 // A fixed path says nothing that the verbs do not say.
 std::string Paths(const bench::YcsbResult& result, int width) {
   return result.options.paths.reads == ycsb::Path::kAdaptive ? PathsText(result.run.paths, width) : "";
@@ -147,7 +155,7 @@ std::string ToText(const bench::YcsbResult& result, const TextStyle& style) {
   std::string text = Heading(result) + "\n" + Throughput(result.run, style.width) + "\n";
   if (style.histograms) text += HistogramsText(reports, style.width) + "\n";
   text += VerbsText("operation", reports, result.run.all.verbs, style.width) + "\n" + Lookups(result.run) +
-          Paths(result, style.width) + Store(result) + Log(result);
+          Move(result.run) + Paths(result, style.width) + Store(result) + Log(result);
   text += result.simulation.has_value() ? "\n" + Simulation(result, style.width)
                                         : CalibrationText(result.before_run_calibration, result.after_run_calibration);
   return Wrap(text, style.width);

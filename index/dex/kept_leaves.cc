@@ -153,13 +153,13 @@ coro::Task<void> KeptLeaves<Keys>::Renew(typename Paths<Keys>::KeptLeaf kept) {
 }
 
 template <class Keys>
-coro::Task<Status> KeptLeaves<Keys>::HandBack() {
+coro::Task<Status> KeptLeaves<Keys>::HandBack(Key from, Key to) {
   Patience patience(leaves_->patience_nanos());
   bool missed = false;
   do {
     missed = false;
     for (std::optional<size_t> at = 0; at.has_value();) {
-      at = paths_->TakeKeptFrom(*at, &missed);
+      at = paths_->TakeKeptFrom(*at, from, to, &missed);
       co_await WriteBack();
     }
     missed |= paths_->has_kept();

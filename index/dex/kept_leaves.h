@@ -18,6 +18,7 @@ namespace gannet::index::dex {
 template <class Keys>
 class KeptLeaves {
  public:
+  using Key = typename Keys::Key;
   using KeptLeaf = typename Paths<Keys>::KeptLeaf;
 
   // `leaves`: of the owner. All must outlive this.
@@ -38,8 +39,8 @@ class KeptLeaves {
   coro::Task<void> Renew(KeptLeaf kept);
   // It is not known whether the CAS that keeps the leaf was made; `state` is that of KeptOf.
   coro::Task<void> UnlockIfKept(rdma::GlobalAddress leaf, uint64_t state, shared_leaf::Lease lease);
-  // Writes back and unlocks all leaves of this tree.
-  coro::Task<Status> HandBack();
+  // Writes back and unlocks the leaves of this tree that may have keys from `from` to `to`.
+  coro::Task<Status> HandBack(Key from, Key to);
 
  private:
   using Image = typename Keys::Image;

@@ -372,10 +372,15 @@ void Paths<Keys>::AddKept(rdma::GlobalAddress leaf, const Image& image, shared_l
 }
 
 template <class Keys>
-std::optional<size_t> Paths<Keys>::TakeKeptFrom(size_t at, bool* missed) {
-  constexpr size_t kAtOnce = 16;
-  const size_t next = cache_.TakeKeptFrom(&user_, tree_, at, kAtOnce, missed);
-  return next < cache_.frames().blocks() ? std::optional(next) : std::nullopt;
+std::optional<size_t> Paths<Keys>::TakeKeptFrom(size_t at, const Key& from, const Key& to, bool* missed) {
+  if constexpr (Keys::kKeysElsewhere) {
+    return std::nullopt;
+  } else {
+    constexpr size_t kAtOnce = 16;
+    const auto is_wanted = [&](const std::byte* body) { return LeafBody<Keys>::Meets(body, from, to); };
+    const size_t next = cache_.TakeKeptFrom(&user_, tree_, at, kAtOnce, is_wanted, missed);
+    return next < cache_.frames().blocks() ? std::optional(next) : std::nullopt;
+  }
 }
 
 template <class Keys>

@@ -109,9 +109,9 @@ class Paths final : public blink::PathCache<Keys> {
   std::vector<KeptFrame> TakeKept() { return user_.TakeKept(); }
   // Adds one for which there was no frame.
   void AddKept(rdma::GlobalAddress leaf, const Image& image, shared_leaf::Grant grant);
-  // Takes the frames of this tree's kept leaves from block `at` on, some of them. Returns where to go on; nullopt: at
-  // the end. *missed: a frame was latched.
-  std::optional<size_t> TakeKeptFrom(size_t at, bool* missed);
+  // Takes the frames of this tree's kept leaves with keys from `from` to `to`, from block `at` on, some of them.
+  // Returns where to go on; nullopt: at the end. *missed: a frame was latched.
+  std::optional<size_t> TakeKeptFrom(size_t at, const Key& from, const Key& to, bool* missed);
 
   // The addresses of the leaf that covers the point and of those behind it up to `to` (in reverse: before it), as far
   // as one inner node knows them. Returns their number.

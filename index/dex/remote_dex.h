@@ -32,9 +32,9 @@ class RemoteDex final : public blink::TreeClient<Keys>, private shared_leaf::Lea
   bool keeps_leaves() const override {
     return !Keys::kKeysElsewhere && claims_ != nullptr && claims_->keeping() != shared_leaf::Keeping::kNone;
   }
-  coro::Task<Status> HandBackLeaves() override {
+  coro::Task<Status> HandBackLeaves(Key from, Key to) override {
     if (!keeps_leaves()) co_return absl::OkStatus();
-    Status handed = co_await kept_.HandBack();
+    Status handed = co_await kept_.HandBack(from, to);
     co_return handed;
   }
   void Forget(const index::Key& key) override;

@@ -67,9 +67,9 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
   BlockSource& blocks() { return blocks_; }
   // This client keeps leaves (claim/claim.h).
   virtual bool keeps_leaves() const { return false; }
-  // Writes back and unlocks all leaves that this node keeps by the cache of this client. No thread uses the cache
-  // meanwhile.
-  virtual coro::Task<Status> HandBackLeaves() { co_return absl::OkStatus(); }
+  // Writes back and unlocks the leaves that this node keeps by the cache of this client, and that may have keys from
+  // `from` to `to`. No thread of this node begins to keep such a leaf meanwhile: none uses the cache, or these keys.
+  virtual coro::Task<Status> HandBackLeaves(Key /*from*/, Key /*to*/) { co_return absl::OkStatus(); }
   // Valid once a leaf was expected or located.
   LeafEditor<Keys>& editor() { return *editor_; }
   // READs the leaf that the client's caches expect to cover `key`, as LeafChannel::Read does. Caches that are behind

@@ -136,13 +136,14 @@ class LinkNode final : public rdma::ForwardingNode {
 struct WorldOptions {
   rdma::sim::Faults faults = {};
   shared_leaf::Keeping keeping = shared_leaf::Keeping::kNone;
-  size_t cache_bytes = size_t{1} << 20;               // of the holder
+  size_t cache_bytes = size_t{1} << 20;               // of a node that claims
+  bool other_claims = false;                          // node 2 believes that all keys are its own
   uint64_t holder_until = UINT64_MAX;                 // keys from here on are nobody's to claim
   absl::Duration patience = absl::Milliseconds(100);  // of the other node, with a locked leaf
 };
 
 // Node 0 owns a tree of integers, whose values are in the entries. Node 1 claims its leaves, or keeps them; node 2 does
-// not.
+// not, unless it is asked to.
 class World {
  public:
   explicit World(uint64_t seed, const WorldOptions& options = {})
@@ -179,14 +180,14 @@ class World {
     nodes_[id] = std::make_unique<LinkNode>(Must(fabric_->Attach(id)), fabric_->capabilities(), &link_);
     slabs_[id] = std::make_unique<rdma::SlabAllocator>(nodes_[id].get());
     epochs_[id] = Must(rdma::EpochManager::Create(fabric_.get(), nodes_[id].get(), slabs_[id].get()));
-    if (id != kHolder) return;
+    if (id != kHolder && !(id == kOther && options_.other_claims)) return;
     rdma::SlabCache slab(slabs_[id].get());
-    claims_ = std::make_unique<ClaimHolder>(nodes_[id].get(), Must(slab.Allocate(kBoardBytes)), ++processes_);
-    claims_->set_keeping(options_.keeping);
-    pages_ = MakeDexCache(options_.cache_bytes);
-    std::vector<ClaimRange> ranges = {{.first = OwnedKey(Key(uint64_t{0})), .node = kHolder}};
+    claims_[id] = std::make_unique<ClaimHolder>(nodes_[id].get(), Must(slab.Allocate(kBoardBytes)), ++processes_);
+    claims_[id]->set_keeping(options_.keeping);
+    pages_[id] = MakeDexCache(options_.cache_bytes);
+    std::vector<ClaimRange> ranges = {{.first = OwnedKey(Key(uint64_t{0})), .node = id}};
     if (options_.holder_until != UINT64_MAX) ranges.push_back({OwnedKey(Key(options_.holder_until)), kOwner});
-    pages_->SetRanges(ranges);
+    pages_[id]->SetRanges(ranges);
   }
 
   void Insert(uint64_t key, uint64_t number) {
@@ -195,14 +196,14 @@ class World {
     ASSERT_TRUE(change.ok()) << change.status();
   }
 
-  // Between the holder's loss and the moment at which it may come back.
-  bool RepairIfLost() {
-    if (!service_->boards().IsLost(kHolder)) return false;
-    index_->RepairAfter(kHolder);
+  // Between the loss of a node and the moment at which it may come back.
+  bool RepairIfLost(rdma::NodeId node = kHolder) {
+    if (!service_->boards().IsLost(node)) return false;
+    index_->RepairAfter(node);
     if (!GANNET_MUTANT(kNoClaimTerm)) SleepForNanos(NanosOf(kClaimTerm));
-    const Status ended = index_->EndClaimsOf(kHolder);
+    const Status ended = index_->EndClaimsOf(node);
     GANNET_CHECK(ended.ok(), "%s", ended.ToString());
-    service_->boards().Forget(kHolder);
+    service_->boards().Forget(node);
     return true;
   }
 
@@ -218,8 +219,9 @@ class World {
   rdma::Node* node(rdma::NodeId id) { return nodes_[id].get(); }
   LocalIndex& index() { return *index_; }
   IndexService& service() { return *service_; }
-  ClaimHolder* claimant() { return claims_.get(); }
-  const std::shared_ptr<dex::SharedPages>& pages() { return pages_; }
+  // Null: the node claims nothing.
+  ClaimHolder* claimant(rdma::NodeId id) { return claims_[id].get(); }
+  const std::shared_ptr<dex::SharedPages>& pages(rdma::NodeId id = kHolder) { return pages_[id]; }
 
  private:
   size_t CountIf(bool (*is_so)(rdma::NodeId, uint64_t)) {
@@ -239,8 +241,8 @@ class World {
   std::unique_ptr<IndexService> service_;
   std::unique_ptr<LocalIndex> index_;
   uint64_t processes_ = 0;
-  std::unique_ptr<ClaimHolder> claims_;
-  std::shared_ptr<dex::SharedPages> pages_;
+  std::array<std::unique_ptr<ClaimHolder>, 3> claims_;
+  std::array<std::shared_ptr<dex::SharedPages>, 3> pages_;
 };
 
 // A client of a node, for one thread.
@@ -248,14 +250,13 @@ class Client {
  public:
   Client(World* world, rdma::NodeId node) : channel_(Must(world->node(node)->OpenChannel())) {
     worker_.AddPoller([this] { return channel_->Poll(); });
-    const bool claims = node == kHolder;
     remote_ = Must(ConnectDex(channel_.get(), kOwner, kId,
-                              {.shared = claims ? world->pages() : nullptr,
+                              {.shared = world->pages(node),
                                .call_timeout = absl::Milliseconds(100),
-                               .patience = claims ? absl::Milliseconds(100) : world->options().patience,
+                               .patience = node == kHolder ? absl::Milliseconds(100) : world->options().patience,
                                .node = world->node(node),
                                .values_in_entries = true,
-                               .claims = claims ? world->claimant() : nullptr}));
+                               .claims = world->claimant(node)}));
   }
 
   StatusOr<FindResult> Find(uint64_t key) { return worker_.BlockOn(FindTask(key)); }
@@ -274,7 +275,7 @@ class Client {
   // Of leaves that are kept.
   Status HandBack() {
     using Leaves = shared_leaf::LeafClient<shared_leaf::IntegerKeys>;
-    return worker_.BlockOn(dynamic_cast<Leaves&>(*remote_).HandBackLeaves());
+    return worker_.BlockOn(dynamic_cast<Leaves&>(*remote_).HandBackLeaves(0, UINT64_MAX));
   }
   const rdma::VerbCounters& verbs() const { return channel_->counters(); }
 

@@ -12,6 +12,7 @@
 #include "tests/ycsb/small_bench.h"
 #include "ycsb/client.h"
 #include "ycsb/connection.h"
+#include "ycsb/moving_part.h"
 #include "ycsb/value.h"
 
 namespace gannet::ycsb {
@@ -304,6 +305,47 @@ TEST(Driver, MachinesKeepLeaves) {
       }
       run_options.paths.updates = Path::kCall;
       EXPECT_TRUE(absl::IsInvalidArgument(RunBenchmark(&bench.cluster(), run_options, nullptr).status()));
+    }
+  }
+}
+
+// The keys of a machine move to another one while clients work. Then those are the new one's, and nothing is locked.
+TEST(Driver, KeysMoveWhileClientsWork) {
+  using index::shared_leaf::Keeping;
+  for (const bool simulated : {false, true}) {
+    for (const Keeping keeping : {Keeping::kNone, Keeping::kWriteThrough, Keeping::kWriteBack}) {
+      SCOPED_TRACE(absl::StrCat(simulated ? "sim" : "shm", static_cast<int>(keeping)));
+      SmallBenchOptions options;
+      options.simulated = simulated;
+      options.servers = options.machines = 3;
+      options.colocated = true;
+      options.partitioned = true;
+      options.keeping = keeping;
+      options.index = IndexKind::kDex;
+      options.value_bytes = 8;
+      options.values_in_entries = true;
+      SmallBench bench(options);
+      RunOptions run_options = bench.ShortRun();
+      run_options.threads_per_machine = 2;
+      run_options.paths = {.reads = Path::kOneSided, .updates = Path::kOneSided, .inserts = Path::kOneSided};
+      run_options.mix = {40, 40, 0, 0, 20};
+      run_options.move_after = run_options.duration / 10;
+      run_options.at_least = 1000;
+      const uint64_t keys = bench.Contents().records;
+      const StatusOr<RunReport> run = RunBenchmark(&bench.cluster(), run_options, nullptr);
+      ASSERT_TRUE(run.ok()) << run.status();
+      ASSERT_TRUE(run->move.has_value());
+      EXPECT_EQ(run->move->slices, MovingPart::kMoved);
+      EXPECT_GT(run->move->seconds, 0);
+      EXPECT_EQ(bench.Contents().records, keys);
+      uint64_t cached = 0;
+      for (const auto& cache : bench.cluster().machine(2).caches) cached += cache->bytes();
+      EXPECT_GT(cached, 0u) << "the last machine works on its keys";
+      for (const Mix& mix : {Mix{50, 40, 10, 0, 0}, Mix{50, 40, 0, 10, 0}}) {
+        RunOptions wrong = run_options;
+        wrong.mix = mix;
+        EXPECT_TRUE(absl::IsInvalidArgument(RunBenchmark(&bench.cluster(), wrong, nullptr).status()));
+      }
     }
   }
 }

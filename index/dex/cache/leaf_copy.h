@@ -54,6 +54,10 @@ class LeafBody {
     return LoadWord(body + LineAt(0) + offsetof(Head, low)) <= key &&
            key <= LoadWord(body + LineAt(0) + offsetof(Head, high));
   }
+  static bool Meets(const std::byte* body, const Key& from, const Key& to) requires(!Keys::kKeysElsewhere) {
+    return LoadWord(body + LineAt(0) + offsetof(Head, low)) <= to &&
+           from <= LoadWord(body + LineAt(0) + offsetof(Head, high));
+  }
   // The slot that has the key, or -1.
   static int FindSlot(const std::byte* body, const Key& key) requires(!Keys::kKeysElsewhere) {
     for (uint64_t used = UsedIn(body); used != 0; used &= used - 1) {

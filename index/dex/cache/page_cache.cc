@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/runtime.h"
 #include "base/sometimes.h"
 
 namespace gannet::index::dex {
@@ -268,16 +269,23 @@ void PageCache::Forsake(User* user, const LatchedFrame& frame) {
   Abandon(user, frame);
 }
 
-size_t PageCache::TakeKeptFrom(User* user, uint16_t tree, size_t block, size_t most, bool* missed) {
+size_t PageCache::TakeKeptFrom(User* user, uint16_t tree, size_t block, size_t most,
+                               absl::FunctionRef<bool(const std::byte* body)> is_wanted, bool* missed) {
   const size_t before = user->kept_.size();
   for (; block < frames_.used_blocks() && user->kept_.size() < before + most; ++block) {
-    for (const FrameId id : frames_.FramesOf(block).frames) {
+    const Frames::Cut cut = frames_.FramesOf(block);
+    Charge(Cost::kRecordLine, cut.frames.size());
+    for (const FrameId id : cut.frames) {
       FrameLook look;
       if (!frames_.Look(id, &look)) {
-        *missed |= look.word.latched();
+        *missed |= look.word.latched() && look.word.kept();
         continue;
       }
-      if (!look.word.kept() || look.place().tree != tree) continue;
+      if (!look.word.kept()) continue;
+      if (look.place().tree != tree || !is_wanted(look.body())) {
+        *missed |= !frames_.Unchanged(look);
+        continue;
+      }
       const std::optional<LatchedFrame> frame = LatchKept(id, look);
       if (!frame.has_value()) {
         *missed = true;

@@ -27,6 +27,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "base/random.h"
 #include "base/thread.h"
 #include "index/dex/cache/cooling_map.h"
@@ -171,9 +172,10 @@ class PageCache {
   void NoteLost(bool changes) {
     if (changes) lost_.Add();
   }
-  // Takes the frames of the tree's kept leaves from `block` on, at most `most`, for the user. Returns the block where
-  // to go on; the number of blocks: that was all, but for those that were latched (*missed).
-  size_t TakeKeptFrom(User* user, uint16_t tree, size_t block, size_t most, bool* missed);
+  // Takes the frames of the tree's kept leaves whose bodies are wanted, from `block` on, at most `most`, for the user.
+  // Returns the block where to go on; the number of blocks: that was all, but for those that were latched (*missed).
+  size_t TakeKeptFrom(User* user, uint16_t tree, size_t block, size_t most,
+                      absl::FunctionRef<bool(const std::byte* body)> is_wanted, bool* missed);
   // Opens a latch; nothing was changed.
   void Release(const LatchedFrame& frame);
 
