@@ -71,7 +71,7 @@ Point PointOf(const Options& options, System system, const WorkloadOfTable1& wor
 }
 
 std::vector<Experiment> Experiments(const Options& options) {
-  return {Fig6(options), Fig7(options), Fig11(options)};
+  return {Fig6(options), Fig7(options), Fig10(options), Fig11(options)};
 }
 
 Report MakeReport(const Options& options, std::vector<Experiment> experiments) {

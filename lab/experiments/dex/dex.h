@@ -1,7 +1,7 @@
 // The experiments of DEX (VLDB'24) on a simulated rack like its own: four machines, each of which has a part of the
 // memory and works on a part of the keys. DEX keeps the leaves that it caches, and writes them back when they are
 // evicted (index/shared_leaf/claim/claim.h), as the paper's does. Next to that: with changes that are written through,
-// and with claims, by which transactions use it. Figures 8 to 10 and 12 are missing.
+// and with claims, by which transactions use it. Figures 8, 9 and 12 are missing.
 //
 // Rivals. Sherman and P-Sherman are our B-link tree, the latter with keys that are partitioned as DEX's are. SMART is
 // not ours; the paper's factors against it are not compared.
@@ -39,6 +39,7 @@ std::string CacheLabel(double cache_share);
 
 Experiment Fig6(const Options& options);   // the five workloads, skewed; also table 2
 Experiment Fig7(const Options& options);   // uniform
+Experiment Fig10(const Options& options);  // keys move to another machine
 Experiment Fig11(const Options& options);  // sizes of the cache
 
 // The claims whose points are among these.

@@ -1,6 +1,7 @@
 // Figures 6, 7 and 11: the workloads of table 1, and sizes of the cache.
 #include <string>
 
+#include "absl/time/time.h"
 #include "lab/experiments/dex/dex.h"
 
 namespace gannet::experiments::dex {
@@ -10,6 +11,8 @@ using ycsb::Distribution;
 
 constexpr System kSystems[] = {System::kSherman, System::kPSherman, System::kRolex, System::kDex};
 constexpr double kCacheShares[] = {0.01, 0.02, 0.04, 0.08, 0.16, 0.32};
+
+constexpr absl::Duration kMoveWindow = absl::Milliseconds(20);  // at scale 1
 
 const char kScans[] = "Scans take 1 to 100 rows, on average 50; the paper's take 100.";
 
@@ -51,6 +54,29 @@ Experiment Fig7(const Options& options) {
   }
   for (size_t i = 0; i < e.points.size(); ++i) e.points[i].x = static_cast<double>(i);
   e.notes = {kScans};
+  return e;
+}
+
+Experiment Fig10(const Options& options) {
+  Experiment e =
+      NewExperiment("fig10", "Fig. 10: a machine gives half of its keys to a new one", Chart::kTimeline, "ms");
+  e.shows_cache = true;
+  for (const int times : {1, 2, 4}) {
+    Point point = PointOf(options, System::kDex, Table1()[2], Distribution::kZipfian, times * kCacheShare);
+    point.series = CacheLabel(times * kCacheShare);
+    point.label = Table1()[2].name;
+    point.options.duration = options.Scaled(kMoveWindow);
+    point.options.interval = options.Scaled(kMoveWindow / 40);
+    point.options.move_after = options.Scaled(kMoveWindow / 4);
+    e.points.push_back(point);
+  }
+  e.notes = {
+      "The caches are the paper's 256, 512 and 1,024 MB, in parts of the data. One thread hands the leaves back, as in "
+      "the paper. It goes through the whole cache for each of 16 slices of the keys at each server, so the time in "
+      "which nobody "
+      "uses the keys of a slice grows with the cache.",
+      "After the move the new machine's cache is empty, and fills.",
+  };
   return e;
 }
 
