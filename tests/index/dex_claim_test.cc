@@ -15,6 +15,7 @@
 #include "base/mutant.h"
 #include "base/thread.h"
 #include "gtest/gtest.h"
+#include "index/shared_leaf/change/change_calls.h"
 #include "tests/index/claim_world.h"
 
 namespace gannet::index {
@@ -171,6 +172,53 @@ TEST(DexClaim, AnOwnerThatHasLostTheHolderWaitsForItsLease) {
     for (uint64_t key = 0; key < 200; ++key) ASSERT_TRUE(client.Find(key).ok());
   });
   EXPECT_GT(world.claims(), 0u);
+}
+
+// By kEndClaims, which any node may call.
+TEST(DexClaim, OnlyClaimsAreEndedByCall) {
+  World world(1);
+  On(&world, kHolder, [&] {
+    Client client(&world, kHolder);
+    for (uint64_t key = 0; key < 200; ++key) ASSERT_TRUE(client.Find(key).ok());
+    std::vector<WordChange> claims;
+    dynamic_cast<shared_leaf::BlockLender&>(world.index()).blocks().ForEach([&](rdma::GlobalAddress at) {
+      const uint64_t word = world.StateOf(at);
+      if (shared_leaf::IsClaimedBy(kHolder, word)) claims.push_back({.word = at, .before = word});
+    });
+    ASSERT_GE(claims.size(), 5u);
+    std::vector<WordChange> asked(claims.begin(), claims.begin() + 3);
+    asked[1].before = shared_leaf::ClaimOf(asked[1].before, kHolder);  // a later claim
+    On(&world, kOther, [&] {
+      const std::unique_ptr<rdma::Channel> channel = Must(world.node(kOther)->OpenChannel());
+      coro::Worker worker;
+      worker.AddPoller([&] { return channel->Poll(); });
+      shared_leaf::ChangeCalls calls(channel.get(), kOwner, kId, absl::Milliseconds(100));
+      const Status ended = worker.BlockOn(calls.EndClaims(asked));
+      EXPECT_TRUE(ended.ok()) << ended;
+      for (const WordChange& wrong :
+           {WordChange{.word = claims[3].word, .before = VersionOf(claims[3].before)},
+            WordChange{.word = claims[3].word + kWordBytes, .before = claims[3].before},
+            WordChange{.word = {kHolder, claims[3].word.offset()}, .before = claims[3].before},
+            WordChange{.word = {kOwner, UINT64_MAX}, .before = claims[3].before}}) {
+        std::vector<WordChange> both = {claims[4], wrong};
+        EXPECT_TRUE(absl::IsInvalidArgument(worker.BlockOn(calls.EndClaims(both))));
+      }
+      std::array<std::byte, 5> torn{};
+      torn[0] = static_cast<std::byte>(kId);
+      const Status answered = worker.BlockOn([](rdma::Channel* through, auto request) -> coro::Task<Status> {
+        const StatusOr<size_t> bytes = co_await through->Call(kOwner, shared_leaf::kEndClaims, request, {});
+        co_return bytes.status();
+      }(channel.get(), std::span<const std::byte>(torn)));
+      EXPECT_TRUE(absl::IsInvalidArgument(answered)) << answered;
+    });
+    for (const size_t i : {0u, 2u}) {
+      EXPECT_EQ(asked[i].after, NextState(claims[i].before, false));
+      EXPECT_EQ(world.StateOf(claims[i].word), asked[i].after);
+    }
+    EXPECT_EQ(asked[1].after, asked[1].before);
+    for (const size_t i : {1u, 3u, 4u}) EXPECT_EQ(world.StateOf(claims[i].word), claims[i].before);
+    for (uint64_t key = 0; key < 200; key += 2) EXPECT_EQ(client.Find(key)->record, Value(0));
+  });
 }
 
 // --- histories ---
