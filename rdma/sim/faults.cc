@@ -17,7 +17,7 @@ void ForEach(Faults* faults, Visit visit) {
   visit("lost_request", &faults->lost_request, 0.002);
   visit("lost_response", &faults->lost_response, 0.002);
   visit("disconnect", &faults->disconnect, 0.0005);
-  visit("clock_drift", &faults->clock_drift, 0.001);
+  visit("clock_drift", &faults->clock_drift, 0.1);
 }
 
 // Visits the faults of disks, as above.
