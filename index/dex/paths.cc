@@ -85,6 +85,7 @@ bool Paths<Keys>::FollowOnce(const Point& point, uint8_t level, End* end) {
     by_frame = cache_.LeadsToFrame(found.link);
     if (by_frame) {
       id = cache_.FrameOf(found.link);
+      frames.Prefetch(id);
     } else {
       end->node = cache_.AddressOf(found.link, root_.node());
       id = cache_.Find(end->node);

@@ -235,6 +235,21 @@ bool InnerBody<ByteKeys>::Decode(const Frames& frames, const FrameLook& look, co
   return true;
 }
 
+// Searches the copy where it is.
+template <>
+ChildFound InnerBody<IntegerKeys>::Find(const Frames& frames, const FrameLook& look, const Place& place,
+                                        const Point& point) {
+  const size_t size = std::min<size_t>(place.children, IntegerKeys::kSlots);
+  const std::byte* const keys = look.body() + BytesOfLinks(size);
+  const bool ends_before = point > LoadWord(keys);
+  size_t at = 0;
+  while (at < size && LoadWord(keys + (1 + at) * kWordBytes) <= point) ++at;
+  const ChildLink link = at == 0 ? ChildLink() : PageCache::LoadLink(look.body(), at - 1);
+  if (!frames.Unchanged(look)) return {ChildFound::Is::kChanged};
+  if (at == 0 || ends_before) return {ChildFound::Is::kElsewhere};
+  return {ChildFound::Is::kChild, link};
+}
+
 template <class Keys>
 ChildFound InnerBody<Keys>::Find(const Frames& frames, const FrameLook& look, const Place& place, const Point& point) {
   Decoded decoded;
