@@ -6,7 +6,7 @@
 //   XStoreTree    the B+-tree of XStore's owner, by its CPU
 //   AtTheOwner    the B-link tree of DEX's owner, by its CPU
 //   InClaims      another node's copies of leaves that it has claimed: no verb
-//   InKeptLeaves  the same of leaves that it keeps
+//   InKeptLeaves  copies of leaves that it keeps
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ uint64_t KeyOf(uint64_t i) {
   return Mix64(i) >> 1;
 }
 
-// As the address of a record.
+// A value of 8 bytes, in the place of a record's address.
 rdma::GlobalAddress ValueOf(uint64_t i) {
   return rdma::GlobalAddress(0, 64 * (i + 1));
 }

@@ -76,7 +76,7 @@ class BenchWorker final : public bench::Worker {
   coro::Task<void> Loop(Client* client, bool first);
   coro::Task<void> Profile(Client* client);
   coro::Task<Status> RunOne(Client* client, Outcome* outcome);
-  // For an operation that begins now.
+  // A key for an operation that begins now.
   uint64_t ExistingKey();
   coro::Task<Status> Read(Client* client, uint64_t key);
   coro::Task<Status> Update(Client* client, uint64_t key);

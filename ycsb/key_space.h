@@ -93,7 +93,7 @@ class KeyPart {
         is_last_(part + 1 == parts) {}
 
   uint64_t size() const { return stretch_ * static_cast<uint64_t>(keys_->servers()); }
-  // Its number of keys at each server, and the number of a key among those of its server, for a rank that it Has.
+  // The number of its keys at each server; and where a rank that it Has is among those of its server.
   uint64_t stretch() const { return stretch_; }
   uint64_t PlaceOf(uint64_t rank) const {
     int server = 0;

@@ -47,7 +47,7 @@ class MovingPart {
   // Client number `client` of the machine begins an operation, and has ended the one before. Returns the number of
   // slices that have moved, as far as it is to know.
   int Begin(int machine, int client);
-  // It begins none any more.
+  // The client begins no more operations.
   void End(int machine, int client) {
     if (machine == giver_) seen_[static_cast<size_t>(client)].store(kSlices, std::memory_order_release);
   }
@@ -58,9 +58,9 @@ class MovingPart {
            (machine == giver_);
   }
 
-  // The steps, for the next slice, by one thread. Give: 1.
+  // One thread takes the steps. This is step 1, for the next slice.
   void Give();
-  // 2 is over.
+  // Step 2 is over.
   bool HasEnded() const;
   // The keys of the slice at a server.
   struct Range {
@@ -68,11 +68,12 @@ class MovingPart {
     uint64_t to = 0;
   };
   Range SliceAt(int server) const;
-  // 4.
+  // Step 4.
   void Take();
   int taken() const { return taken_.load(std::memory_order_acquire); }
 
-  // The ranges of all machines at a server, if so many slices have moved. Without a moving part: null.
+  // Gives the machine's caches the ranges of all machines, if so many slices have moved. `moving`: null if no keys
+  // move.
   static void SetRanges(Cluster* cluster, int machine, const MovingPart* moving, int moved);
 
  private:

@@ -148,7 +148,7 @@ coro::Task<void> RemoteDex<Keys>::EndOthersClaims(std::vector<LeafCopy>* leaves,
     const std::span<WordChange> some =
         std::span(claims).subspan(first, std::min(shared_leaf::kMostClaims, claims.size() - first));
     const Status ended = co_await this->calls_.EndClaims(some);
-    if (!ended.ok()) {  // unknown, which are; the next READ of a leaf shows that
+    if (!ended.ok()) {  // some may have been ended, as the next READs will show
       for (WordChange& claim : some) claim.after = claim.before;
     }
   }

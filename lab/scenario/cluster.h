@@ -45,7 +45,7 @@ class Cluster {
   // Waits until no living node owes the others anything (txn/session/pending_operations.h). Without faults that takes
   // little time, no matter what the clients do.
   Status AwaitPending();
-  // Of one seed of four: gives a node other ranges of keys to claim, one node after the other, so that they disagree
+  // Gives a node other ranges of keys to claim, in one seed of four: one node after the other, so that they disagree
   // most of the time.
   Status MoveRanges();
   // Ends all faults and mends all links.

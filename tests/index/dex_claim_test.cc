@@ -174,7 +174,7 @@ TEST(DexClaim, AnOwnerThatHasLostTheHolderWaitsForItsLease) {
   EXPECT_GT(world.claims(), 0u);
 }
 
-// By kEndClaims, which any node may call.
+// Any node may call kEndClaims.
 TEST(DexClaim, OnlyClaimsAreEndedByCall) {
   World world(1);
   On(&world, kHolder, [&] {

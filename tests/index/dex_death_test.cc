@@ -164,7 +164,7 @@ class DeathRun {
   std::string wrong_;
 };
 
-// Every fifth verb. By hand, with GANNET_CLAIM_SEEDS: every verb, so many times.
+// A node dies at every fifth verb. By hand, with GANNET_CLAIM_SEEDS: at every verb, so many times.
 TEST(DexDeath, AtEveryVerb) {
   constexpr uint64_t kVerbs = 140;
   const uint64_t rounds = Seeds(0);

@@ -56,7 +56,7 @@ class Validation {
   Redo& redo_;
 
   // Scratch.
-  std::vector<size_t> confirmed_;  // those of the words for which AppendReads has added no READ, because of claims
+  std::vector<size_t> confirmed_;  // by number: words without a READ, because of claims
   NeighbourReads words_;
   std::vector<rdma::Operation> operations_;
 };

@@ -107,7 +107,7 @@ struct SessionState {
     *owner = table.OwnerOf(key, self);
     return *owner == self && direct;
   }
-  // Validates a witness of another node without a verb (index::CachePool::Confirms). False: a READ is to.
+  // Validates a witness of another node without a verb (index::CachePool::Confirms). False: that takes a READ.
   bool Confirms(const index::Witness& witness) const {
     return std::ranges::any_of(cache_pools, [&](const auto* pool) { return pool->Confirms(witness, *local->claims); });
   }
