@@ -36,7 +36,9 @@ typename Paths<Keys>::End Paths<Keys>::Follow(const Point& point, uint8_t level)
     if (FollowOnce(point, level, &end)) return end;
     CpuRelax();
   }
-  return {};
+  End lost;
+  lost.is_busy = end.is_busy;
+  return lost;
 }
 
 template <class Keys>
@@ -47,7 +49,10 @@ bool Paths<Keys>::FollowOnce(const Point& point, uint8_t level, End* end) {
   bool by_frame = false;  // the copy in `parent` tells the frame, not the address
   for (int steps = 0; steps < blink::kMaxLevels; ++steps) {
     FrameLook look;
-    if (id == kNoFrame || !frames.Look(id, &look)) return !by_frame;
+    if (id == kNoFrame || !frames.Look(id, &look)) {
+      end->is_busy = look.word.latched() && look.word.kept();
+      return !by_frame;
+    }
     const Place place = look.place();
     const auto node = rdma::GlobalAddress::FromBits(look.node());
     if (!frames.Unchanged(look)) return false;
@@ -240,12 +245,14 @@ bool Paths<Keys>::FindLeaf(const Point& point, LeafCopy* copy, shared_leaf::Gran
 }
 
 template <class Keys>
-bool Paths<Keys>::FindEntry(const Key& key, rdma::GlobalAddress* target, Witness* leaf, shared_leaf::Grant* grant) {
+bool Paths<Keys>::FindEntry(const Key& key, rdma::GlobalAddress* target, Witness* leaf, shared_leaf::Grant* grant,
+                            bool* busy) {
   if constexpr (Keys::kKeysElsewhere) {
     return false;
   } else {
     using Body = LeafBody<Keys>;
     const End end = Follow(Keys::At(key), 0);
+    *busy = end.is_busy;
     if (!end.is_reached) return false;
     const std::byte* const body = end.look.body();
     const bool covers = Body::Covers(body, key);
@@ -262,7 +269,10 @@ typename Paths<Keys>::End Paths<Keys>::EndAt(rdma::GlobalAddress leaf) const {
   End end;
   end.frame = cache_.Find(leaf);
   end.node = leaf;
-  if (end.frame == kNoFrame || !cache_.frames().Look(end.frame, &end.look)) return end;
+  if (end.frame == kNoFrame || !cache_.frames().Look(end.frame, &end.look)) {
+    end.is_busy = end.look.word.latched() && end.look.word.kept();
+    return end;
+  }
   end.place = end.look.place();
   end.is_reached = end.look.node() == leaf.bits() && end.place.tree == tree_ && end.place.level == 0;
   return end;
@@ -304,6 +314,7 @@ typename Paths<Keys>::Kept Paths<Keys>::ChangeKept(const shared_leaf::KeptEdit<K
     using Edit = shared_leaf::KeptEdit<Keys>;
     using Body = LeafBody<Keys>;
     const End end = leaf.is_null() ? Follow(Keys::At(edit.key), 0) : EndAt(leaf);
+    if (end.is_busy) return Kept::kBusy;
     if (!end.is_reached || !end.look.word.kept()) return Kept::kNotKept;
     const std::optional<LatchedFrame> latched = cache_.LatchKept(end.frame, end.look);
     if (!latched.has_value()) return Kept::kBusy;

@@ -47,8 +47,8 @@ class Paths final : public blink::PathCache<Keys> {
   // The copy of the leaf that covers the point, whole, and its grant. False: there is none.
   bool FindLeaf(const Point& point, LeafCopy* copy, shared_leaf::Grant* grant);
   // The entry of the key in the copy, which is searched where it is; null: the leaf does not have the key. False: there
-  // is no copy, or the keys are byte keys.
-  bool FindEntry(const Key& key, rdma::GlobalAddress* target, Witness* leaf, shared_leaf::Grant* grant);
+  // is no copy, or the keys are byte keys. *busy: another thread is changing the copy of a kept leaf.
+  bool FindEntry(const Key& key, rdma::GlobalAddress* target, Witness* leaf, shared_leaf::Grant* grant, bool* busy);
   // The copy of this leaf.
   bool LoadLeaf(rdma::GlobalAddress leaf, Image* image, shared_leaf::Grant* grant);
   // A leaf that was READ just now, and is whole: as a hint. `admitted`: AdmitsLeaf has said so.
@@ -128,6 +128,8 @@ class Paths final : public blink::PathCache<Keys> {
     FrameLook look;
     Place place;
     rdma::GlobalAddress node;  // that was reached, or is missing; null: the root is missing
+    // The next copy is of a kept leaf, which another thread is changing.
+    bool is_busy = false;
     // The copy that leads to it, and its level; kMaxLevels: none does.
     FrameId parent = kNoFrame;
     uint8_t above = blink::kMaxLevels;

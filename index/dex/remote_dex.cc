@@ -65,7 +65,7 @@ std::optional<FindResult> RemoteDex<Keys>::FindInCopy(const Key& key, CopyState*
   FindResult found;
   Witness leaf;
   shared_leaf::Grant grant;
-  if (!paths_.FindEntry(key, &found.record, &leaf, &grant)) return std::nullopt;
+  if (!paths_.FindEntry(key, &found.record, &leaf, &grant, &state->is_busy)) return std::nullopt;
   *state = StateOf(leaf.word, leaf.seen, grant);
   if (found.record.is_null()) found.witness = leaf;
   return found;

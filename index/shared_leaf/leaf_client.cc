@@ -29,6 +29,7 @@ size_t LeafClient<Keys>::SetProbe(const Key& key, Probe* probe, std::span<rdma::
   probe->key = key;
   probe->line = kWholeLeaf;
   probe->found.reset();
+  probe->copy = {};
   // If the copy is not good, the record shows whether it is right.
   const auto decides = [&](const std::optional<FindResult>& found) {
     const bool is_good = probe->copy.is_good;
@@ -40,7 +41,7 @@ size_t LeafClient<Keys>::SetProbe(const Key& key, Probe* probe, std::span<rdma::
   bool has_copy = caches_leaves_;
   if constexpr (!Keys::kKeysElsewhere) {
     const std::optional<FindResult> found = has_copy ? FindInCopy(key, &probe->copy) : std::nullopt;
-    if (decides(found)) return 0;
+    if (decides(found) || probe->copy.is_busy) return 0;
     has_copy = found.has_value();
   }
   if (LeafCopy leaf; has_copy && FindCopy(key, &leaf, &probe->copy)) {
@@ -144,6 +145,7 @@ coro::Task<StatusOr<FindResult>> LeafClient<Keys>::FindOne(Key key) {
       std::array<rdma::Operation, kReadsOfProbe> reads;
       const size_t posted = SetProbe(key, &probe, reads);
       if (probe.found.has_value()) co_return *probe.found;
+      if (probe.copy.is_busy && patience.Pause()) continue;
       if (posted > 0) {
         const Status status = co_await channel_->Post(std::span(reads).first(posted));
         // A cached address can be wrong; then the search finds out.

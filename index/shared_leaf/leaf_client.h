@@ -126,6 +126,8 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
     uint64_t connection = 0;
     uint16_t lease = 0;
     uint64_t word = 0;  // of a kept leaf: the state word; its copy has another
+    // There is no copy to read now: another thread of this node is changing that of a kept leaf.
+    bool is_busy = false;
   };
 
   // A lookup READs this by what is cached: a whole leaf, a line of one, or the state word alone, because `image` is a
