@@ -57,7 +57,8 @@ StatusOr<std::vector<Table*>> TablesToDrop(Nodes nodes, std::string_view name) {
       return absl::FailedPreconditionError(
           absl::StrCat(NameOf(table), " has the secondary index '", index, "': drop that first"));
     }
-    if (table.secondary() != nullptr && table.is_created() && !table.secondary()->is_complete()) {
+    const SecondaryIndex* const dropped = table.secondary();
+    if (dropped != nullptr && (dropped->is_being_dropped() || (table.is_created() && !dropped->is_complete()))) {
       return absl::FailedPreconditionError(absl::StrCat(table.secondary()->Describe(), " is being built, or dropped"));
     }
   }
@@ -175,6 +176,7 @@ Status Schema::DropTable(std::string_view name) {
         table->SetState(Table::State::kBeingDropped);
       } else {
         table->SetCreated(true);  // nobody builds it meanwhile
+        table->secondary()->SetBeingDropped(true);
       }
     }
     return true;

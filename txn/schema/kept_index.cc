@@ -35,6 +35,7 @@ void AllowBuild(Nodes nodes, Tables entries) {
   for (size_t i = 0; i < nodes.size(); ++i) {
     const std::lock_guard lock(nodes[i]->create_mutex);
     entries[i]->SetCreated(false);
+    entries[i]->secondary()->SetBeingDropped(false);
   }
 }
 

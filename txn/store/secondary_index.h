@@ -161,6 +161,8 @@ class SecondaryIndex {
   bool by_function() const { return by_function_; }
   // False while it is being built: reads by it return FailedPrecondition.
   bool is_complete() const { return complete_.load(std::memory_order_acquire); }
+  // Somebody drops it, and is the only one.
+  bool is_being_dropped() const { return is_being_dropped_; }
   // False: it needs a function that was not given yet. Writes to the table return FailedPrecondition until it is.
   bool has_key_function() const { return !by_function_ || function_.load(std::memory_order_acquire) != nullptr; }
   // True while one node after the other begins to keep it, or ends that: to a commit that finds it kept this is a
@@ -195,6 +197,8 @@ class SecondaryIndex {
                  std::vector<IndexField> fields);
   void SetFunction(KeyFunction function);
   void SetComplete(bool complete) { complete_.store(complete, std::memory_order_release); }
+  // The caller has the locks of all nodes, or it was the one that drops it.
+  void SetBeingDropped(bool dropped) { is_being_dropped_ = dropped; }
   void SetBeingPublished(bool published) { is_being_published_.store(published, std::memory_order_release); }
 
  private:
@@ -210,6 +214,7 @@ class SecondaryIndex {
   size_t payload_bytes_needed_ = 0;
   std::atomic<bool> complete_;
   std::atomic<bool> is_being_published_{false};
+  std::atomic<bool> is_being_dropped_{false};
   std::unique_ptr<const KeyFunction> owned_function_;
   std::atomic<const KeyFunction*> function_{nullptr};
 };
