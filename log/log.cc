@@ -140,7 +140,7 @@ class ThreadedLog final : public Log {
 // Renames one by one, in ascending order, so that a crash leaves no gaps: of several names changed since the last sync
 // of the directory, a power cut may keep the last and lose the first. A file is handed on for reuse only when its name
 // as a segment is durably gone; otherwise rewritten content could appear under that name. If the directory cannot be
-// synced, the name may come back at the next crash, whatever is synced later: then no later segment may go.
+// synced, a later sync does not help: the name may come back at the next crash, so no later segment is removed.
 Status ThreadedLog::RemoveSegmentsBelow(uint64_t segment) {
   group_commit_.TakeRoomAgain();
   StatusOr<std::vector<std::string>> names = files_->List(directory_);

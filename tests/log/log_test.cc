@@ -180,27 +180,36 @@ TEST_F(LogTest, BeginSegmentDividesBeforeFromAfter) {
   for (uint64_t i = 50; i < 100; ++i) EXPECT_TRUE(rest.Has({1, i}));
 }
 
+// Stops the log then. Returns the number of the last transaction; *segment: the log is needed from there on.
+uint64_t CommitInSixSegments(Log* log, uint64_t* segment) {
+  auto writer = log->OpenWriter().value();
+  uint64_t next = 0;
+  for (int i = 0; i < 6; ++i) {
+    for (int j = 0; j < 10; ++j) EXPECT_TRUE(Commit(writer.get(), {1, next++}, 100).ok());
+    *segment = log->BeginSegment().value();
+  }
+  EXPECT_TRUE(Commit(writer.get(), {1, next}, 100).ok());
+  EXPECT_TRUE(log->Stop().ok());
+  return next;
+}
+
+void ExpectRecovered(FaultyFileSystem* crashed, uint64_t last) {
+  const StatusOr<LogBegin> begin = FindLogBegin(*crashed, kLogDirectory);
+  ASSERT_TRUE(begin.ok()) << begin.status();
+  EXPECT_TRUE(Recover(*crashed, begin->segment > 1 ? begin->segment : 0).Has({1, last}));
+}
+
 // A power cut may keep any of the names that changed since the last sync of the directory.
 TEST_F(LogTest, APowerCutWhileSegmentsAreRemovedLeavesNoGap) {
   constexpr uint64_t kCrashes = 16;
   auto log = Open();
-  auto writer = log->OpenWriter().value();
   uint64_t segment = 0;
-  uint64_t next = 0;
-  for (int i = 0; i < 6; ++i) {
-    for (int j = 0; j < 10; ++j) ASSERT_TRUE(Commit(writer.get(), {1, next++}, 100).ok());
-    segment = log->BeginSegment().value();
-  }
-  ASSERT_TRUE(Commit(writer.get(), {1, next++}, 100).ok());
-  ASSERT_TRUE(log->Stop().ok());
+  const uint64_t last = CommitInSixSegments(log.get(), &segment);
   uint64_t crashes = 0;
   const auto crash = [&](DiskOperation operation, const std::string&) {
     if (operation != DiskOperation::kRename && operation != DiskOperation::kSyncDirectory) return;
     for (uint64_t i = 0; i < kCrashes; ++i) {
-      const auto crashed = disk_.CrashedCopy(crashes++);
-      const StatusOr<LogBegin> begin = FindLogBegin(*crashed, kLogDirectory);
-      ASSERT_TRUE(begin.ok()) << begin.status();
-      EXPECT_TRUE(Recover(*crashed, begin->segment > 1 ? begin->segment : 0).Has({1, next - 1}));
+      ExpectRecovered(disk_.CrashedCopy(crashes++).get(), last);
     }
   };
   disk_.SetOptions({.before = crash});
@@ -209,28 +218,18 @@ TEST_F(LogTest, APowerCutWhileSegmentsAreRemovedLeavesNoGap) {
   EXPECT_GE(crashes, 2 * (segment - 1) * kCrashes);
 }
 
-// The same, if the directory could not be synced once: a later sync does not make that removal durable.
+// A later sync of the directory does not make a removal durable whose own sync has failed.
 TEST_F(LogTest, NoSegmentGoesAfterOneThatMayComeBack) {
   auto log = Open();
-  auto writer = log->OpenWriter().value();
   uint64_t segment = 0;
-  uint64_t next = 0;
-  for (int i = 0; i < 6; ++i) {
-    for (int j = 0; j < 10; ++j) ASSERT_TRUE(Commit(writer.get(), {1, next++}, 100).ok());
-    segment = log->BeginSegment().value();
-  }
-  ASSERT_TRUE(Commit(writer.get(), {1, next++}, 100).ok());
-  ASSERT_TRUE(log->Stop().ok());
+  const uint64_t last = CommitInSixSegments(log.get(), &segment);
   disk_.Schedule({.operation = DiskOperation::kSyncDirectory, .after = 1});
   for (int i = 0; i < 2; ++i) {
     const Status removed = log->RemoveSegmentsBelow(segment);
     EXPECT_THAT(removed.message(), testing::HasSubstr("may come back"));
     EXPECT_TRUE(log->RemoveSegmentsBelow(0).ok());
     for (uint64_t crash = 0; crash < 32; ++crash) {
-      const auto crashed = disk_.CrashedCopy(crash);
-      const StatusOr<LogBegin> begin = FindLogBegin(*crashed, kLogDirectory);
-      ASSERT_TRUE(begin.ok()) << begin.status();
-      EXPECT_TRUE(Recover(*crashed, begin->segment > 1 ? begin->segment : 0).Has({1, next - 1}));
+      ExpectRecovered(disk_.CrashedCopy(crash).get(), last);
     }
   }
 }
