@@ -11,7 +11,6 @@
 #include "ycsb/workload.h"
 
 namespace gannet::ycsb {
-namespace {}  // namespace
 
 Client::Client(Connection* connection, const Paths& paths)
     : connection_(connection),

@@ -54,8 +54,7 @@ Status CheckOptions(const Cluster& cluster, const RunOptions& o) {
     if (!by_verbs || !o.caches.share) {
       return absl::InvalidArgumentError(
           "kept leaves need one-sided reads, updates and inserts, and caches that a machine's threads share: the "
-          "owner's "
-          "memory does not have what a machine has changed in its copies");
+          "owner's memory does not have what a machine has changed in its copies");
     }
   }
   if (o.moves()) {

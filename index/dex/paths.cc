@@ -50,7 +50,7 @@ bool Paths<Keys>::FollowOnce(const Point& point, uint8_t level, End* end) {
   for (int steps = 0; steps < blink::kMaxLevels; ++steps) {
     FrameLook look;
     if (id == kNoFrame || !frames.Look(id, &look)) {
-      end->is_busy = look.word.latched() && look.word.kept();
+      end->is_busy = look.word.kept_and_latched();
       return !by_frame;
     }
     const Place place = look.place();
@@ -270,7 +270,7 @@ typename Paths<Keys>::End Paths<Keys>::EndAt(rdma::GlobalAddress leaf) const {
   end.frame = cache_.Find(leaf);
   end.node = leaf;
   if (end.frame == kNoFrame || !cache_.frames().Look(end.frame, &end.look)) {
-    end.is_busy = end.look.word.latched() && end.look.word.kept();
+    end.is_busy = end.look.word.kept_and_latched();
     return end;
   }
   end.place = end.look.place();
@@ -300,9 +300,8 @@ bool Paths<Keys>::CurrentLeaf(const Point& point, LeafCopy* leaf) {
 
 template <class Keys>
 bool Paths<Keys>::IsKept(rdma::GlobalAddress leaf) const {
-  const FrameId id = cache_.Find(leaf);
-  FrameLook look;
-  return id != kNoFrame && cache_.frames().Look(id, &look) && look.word.kept() && look.node() == leaf.bits();
+  const End end = EndAt(leaf);
+  return end.is_reached && end.look.word.kept();
 }
 
 template <class Keys>

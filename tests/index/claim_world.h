@@ -272,7 +272,7 @@ class Client {
   Status Scan(uint64_t from, uint64_t to, ScanResult* result) {
     return worker_.BlockOn(remote_->Scan({.from = Key(from), .to = Key(to)}, result));
   }
-  // Of leaves that are kept.
+  // Hands back all leaves that the node keeps.
   Status HandBack() {
     using Leaves = shared_leaf::LeafClient<shared_leaf::IntegerKeys>;
     return worker_.BlockOn(dynamic_cast<Leaves&>(*remote_).HandBackLeaves(0, UINT64_MAX));
@@ -331,7 +331,7 @@ class History {
   std::vector<std::vector<Write>> writes_;
 };
 
-// Of simulations whose histories are judged.
+// The faults of simulations whose histories are judged.
 inline rdma::sim::Faults RaceFaults() {
   return {.scatter_lines = 0.2,
           .scatter_nanos = 2000,

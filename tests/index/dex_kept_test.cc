@@ -22,7 +22,7 @@ namespace dex_kept_test {
 using namespace claim_world;
 using shared_leaf::Keeping;
 
-// What the owner's memory has.
+// The value of the key in the owner's memory.
 rdma::GlobalAddress AtOwner(World* world, uint64_t key) {
   return world->index().Find(Key(key)).record;
 }

@@ -54,6 +54,8 @@ struct FrameWord {
   bool live() const { return (bits & kLive) != 0; }
   bool cooling() const { return (bits & kCooling) != 0; }
   bool kept() const { return (bits & kKept) != 0; }
+  // Somebody changes the copy of a kept leaf.
+  bool kept_and_latched() const { return kept() && latched(); }
 };
 
 // The beginning of every frame. Its words are loaded and stored by LoadWord and StoreWord.

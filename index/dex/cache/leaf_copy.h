@@ -51,9 +51,9 @@ class LeafBody {
 
   // Copies of leaves of integer keys are searched where they are, and those of kept leaves are changed there.
   static bool Covers(const std::byte* body, const Key& key) requires(!Keys::kKeysElsewhere) {
-    return LoadWord(body + LineAt(0) + offsetof(Head, low)) <= key &&
-           key <= LoadWord(body + LineAt(0) + offsetof(Head, high));
+    return Meets(body, key, key);
   }
+  // The leaf may have keys from `from` to `to`.
   static bool Meets(const std::byte* body, const Key& from, const Key& to) requires(!Keys::kKeysElsewhere) {
     return LoadWord(body + LineAt(0) + offsetof(Head, low)) <= to &&
            from <= LoadWord(body + LineAt(0) + offsetof(Head, high));

@@ -278,7 +278,7 @@ size_t PageCache::TakeKeptFrom(User* user, uint16_t tree, size_t block, size_t m
     for (const FrameId id : cut.frames) {
       FrameLook look;
       if (!frames_.Look(id, &look)) {
-        *missed |= look.word.latched() && look.word.kept();
+        *missed |= look.word.kept_and_latched();
         continue;
       }
       if (!look.word.kept()) continue;
