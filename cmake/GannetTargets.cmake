@@ -162,10 +162,11 @@ function(gannet_library name)
   endif()
 endfunction()
 
-# gannet_test_code(target [BUSY]): its sources are tests, compiled at -O0: at -O1 that takes a third longer. The libraries
-# that they test are optimised. BUSY: they run so long that -O1 pays.
+# gannet_test_code(target [BUSY]): its sources are tests, compiled at -Og: at -O1 that takes a third longer, and at -O0
+# they run twice as long, since functions of the standard library that they share with libraries are theirs. BUSY: they
+# run so long that -O1 pays.
 function(gannet_test_code name)
-  set(level 0)
+  set(level g)
   if("BUSY" IN_LIST ARGN)
     set(level 1)
   endif()
@@ -174,7 +175,7 @@ function(gannet_test_code name)
 endfunction()
 if(GANNET_BUILD_TESTS)
   find_package(GTest REQUIRED)
-  foreach(level 0 1)
+  foreach(level g 1)
     gannet_precompile(gannet_test_precompiled_${level}
                       HEADERS ${PROJECT_SOURCE_DIR}/cmake/common_headers.h <gmock/gmock.h> <gtest/gtest.h>
                       DEPS absl::flat_hash_map absl::status absl::statusor absl::strings absl::str_format absl::time
@@ -199,13 +200,13 @@ function(gannet_timeout name seconds)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds})
 endfunction()
 
-# gannet_test(name [IN program] [BUSY] [SEPARATELY] SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s]): a CTest entry for the
+# gannet_test(name [IN program] [BUSY] [SEPARATELY] [MAIN] SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s]): a CTest entry for the
 # GoogleTest tests of these sources, with a program of its own. IN: in a program with other tests, which are compiled
 # together, but run one by one (tests/support/test_main.cc). So the local names of a test are in a namespace that has the
 # file's name. BUSY: see gannet_test_code; the first test of a program decides. SEPARATELY: each source of the program is
-# compiled by itself.
+# compiled by itself. MAIN: one of them has the function main.
 function(gannet_test name)
-  cmake_parse_arguments(ARG "BUSY;SEPARATELY" "IN;TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "BUSY;SEPARATELY;MAIN" "IN;TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
@@ -224,7 +225,10 @@ function(gannet_test name)
   if(NOT TARGET ${program})
     add_executable(${program})
     target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR})
-    target_link_libraries(${program} PRIVATE gannet_test_main GTest::gtest GTest::gmock gannet_flags)
+    target_link_libraries(${program} PRIVATE GTest::gtest GTest::gmock gannet_flags)
+    if(NOT ARG_MAIN)
+      target_link_libraries(${program} PRIVATE gannet_test_main)
+    endif()
     if(ARG_BUSY)
       gannet_test_code(${program} BUSY)
     else()
