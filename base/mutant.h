@@ -45,6 +45,7 @@ enum class Mutant : uint8_t {
   kNoClaimTerm,          // the claims of a lost node are ended at once
   kKeptRepairedAtOnce,   // so are its locks of leaves that it keeps
   kKeptForgotten,        // the changes of a kept leaf are not written when its copy is evicted
+  kKeptReadByOwner,      // an owner answers from its memory what only the holder of a kept leaf knows
 };
 inline Mutant active_mutant = Mutant::kNone;
 

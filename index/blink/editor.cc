@@ -58,20 +58,20 @@ coro::Task<Status> Editor<Keys>::Locate(Point point, uint8_t level, Notice notic
     std::optional<Start> start;
     if (n == 0 && cache_ != nullptr) start = cache_->StartFor(point, level);
     if (start.has_value()) descent.BeginAt(*start);
-    Status kept_here;
+    Status kept;
     while (descent.step() == Step::kRead) {
       LeafCopy* const node = &descent.node();
       node->address = descent.next();
-      kept_here = absl::OkStatus();
+      kept = absl::OkStatus();
       StatusOr<LeafLook> look =
           co_await leaves_->Read(node->address, &node->image, {}, shared_leaf::LeafChannel::IfKept::kReturn);
       if (look.ok() && *look == LeafLook::kLocked) {
         // A kept leaf. If it is not the one, its fences lead on.
         if (level == 0 && Keys::Covers(node->image, point)) {
           look = co_await leaves_->Read(node->address, &node->image);
-          if (shared_leaf::IsKeptHere(look.status())) kept_here = look.status();
+          if (shared_leaf::IsLeafKept(look.status())) kept = look.status();
         }
-        if (!kept_here.ok() || (look.ok() && *look == LeafLook::kLocked)) look = LeafLook::kWhole;
+        if (!kept.ok() || (look.ok() && *look == LeafLook::kLocked)) look = LeafLook::kWhole;
       }
       // A wrong address is what a stale or hostile separator may have.
       if (!look.ok() && !absl::IsInvalidArgument(look.status())) co_return look.status();
@@ -97,7 +97,7 @@ coro::Task<Status> Editor<Keys>::Locate(Point point, uint8_t level, Notice notic
       if (notice == Notice::kMend && (descent.notes().missing.has_value() || descent.notes().stale.has_value())) {
         co_await Mend(level, descent.notes());
       }
-      co_return kept_here;
+      co_return kept;
     }
     if (n > 0) backoff.Pause();
   }

@@ -262,7 +262,7 @@ coro::Task<StatusOr<bool>> RemoteDex<Keys>::ChangeKept(shared_leaf::KeptEdit<Key
         const Status located = co_await this->LocateLeaf(edit.key, &place);
         is_read = located.ok();
         if (is_read) continue;
-        if (!shared_leaf::IsKeptHere(located)) co_return located;
+        if (!shared_leaf::IsLeafKept(located)) co_return located;
         if (paths_.has_kept()) co_await kept_.WriteBack();
         break;
       }

@@ -115,7 +115,7 @@ coro::Task<bool> LeafClient<Keys>::IsToBeginAgain(Status status, Patience* patie
     std::vector<WordChange> made;
     co_await MakeClaims(&made);
   }
-  co_return IsKeptHere(status) && patience->Pause();
+  co_return IsLeafKept(status) && patience->Pause();
 }
 
 template <class Keys>

@@ -22,9 +22,22 @@ namespace dex_kept_test {
 using namespace claim_world;
 using shared_leaf::Keeping;
 
-// The value of the key in the owner's memory.
+// The value of the key in the owner's memory, which may be behind. Null: there is none.
 rdma::GlobalAddress AtOwner(World* world, uint64_t key) {
-  return world->index().Find(Key(key)).record;
+  using shared_leaf::IntegerKeys;
+  rdma::GlobalAddress value;
+  dynamic_cast<shared_leaf::BlockLender&>(world->index()).blocks().ForEach([&](rdma::GlobalAddress at) {
+    shared_leaf::LeafImage image;
+    std::memcpy(&image, world->node(kOwner)->memory().data() + at.offset(), sizeof(image));
+    if (IsAbsent(image.head.state) || image.level() != 0 || !IntegerKeys::CoversKey(image, key)) return;
+    const int slot = shared_leaf::FindSlot(image, key);
+    if (slot >= 0) value = IntegerKeys::TargetOf(image.entry<IntegerKeys::Entry>(slot), kOwner);
+  });
+  return value;
+}
+
+bool IsKept(const FindResult& found) {
+  return found.record.is_null() && shared_leaf::IsKept(found.witness.seen);
 }
 
 TEST(DexKept, AKeptLeafIsReadAndChangedWithoutAVerb) {
@@ -117,6 +130,45 @@ TEST(DexKept, OthersWaitUntilALeafIsHandedBack) {
     Client client(&world, kHolder);
     EXPECT_EQ(client.Find(60)->record, Value(7));
   });
+}
+
+// The owner's threads serve calls, and the holder unlocks nothing for them.
+TEST(DexKept, TheOwnerDoesNotWaitForAKeptLeaf) {
+  World world(1, {.keeping = Keeping::kWriteBack});
+  On(&world, kHolder, [&] {
+    Client client(&world, kHolder);
+    for (uint64_t key = 0; key < 200; ++key) ASSERT_TRUE(client.Replace(key, key + 1).ok() == (key % 2 == 0));
+  });
+  On(&world, kOwner, [&] {
+    const uint64_t begin = NowNanos();
+    EXPECT_TRUE(IsKept(world.index().Find(Key(60))));
+    EXPECT_TRUE(IsKept(world.index().Find(Key(61)))) << "whether it has the key, only its holder knows";
+    const Status replaced = world.index().Replace(Key(60), Value(0), Value(5));
+    EXPECT_TRUE(shared_leaf::IsLeafKept(replaced)) << replaced;
+    EXPECT_NE(replaced.message().find("node 1 keeps the leaf at"), std::string::npos) << replaced;
+    IndexService::Guard guard(&world.service());
+    const Status inserted = world.index().Insert(guard.context(), Key(61), Value(0), nullptr).status();
+    EXPECT_TRUE(shared_leaf::IsLeafKept(inserted)) << inserted;
+    const Status removed = world.index().Remove(guard.context(), Key(62), Value(0)).status();
+    EXPECT_TRUE(shared_leaf::IsLeafKept(removed)) << removed;
+    ScanResult rows;
+    const Status scanned = world.index().Scan({.from = Key(40), .to = Key(60)}, &rows);
+    EXPECT_TRUE(shared_leaf::IsLeafKept(scanned)) << scanned;
+    EXPECT_LT(NowNanos() - begin, 100'000u);
+    EXPECT_EQ(world.index().Find(Key(700)).record, Value(0)) << "nobody keeps this one";
+    EXPECT_TRUE(world.index().Replace(Key(700), Value(0), Value(8)).ok());
+  });
+  EXPECT_FALSE(world.index().CheckStructure().ok()) << "a kept leaf is a locked one";
+  On(&world, kHolder, [&] {
+    Client client(&world, kHolder);
+    EXPECT_EQ(client.Find(700)->record, Value(8));
+    ASSERT_TRUE(client.HandBack().ok());
+  });
+  On(&world, kOwner, [&] {
+    EXPECT_EQ(world.index().Find(Key(60)).record, Value(61));
+    EXPECT_TRUE(world.index().Replace(Key(60), Value(61), Value(5)).ok());
+  });
+  EXPECT_TRUE(world.index().CheckStructure().ok());
 }
 
 TEST(DexKept, ALeaseThatHasEndedTakesOneLookAtALeaf) {
@@ -316,8 +368,11 @@ struct RaceOptions {
 uint64_t repairs = 0;
 uint64_t taken_frames = 0;  // of kept leaves
 uint64_t others = 0;        // operations by another node that have succeeded
+uint64_t pushed_down = 0;   // operations by the owner that have
+uint64_t refused = 0;       // and those that have not, because the leaf was kept
 
-// Threads of the holder and of another node read and write a few leaves, with a cache that has not room for all.
+// Threads of the holder, of another node and of the owner, as calls have them do it, read and write a few leaves, with
+// a cache that has not room for all.
 std::string Race(uint64_t seed, const RaceOptions& options) {
   constexpr uint64_t kHot = 120;
   World world(seed, {.faults = RaceFaults(),
@@ -377,9 +432,37 @@ std::string Race(uint64_t seed, const RaceOptions& options) {
     }
     --running;
   };
+  const auto serve = [&](uint64_t number) {
+    Random random(seed * 16 + number);
+    for (int i = 0; i < 250 && wrong.empty(); ++i) {
+      const uint64_t key = 100 + 2 * random.Below(kHot);
+      const bool is_change = random.OneIn(2) && !std::exchange(taken[key], true);
+      const uint64_t begin = history.Tick();
+      const FindResult found = world.index().Find(Key(key));
+      bool is_kept = IsKept(found);
+      if (!is_kept) {
+        const std::string judged =
+            found.record.is_null() ? "no value" : history.Judge(key, NumberOf(found.record), begin, history.Tick());
+        if (!judged.empty()) note("the owner found key " + std::to_string(key) + ": " + judged);
+      }
+      if (is_change && !is_kept) {
+        const size_t written = history.Begin(key);
+        const Status done = world.index().Replace(Key(key), found.record, Value(written));
+        is_kept = shared_leaf::IsLeafKept(done);
+        if (done.ok()) history.End(key, written);
+        if (done.ok() || is_kept) taken[key] = false;
+      } else if (is_change) {
+        taken[key] = false;
+      }
+      ++(is_kept ? refused : pushed_down);
+      SleepForNanos(random.Below(20'000));
+    }
+    --running;
+  };
   std::vector<Runtime::Thread*> threads;
   const std::array<rdma::NodeId, 5> roles = {kHolder, kHolder, kHolder, kOther, kOther};
-  running = static_cast<int>(roles.size());
+  running = static_cast<int>(roles.size()) + 1;
+  threads.push_back(world.simulation().StartOn(kOwner, "serve", [&] { serve(roles.size()); }));
   for (uint64_t i = 0; i < roles.size(); ++i) {
     threads.push_back(world.simulation().StartOn(roles[i], "worker", [&work, node = roles[i], i] { work(node, i); }));
   }
@@ -414,12 +497,14 @@ std::string Race(uint64_t seed, const RaceOptions& options) {
 }
 
 TEST(DexKept, WhatIsReadWasThere) {
-  taken_frames = others = 0;
+  taken_frames = others = pushed_down = refused = 0;
   for (const Keeping keeping : {Keeping::kWriteThrough, Keeping::kWriteBack}) {
     for (uint64_t seed = 1; seed <= Seeds(150); ++seed) ASSERT_EQ(Race(seed, {.keeping = keeping}), "");
   }
   EXPECT_GT(taken_frames, 3000u) << "leaves are evicted";
   EXPECT_GT(others, 1000u) << "and then others come to them";
+  EXPECT_GT(pushed_down, 1000u) << "or the owner";
+  EXPECT_GT(refused, 1000u);
 }
 
 TEST(DexKept, NothingIsLostWhenConnectionsEnd) {
@@ -441,7 +526,8 @@ TEST(DexKept, EachRuleIsNeeded) {
        {Mistake{Mutant::kLeaseUnseen, "LeaseUnseen", Keeping::kWriteThrough, true},
         Mistake{Mutant::kNoClaimTerm, "NoClaimTerm", Keeping::kWriteThrough, true},
         Mistake{Mutant::kKeptRepairedAtOnce, "KeptRepairedAtOnce", Keeping::kWriteThrough, true},
-        Mistake{Mutant::kKeptForgotten, "KeptForgotten", Keeping::kWriteBack, false}}) {
+        Mistake{Mutant::kKeptForgotten, "KeptForgotten", Keeping::kWriteBack, false},
+        Mistake{Mutant::kKeptReadByOwner, "KeptReadByOwner", Keeping::kWriteBack, false}}) {
     active_mutant = mistake.mutant;
     std::string wrong;
     for (uint64_t seed = 1; wrong.empty() && seed <= 400; ++seed) {

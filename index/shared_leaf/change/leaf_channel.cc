@@ -43,12 +43,6 @@ Status ClaimedElsewhere(rdma::GlobalAddress leaf) {
 bool IsClaimedElsewhere(const Status& status) {
   return absl::IsAborted(status);
 }
-Status KeptHere(rdma::GlobalAddress leaf) {
-  return absl::FailedPreconditionError(absl::StrCat("this node keeps the leaf at ", leaf.ToString()));
-}
-bool IsKeptHere(const Status& status) {
-  return absl::IsFailedPrecondition(status);
-}
 
 LeafChannel::LeafChannel(rdma::Channel* channel, rdma::Node* node, rdma::NodeId owner, absl::Duration patience,
                          size_t fence_lines, const LeafBlocks* own, As as, ClaimBoards* boards)
@@ -88,6 +82,7 @@ coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, Basic
     LeafLook look;
     if (own != nullptr) {
       look = own_blocks_->Look(leaf.offset(), image);
+      if (look == LeafLook::kWhole && IsKept(image->head.state)) look = LeafLook::kLocked;
     } else {
       Status status;
       const auto bytes = static_cast<uint32_t>(leaf_bytes());
@@ -106,7 +101,9 @@ coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, Basic
     if (own == nullptr) channel_->CountRetry();
     if (look == LeafLook::kLocked && IsKept(image->head.state)) {
       if (kept == IfKept::kReturn) co_return look;
-      if (LockOwnerNode(image->head.state) == channel_->node()) co_return KeptHere(leaf);
+      if (is_own_ || LockOwnerNode(image->head.state) == channel_->node()) {
+        co_return LeafIsKept(leaf, image->head.state);
+      }
     }
     const uint64_t now = NowNanos();
     if (deadline == 0) {
@@ -131,7 +128,8 @@ coro::Task<StatusOr<LeafLook>> LeafChannel::Glance(rdma::GlobalAddress leaf, Bas
   if (look != LeafLook::kWhole) co_return look;
   // Look may have read a leaf that is locked, as it was before. State words never return, so if it has this one now, it
   // had it all the time.
-  co_return LoadWord(channel_->Local(leaf)) == image->head.state ? LeafLook::kWhole : LeafLook::kLocked;
+  const uint64_t state = LoadWord(channel_->Local(leaf));
+  co_return !IsLocked(state) && state == image->head.state ? LeafLook::kWhole : LeafLook::kLocked;
 }
 
 template coro::Task<StatusOr<LeafLook>> LeafChannel::Glance(rdma::GlobalAddress leaf, LeafImage* image);

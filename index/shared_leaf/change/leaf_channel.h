@@ -67,10 +67,6 @@ class LeafWatch {
 // The error of a change of a leaf that another node has claimed: the owner is to make it.
 Status ClaimedElsewhere(rdma::GlobalAddress leaf);
 bool IsClaimedElsewhere(const Status& status);
-// The error of a read or change by verbs of a leaf that this node keeps: its cache has the leaf, or will have it, or
-// the leaf is being unlocked.
-Status KeptHere(rdma::GlobalAddress leaf);
-bool IsKeptHere(const Status& status);
 
 class LeafChannel {
  public:
@@ -110,10 +106,10 @@ class LeafChannel {
     return node_ != nullptr && (own_life_ == 0 || node_->ConnectionTo(channel_->node()) != own_life_);
   }
 
-  // READs a leaf until its image is whole or dead, which it returns. KeptHere. InvalidArgument if there is no leaf at
-  // this address, as a hostile client may have written it. `along`: READs that go out with the first one of the leaf;
-  // only of a client. `kept`: what to do with a leaf that somebody keeps: to wait, or to return kLocked; then its
-  // fences are right, because its holder does not change them.
+  // READs a leaf until its image is whole or dead, which it returns. InvalidArgument if there is no leaf at this
+  // address, as a hostile client may have written it. `along`: READs that go out with the first one of the leaf; only
+  // of a client. `kept`: what to do with a leaf that is kept. To wait, or LeafIsKept if this node keeps it or is its
+  // owner; or to return kLocked; then its fences are right, because its holder does not change them.
   enum class IfKept : uint8_t { kWait, kReturn };
   template <class Head>
   coro::Task<StatusOr<LeafLook>> Read(rdma::GlobalAddress leaf, BasicLeafImage<Head>* image,

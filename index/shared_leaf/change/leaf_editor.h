@@ -48,7 +48,7 @@ class LeafEditor : public SplitHints<Keys> {
       : leaves_(leaves), schema_(schema), blocks_(blocks), changer_(leaves, blocks) {}
   virtual ~LeafEditor() = default;
 
-  // The leaf that covers `point`, for a reader. KeptHere: this node keeps it; `place` tells only where it is.
+  // The leaf that covers `point`, for a reader. LeafIsKept: `place` tells only where it is.
   virtual coro::Task<Status> Locate(Point point, LeafCopy* place) = 0;
 
   // These are the methods of LocalIndex with the same names (index.h). Replace with a null `from`: whatever the key is

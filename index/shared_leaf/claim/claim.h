@@ -29,7 +29,7 @@
 //     owner's memory before it is acknowledged, and the leaf stays locked; with write-back, a copy's changes go there
 //     together, when the leaf is unlocked. What was not written back is lost if the holder or its connection is.
 //   - The copy is good while the lease of the claim lasts; no word of the board counts, because nobody else can change
-//     what is locked. Everybody else waits, as for any lock.
+//     what is locked. Others wait, as for any lock; but the owner's threads do not (LeafIsKept).
 //   - If the owner has lost the holder, it repairs the leaf when it ends the holder's claims, not with the other locks.
 //
 // docs/models/dex_lease.pml is a model of all this, and leaves out one rule in each of its cases that must fail.
@@ -37,6 +37,8 @@
 
 #include <cstdint>
 
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "index/lock_word.h"
 #include "rdma/global_address.h"
 
@@ -67,6 +69,16 @@ constexpr bool IsKeptBy(rdma::NodeId node, uint64_t state) {
 // The word by which `node` keeps a leaf that has the unlocked word `state` for everybody else.
 constexpr uint64_t KeptOf(uint64_t state, rdma::NodeId node) {
   return Locked(state, OwnerBits(node, kClaimChannel));
+}
+// The error of an access to a kept leaf that must not wait, because nobody unlocks it for that. Returned to its
+// holder's threads if they go by verbs: its cache has the leaf, or will have it, or the leaf is being unlocked.
+// Returned to the owner's threads for any kept leaf: only the holder's cache has what the leaf says.
+inline Status LeafIsKept(rdma::GlobalAddress leaf, uint64_t state) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("node ", LockOwnerNode(state), " keeps the leaf at ", leaf.ToString()));
+}
+inline bool IsLeafKept(const Status& status) {
+  return absl::IsFailedPrecondition(status);
 }
 static_assert(!IsLocked(ClaimOf(1, 5)) && IsClaimedBy(5, ClaimOf(1, 5)) && VersionOf(ClaimOf(1, 5)) == 2);
 static_assert(!IsClaimed(KeptOf(ClaimOf(1, 5), 5)) && IsKeptBy(5, KeptOf(ClaimOf(1, 5), 5)));

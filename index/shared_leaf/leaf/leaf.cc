@@ -1,5 +1,6 @@
 #include "index/shared_leaf/leaf/leaf.h"
 
+#include "index/shared_leaf/claim/claim.h"
 #include "index/shared_leaf/leaf/tagged_leaf.h"
 
 namespace gannet::index::shared_leaf {
@@ -16,6 +17,7 @@ LeafLook ReadOwnLeaf(const std::byte* leaf, BasicLeafImage<Head>* image, size_t 
   if (LoadWord(leaf) != state) return LeafLook::kTorn;
   if (rdma::IsLineBusy(state)) return LeafLook::kLocked;
   image->head.set_fence_lines(fence_lines);
+  if (IsKept(state)) return LeafLook::kWhole;
   if (!IsLocked(state) || IsAbsent(state) || !locked_too) return LookAtLeaf(*image);
   for (size_t i = 0; i < image->line_count(); ++i) {
     const uint64_t word = image->lines[i].version;

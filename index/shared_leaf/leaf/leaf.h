@@ -254,6 +254,9 @@ void CompleteForLine(BasicLeafImage<Head>* leaf, size_t line) {
 // never wait for a client that holds a lock. (As with a single line, an entry may be of an insert that is not
 // committed: in a right leaf that is not linked yet. Its record says that it is absent.)
 //
+// A kept leaf (claim.h) is whole, too, but its image has the locked state word. Of what it says only the fences are
+// right: they do not change while the leaf is kept, and its holder may have changed, or be writing, everything else.
+//
 // kLocked, kTorn: read again; a line is being written now.
 template <class Head>
 LeafLook ReadOwnLeaf(const std::byte* leaf, BasicLeafImage<Head>* image, size_t fence_lines = 0,

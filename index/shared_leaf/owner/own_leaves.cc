@@ -70,6 +70,8 @@ FindResult OwnLeaves<Keys>::Find(const index::Key& wanted) const {
   const Key key = Keys::KeyFrom(wanted);
   LeafCopy leaf;
   if (!finder_->Locate(Keys::At(key), &leaf).ok()) return {};  // lost
+  if (IsKept(leaf.image.head.state) && !GANNET_MUTANT(kKeptReadByOwner))
+    return {.record = {}, .witness = leaf.witness()};
   const int slot = FindOwnKey<Keys>(*blocks_, *schema_, key, leaf);
   if (slot < 0) return {.record = {}, .witness = leaf.witness()};
   return {.record = Keys::TargetOf(leaf.image.template entry<Entry>(slot), node_->id())};
@@ -84,6 +86,7 @@ StatusOr<bool> OwnLeaves<Keys>::ScanSome(const Key& from, const Key& to, bool re
     if (leaves == 0 || reverse || !GoRight(&leaf)) {
       GANNET_RETURN_IF_ERROR(finder_->Locate(Keys::PointOf(*next, reverse), &leaf));
     }
+    if (const uint64_t state = leaf.image.head.state; IsKept(state)) return LeafIsKept(leaf.address, state);
     LoadKeys(&leaf);
     if (TakeLeaf(leaf, from, to, reverse, end, result, next)) return false;
     if (result->entries.size() >= end) return true;
@@ -198,7 +201,7 @@ Status OwnLeaves<Keys>::Check(LeafCopy* node, std::optional<Key>* low) const {
         absl::StrCat(node->image.level() == 0 ? "leaf " : "node ", node->address.ToString(), ": ", what...));
   };
   const uint64_t state = LoadWord(blocks_->Memory(node->address.offset()));
-  if (state != image.head.state) return fail("is locked: state ", absl::Hex(state));
+  if (IsLocked(state) || state != image.head.state) return fail("is locked: state ", absl::Hex(state));
   const Key begins = Keys::LowOf(image);
   if (!low->has_value() || begins != **low) {
     return fail("begins at ", Keys::ToString(begins), ", not where it should");

@@ -73,7 +73,8 @@ class OwnLeaves {
   uint64_t Most() const { return 1000 + 4 * blocks_->bytes() / blocks_->leaf_bytes(); }
   Status EndlessError() const;
 
-  // These are the methods of LocalIndex with the same names (index.h).
+  // These are the methods of LocalIndex with the same names (index.h). If a leaf that they need is kept, Find returns
+  // no record, and a witness that has seen the word of a kept leaf (claim.h); the scans return LeafIsKept.
   FindResult Find(const index::Key& key) const;
   Status Scan(const ScanRange& range, ScanResult* result) const;
   Status ScanStep(const ScanRange& range, size_t most_witnesses, std::optional<ScanPosition>* position,
