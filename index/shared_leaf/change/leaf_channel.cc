@@ -159,8 +159,11 @@ void LeafChannel::CarryOut(std::span<rdma::Operation> operations) {
   }
 }
 
+// Only the lock needs the NIC if its atomics are not atomic with the CPU's. The WRITEs of its holder are stores then: a
+// NIC's CAS that meets one of their words expects another, and writes nothing.
 coro::Task<Status> LeafChannel::Post(std::span<rdma::Operation> operations) {
-  if (by_own_cpu_) {
+  const auto is_write = [](const rdma::Operation& operation) { return operation.verb == rdma::Verb::kWrite; };
+  if (by_own_cpu_ || (is_own_ && std::ranges::all_of(operations, is_write))) {
     CarryOut(operations);
     co_return absl::OkStatus();
   }
