@@ -32,7 +32,7 @@ index::ClientStatistics Difference(index::ClientStatistics later, const index::C
 
 std::vector<txn::TablePaths> PathsOf(const txn::OffloadChooser& chooser) {
   std::vector<txn::TablePaths> paths;
-  for (const txn::AccessKind kind : {txn::AccessKind::kGet, txn::AccessKind::kScan}) {
+  for (const txn::AccessKind kind : {txn::AccessKind::kGet, txn::AccessKind::kScan, txn::AccessKind::kChange}) {
     const txn::PathStatistics statistics = chooser.statistics(0, kind);
     if (statistics.accesses() > 0) paths.push_back({"keys", kind, statistics});
   }

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
+#include "index/shared_leaf/claim/claim.h"
 #include "rdma/rpc.h"
 #include "rdma/versioned.h"
 #include "ycsb/client_internal.h"
@@ -11,6 +12,14 @@
 #include "ycsb/workload.h"
 
 namespace gannet::ycsb {
+namespace {
+
+// The answer to a call, whose leaf is kept.
+bool IsKept(const Status& answer) {
+  return index::shared_leaf::IsLeafKept(answer);
+}
+
+}  // namespace
 
 Client::Client(Connection* connection, const Paths& paths)
     : connection_(connection),
@@ -33,16 +42,21 @@ coro::Task<StatusOr<size_t>> Client::Ask(rdma::NodeId server, rdma::MethodId met
   }
 }
 
-txn::PathChoice Client::ChooseForKey(uint64_t key, rdma::NodeId server) {
+txn::PathChoice Client::ChooseForKey(Path path, txn::AccessKind kind, uint64_t key, rdma::NodeId server) {
   txn::OffloadChooser& chooser = connection_->chooser();
-  txn::AskedAccess asked{.kind = txn::AccessKind::kGet, .owner = server};
-  if (paths_.reads != Path::kAdaptive) return chooser.Fixed(asked.kind, asked.table, asked.owner, Fixed(paths_.reads));
+  txn::AskedAccess asked{.kind = kind, .owner = server};
+  if (path != Path::kAdaptive) return chooser.Fixed(kind, asked.table, server, Fixed(path));
   const index::Key index_key(key);
   const LocationCache* const locations = connection_->locations();
   if (locations == nullptr || locations->Find(key).is_null()) {
     asked.reads = connection_->index(server).Estimate(std::span(&index_key, 1));
   }
-  if (!connection_->values_in_entries()) {
+  if (connection_->values_in_entries()) {
+    // The cache has the leaf.
+    if (asked.reads.reads == 0) return chooser.Fixed(kind, asked.table, server, txn::AccessPath::kOneSided);
+    // The lock, and the lines.
+    if (kind == txn::AccessKind::kChange) asked.reads += {.postings = 2, .reads = 2, .bytes = 3 * kLineBytes};
+  } else {
     asked.reads += {.postings = 1, .reads = 1, .bytes = static_cast<double>(image_.size())};
   }
   asked.answer_bytes = static_cast<double>(value_.size());
@@ -51,7 +65,7 @@ txn::PathChoice Client::ChooseForKey(uint64_t key, rdma::NodeId server) {
 
 coro::Task<Status> Client::Read(uint64_t key) {
   const rdma::NodeId server = connection_->keys().OwnerOf(key);
-  const txn::PathChoice choice = ChooseForKey(key, server);
+  const txn::PathChoice choice = ChooseForKey(paths_.reads, txn::AccessKind::kGet, key, server);
   txn::MeasuredAccess measured(channel_, &connection_->chooser(), choice.measured);
   Status read;
   if (choice.path == txn::AccessPath::kOneSided) {
@@ -65,6 +79,9 @@ coro::Task<Status> Client::Read(uint64_t key) {
     read = co_await ReadByCall(key, server);
   }
   measured.End(read, choice);
+  if (!IsKept(read)) co_return read;
+  // A thread of this machine keeps the leaf since a moment ago.
+  read = co_await ReadEntry(key);
   co_return read;
 }
 
@@ -145,21 +162,46 @@ coro::Task<Status> Client::ReadOneSided(uint64_t key) {
 
 coro::Task<Status> Client::Update(uint64_t key, std::span<const std::byte> value) {
   Status updated;
-  if (paths_.updates == Path::kOneSided) {
-    updated = co_await UpdateOneSided(key, value);
+  if (connection_->values_in_entries()) {
+    updated = co_await ChangeEntry(paths_.updates, kUpdateCall, key, value);
+  } else if (paths_.updates == Path::kOneSided) {
+    updated = co_await UpdateRecord(key, value);
   } else {
     updated = co_await Change(kUpdateCall, key, value);
   }
   co_return updated;
 }
 
-coro::Task<Status> Client::UpdateOneSided(uint64_t key, std::span<const std::byte> value) {
-  if (connection_->values_in_entries()) {
-    const InEpoch in(connection_);
-    index::RemoteIndex& index = connection_->index(connection_->keys().OwnerOf(key));
-    Status replaced = co_await index.Replace(key, {}, EntryOfValue(value));
-    co_return replaced;
+coro::Task<Status> Client::ChangeEntry(Path path, rdma::MethodId method, uint64_t key,
+                                       std::span<const std::byte> value) {
+  const rdma::NodeId server = connection_->keys().OwnerOf(key);
+  const txn::PathChoice choice = ChooseForKey(path, txn::AccessKind::kChange, key, server);
+  txn::MeasuredAccess measured(channel_, &connection_->chooser(), choice.measured);
+  Status changed;
+  if (choice.path == txn::AccessPath::kOneSided) {
+    changed = co_await ChangeEntryOneSided(method, key, value);
+  } else {
+    changed = co_await Change(method, key, value);
   }
+  measured.End(changed, choice);
+  if (!IsKept(changed)) co_return changed;
+  changed = co_await ChangeEntryOneSided(method, key, value);
+  co_return changed;
+}
+
+coro::Task<Status> Client::ChangeEntryOneSided(rdma::MethodId method, uint64_t key, std::span<const std::byte> value) {
+  const InEpoch in(connection_);
+  Status changed;
+  if (method == kInsertCall) {
+    changed = co_await connection_->Insert(key, EntryOfValue(value));
+  } else {
+    index::RemoteIndex& index = connection_->index(connection_->keys().OwnerOf(key));
+    changed = co_await index.Replace(key, {}, EntryOfValue(value));
+  }
+  co_return changed;
+}
+
+coro::Task<Status> Client::UpdateRecord(uint64_t key, std::span<const std::byte> value) {
   const size_t lines = RecordLines(value.size());
   Patience patience;
   while (true) {
@@ -205,12 +247,12 @@ coro::Task<Status> Client::Change(rdma::MethodId method, uint64_t key, std::span
 }
 
 coro::Task<Status> Client::Insert(uint64_t key, std::span<const std::byte> value) {
-  if (paths_.inserts == Path::kCall) {
-    Status inserted = co_await Change(kInsertCall, key, value);
-    co_return inserted;
+  Status inserted;
+  if (connection_->values_in_entries()) {
+    inserted = co_await ChangeEntry(paths_.inserts, kInsertCall, key, value);
+  } else {
+    inserted = co_await Change(kInsertCall, key, value);
   }
-  const InEpoch in(connection_);
-  Status inserted = co_await connection_->Insert(key, EntryOfValue(value));
   co_return inserted;
 }
 

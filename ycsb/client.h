@@ -12,6 +12,9 @@
 //   Update     RemoteIndex::Replace                                   one CALL
 //   Insert     RemoteIndex::Insert                                    one CALL
 //
+// A call needs a leaf that its machine does not keep (ClusterOptions::keeping); so adaptive paths push down only what
+// the machine has not cached (DEX, VLDB'24, section 6), and scans of kept leaves are never pushed down.
+//
 // If writes are logged (ClusterOptions::durability), they are calls: a log is its owner's.
 //
 // Adjacent records of a scan, such as records that were loaded together, are fetched with one READ.
@@ -40,11 +43,12 @@ namespace gannet::ycsb {
 // kAdaptive: for each access the one that is estimated to be cheaper (txn/path/offload_chooser.h).
 enum class Path : uint8_t { kOneSided, kCall, kAdaptive };
 inline constexpr std::string_view kPathNames[] = {"one-sided", "rpc", "adaptive"};
-inline constexpr std::string_view kUpdatePathNames[] = {"one-sided", "rpc"};
 
 struct Paths {
   Path reads = Path::kOneSided;  // also of scans
-  Path updates = Path::kCall;    // the same for all clients: locks are taken either by NICs or by the owner
+  // Updates of records: one-sided or by call, the same for all clients, since locks are taken either by NICs or by the
+  // owner. Of entries that hold values: any.
+  Path updates = Path::kCall;
   Path inserts = Path::kCall;
 };
 
@@ -74,15 +78,18 @@ class Client {
   class InEpoch;
   class Patience;
 
-  // The fixed path, or the chooser's.
-  txn::PathChoice ChooseForKey(uint64_t key, rdma::NodeId server);
+  // This path, or the chooser's. `kind`: kGet or kChange.
+  txn::PathChoice ChooseForKey(Path path, txn::AccessKind kind, uint64_t key, rdma::NodeId server);
   txn::PathChoice ChooseForScan(const index::ScanRange& range, rdma::NodeId server);
   coro::Task<Status> ReadByCall(uint64_t key, rdma::NodeId server);
   // Reads at a cached address into image_. NotFound if the record there does not hold `key`.
   coro::Task<Status> ReadRemembered(uint64_t key);
   coro::Task<Status> ReadOneSided(uint64_t key);
   coro::Task<Status> ReadEntry(uint64_t key);
-  coro::Task<Status> UpdateOneSided(uint64_t key, std::span<const std::byte> value);
+  coro::Task<Status> UpdateRecord(uint64_t key, std::span<const std::byte> value);
+  // Updates or inserts (`method`) a value that lies in an entry.
+  coro::Task<Status> ChangeEntry(Path path, rdma::MethodId method, uint64_t key, std::span<const std::byte> value);
+  coro::Task<Status> ChangeEntryOneSided(rdma::MethodId method, uint64_t key, std::span<const std::byte> value);
   // Calls the owner of `key`, and repeats the call while it returns Aborted. Returns the size of the response.
   coro::Task<StatusOr<size_t>> Ask(rdma::NodeId server, rdma::MethodId method, std::span<const std::byte> request);
   coro::Task<Status> Change(rdma::MethodId method, uint64_t key, std::span<const std::byte> value);

@@ -28,7 +28,11 @@ coro::Task<Status> Client::Scan(uint64_t from, size_t limit, std::optional<uint6
 txn::PathChoice Client::ChooseForScan(const index::ScanRange& range, rdma::NodeId server) {
   txn::OffloadChooser& chooser = connection_->chooser();
   txn::AskedAccess asked{.kind = txn::AccessKind::kScan, .owner = server};
-  if (paths_.reads != Path::kAdaptive) return chooser.Fixed(asked.kind, asked.table, asked.owner, Fixed(paths_.reads));
+  const bool is_kept = connection_->keeps_leaves();
+  if (paths_.reads != Path::kAdaptive || is_kept) {
+    const txn::AccessPath path = is_kept ? txn::AccessPath::kOneSided : Fixed(paths_.reads);
+    return chooser.Fixed(asked.kind, asked.table, asked.owner, path);
+  }
   asked.reads = connection_->index(server).Estimate(range);
   const double rows = asked.reads.keys;
   asked.reads += {.postings = 1, .reads = rows, .bytes = rows * static_cast<double>(image_.size())};

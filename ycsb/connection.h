@@ -57,6 +57,7 @@ class Connection {
   rdma::EpochManager::Participant& epoch() { return *epoch_; }
   const KeySpace& keys() const { return cluster_->keys(); }
   bool values_in_entries() const { return cluster_->options().values_in_entries; }
+  bool keeps_leaves() const { return cluster_->options().keeping != index::shared_leaf::Keeping::kNone; }
   bool awaits_durability() const { return cluster_->options().durability == DurabilityMode::kSync; }
   size_t value_bytes() const { return cluster_->options().value_bytes; }
   index::RemoteIndex& index(rdma::NodeId server) { return *indexes_[server]; }

@@ -39,6 +39,10 @@ Status CheckOptions(const Cluster& cluster, const RunOptions& o) {
     return absl::InvalidArgumentError(
         absl::StrFormat("one-sided inserts need values in the entries of an index that clients change; %s", kind.name));
   }
+  if (!values && o.paths.updates == Path::kAdaptive) {
+    return absl::InvalidArgumentError(
+        "adaptive updates need values in the entries: records are locked in one way by all");
+  }
   if (values && o.paths.updates != Path::kCall && !by_clients) {
     return absl::InvalidArgumentError(
         absl::StrFormat("values in the entries of %s are updated by calls: clients do not change it", kind.name));
@@ -48,13 +52,13 @@ Status CheckOptions(const Cluster& cluster, const RunOptions& o) {
   }
   if (cluster.options().keeping != index::shared_leaf::Keeping::kNone) {
     const auto has = [&o](Kind operation) { return o.mix[static_cast<size_t>(operation)] > 0; };
-    const bool by_verbs = o.paths.reads == Path::kOneSided &&
-                          (o.paths.updates == Path::kOneSided || !has(Kind::kUpdate)) &&
-                          (o.paths.inserts == Path::kOneSided || !has(Kind::kInsert));
-    if (!by_verbs || !o.caches.share) {
+    const bool by_call = o.paths.reads == Path::kCall || (o.paths.updates == Path::kCall && has(Kind::kUpdate)) ||
+                         (o.paths.inserts == Path::kCall && has(Kind::kInsert));
+    if (by_call || !o.caches.share) {
       return absl::InvalidArgumentError(
-          "kept leaves need one-sided reads, updates and inserts, and caches that a machine's threads share: the "
-          "owner's memory does not have what a machine has changed in its copies");
+          "kept leaves need one-sided or adaptive reads, updates and inserts, and caches that a machine's threads "
+          "share: "
+          "the owner's memory does not have what a machine has changed in its copies");
     }
   }
   if (o.moves()) {

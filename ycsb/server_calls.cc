@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/cache_line.h"
+#include "index/shared_leaf/claim/claim.h"
 #include "rdma/versioned.h"
 #include "ycsb/messages.h"
 #include "ycsb/record.h"
@@ -17,6 +18,12 @@ constexpr int kSpinsOnLock = 4096;
 
 Status StaysLocked() {
   return Status(absl::StatusCode::kAborted, "");
+}
+
+// A lookup has found none; or the leaf is kept, and what is there only its holder knows.
+Status NoRecord(uint64_t key, const index::FindResult& found) {
+  const index::Witness& leaf = found.witness;
+  return index::shared_leaf::IsKept(leaf.seen) ? index::shared_leaf::LeafIsKept(leaf.word, leaf.seen) : NotThere(key);
 }
 
 }  // namespace
@@ -57,7 +64,7 @@ Status Server::ServeGet(index::Context&, rdma::WireReader& request, rdma::WireWr
   const uint64_t key = request.GetU64();
   GANNET_RETURN_IF_ERROR(request.Finish());
   const index::FindResult found = index_->Find(key);
-  if (found.record.is_null()) return NotThere(key);
+  if (found.record.is_null()) return NoRecord(key, found);
   const std::span<std::byte> value = response.Reserve(options_.value_bytes);
   if (value.empty()) return absl::InvalidArgumentError("get: the client has no room for the value");
   if (!options_.values_in_entries) Charge(Cost::kIndexStep);  // the record is a dependent miss, like the node before it
@@ -74,7 +81,7 @@ bool Server::ReadFound(rdma::GlobalAddress found, std::span<std::byte> value) {
 Status Server::UpdateEntry(uint64_t key, std::span<const std::byte> value) {
   for (int spins = 0; spins < kSpinsOnLock; ++spins) {
     const index::FindResult found = index_->Find(key);
-    if (found.record.is_null()) return NotThere(key);
+    if (found.record.is_null()) return NoRecord(key, found);
     Status replaced = index_->Replace(key, found.record, EntryOfValue(value));
     if (!absl::IsNotFound(replaced)) return replaced;
   }

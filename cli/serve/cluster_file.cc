@@ -94,7 +94,7 @@ Status ReadYcsb(cluster::Section& section, const cluster::Config& config, YcsbSe
                                              absl::StrCat(ycsb::kMinValueBytes), &value_bytes));
   GANNET_RETURN_IF_ERROR(section.TakeInteger("fill_percent", 10, 100, "50", &fill_percent));
   GANNET_RETURN_IF_ERROR(section.TakeInteger("sub_models", 1, UINT32_MAX, "5000", &sub_models));
-  GANNET_RETURN_IF_ERROR(TakeChoice(section, "updates", ycsb::kUpdatePathNames, &ycsb->updates));
+  GANNET_RETURN_IF_ERROR(TakeChoice(section, "updates", std::span(ycsb::kPathNames).first(2), &ycsb->updates));
   o.keys = static_cast<uint64_t>(keys);
   o.value_bytes = static_cast<size_t>(value_bytes);
   ycsb->fill_percent = static_cast<int>(fill_percent);

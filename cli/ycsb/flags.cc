@@ -97,15 +97,15 @@ void AddWorkFlags(bench::YcsbOptions* o, Flags* flags) {
              "How reads and scans reach a record: one-sided (the client looks it up by READs, with the index's cache) "
              "or rpc\n(one call to the server), or adaptive (the cheaper one for each). Default: one-sided");
   flags
-      ->Add("--updates", "updates", &o->updates, PathOf(ycsb::kUpdatePathNames),
-            "How updates are done: rpc (one call) or one-sided (READ, CAS to lock, WRITE). Default: rpc; with "
-            "--inline\none-sided for blink, rolex and dex",
+      ->Add("--updates", "updates", &o->updates, PathOf(ycsb::kPathNames),
+            "How updates are done: rpc (one call) or one-sided (READ, CAS to lock, WRITE), or with --inline adaptive "
+            "(the cheaper\none for each). Default: rpc; with --inline one-sided for blink, rolex and dex",
             kOfServers)
       .Reports(NameOf(o->paths.updates));
   flags
-      ->Add("--insert-path", "insert_path", &o->inserts_by, PathOf(ycsb::kUpdatePathNames),
-            "How inserts are done: rpc (one call) or one-sided (the client changes the index by verbs: blink and "
-            "rolex,\nwith --inline). Default: one-sided where possible")
+      ->Add("--insert-path", "insert_path", &o->inserts_by, PathOf(ycsb::kPathNames),
+            "How inserts are done: rpc (one call), one-sided (the client changes the index by verbs: blink, rolex and "
+            "dex,\nwith --inline) or adaptive. Default: one-sided where possible")
       .Reports(NameOf(o->paths.inserts));
   flags->Add("--duration", "duration_seconds", &o->duration, form::Time(absl::Microseconds(1)),
              "How long to measure, in the time of the fabric. Default: 10s on shm, 10ms on sim");

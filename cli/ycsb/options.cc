@@ -74,8 +74,12 @@ Status CheckInline(const YcsbOptions& o) {
                  index::KindsWith(&index::IndexTraits::has_claims));
   }
   if (!o.inline_values) {
+    if (o.paths.updates == ycsb::Path::kAdaptive) {
+      return Wrong("--updates adaptive: records are locked in one way by all clients; give --inline, too");
+    }
     if (o.paths.inserts == ycsb::Path::kCall) return absl::OkStatus();
-    return Wrong("--insert-path one-sided: a client cannot make records; give --inline, too");
+    return Wrong("--insert-path %s: a client cannot make records; give --inline, too",
+                 ycsb::kPathNames[static_cast<size_t>(o.paths.inserts)]);
   }
   if (!kind.traits.holds_values) {
     return Wrong("--inline: entries of %s cannot hold values; give --index %s", kind.name,
@@ -88,7 +92,8 @@ Status CheckInline(const YcsbOptions& o) {
   if (o.clients_change_index()) return absl::OkStatus();
   for (const auto& [flag, path] : {std::pair("--updates", o.paths.updates), {"--insert-path", o.paths.inserts}}) {
     if (path == ycsb::Path::kCall) continue;
-    return Wrong("%s one-sided: only the server changes this index of kind %s; give --index %s%s", flag, kind.name,
+    return Wrong("%s %s: only the server changes this index of kind %s; give --index %s%s", flag,
+                 ycsb::kPathNames[static_cast<size_t>(path)], kind.name,
                  index::KindsWith(&index::IndexTraits::client_writes),
                  o.index_rights.has_value() ? " without --index-rights owner" : "");
   }

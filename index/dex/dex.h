@@ -18,6 +18,8 @@
 //
 // In loads without transactions a node can also keep the leaves of its range: it locks those that it caches, and
 // changes their copies, which are written back when they are evicted, or written through (ClaimHolder::set_keeping).
+// What it has not cached, the owner can read or change for it (section 6: opportunistic offloading; ycsb/client.h): a
+// leaf that somebody keeps, the owner refuses (LeafIsKept).
 //
 // What differs from the paper:
 //   - Nodes have 448 bytes, not 1,024, so inner nodes are a larger part of the cache. They are kept decoded
@@ -27,7 +29,9 @@
 //   - A leaf that is changed, and that the cache does not admit, is locked for that; so is one that is split.
 //   - All leaves are admitted while blocks of the cache are unused.
 //   - A split adds the separator later (blink/blink.h), so no split goes from the top down.
-//   - A thread that misses a node which another one READs just now READs it, too.
+//   - A thread that misses a node which another one READs just now READs it, too. A call does not keep other threads
+//   from
+//     caching the leaf (6.2): the word by which they keep it is the one that they have READ, or the CAS fails.
 #pragma once
 
 #include <atomic>

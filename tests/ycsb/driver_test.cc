@@ -274,8 +274,14 @@ TEST(Driver, MachinesWorkOnPartsOfTheKeys) {
   }
 }
 
-// With kept leaves, most changes of leaves that a machine has cached take no verb, or no lock. At the end the owners
-// have all of them, and nothing is locked.
+uint64_t CallsOf(const RunReport& run, txn::AccessKind kind) {
+  uint64_t calls = 0;
+  for (const txn::TablePaths& each : run.paths) calls += each.kind == kind ? each.paths.calls : 0;
+  return calls;
+}
+
+// With kept leaves, most changes of leaves that a machine has cached take no verb, or no lock. With adaptive paths some
+// of the others are calls. At the end the owners have all of them, and nothing is locked.
 TEST(Driver, MachinesKeepLeaves) {
   using index::shared_leaf::Keeping;
   for (const bool simulated : {false, true}) {
@@ -293,15 +299,25 @@ TEST(Driver, MachinesKeepLeaves) {
       SmallBench bench(options);
       RunOptions run_options = bench.ShortRun();
       run_options.threads_per_machine = 2;
-      run_options.paths = {.reads = Path::kOneSided, .updates = Path::kOneSided, .inserts = Path::kOneSided};
       run_options.mix = {40, 20, 20, 10, 10};
-      // The second: the cache has room for a quarter of the leaves.
-      for (const uint64_t cache_bytes : {uint64_t{1} << 20, uint64_t{12} << 10}) {
-        run_options.caches.index_bytes = cache_bytes;
-        const uint64_t before = bench.Contents().records;
-        const StatusOr<RunReport> run = RunBenchmark(&bench.cluster(), run_options, nullptr);
-        ASSERT_TRUE(run.ok()) << run.status();
-        EXPECT_EQ(bench.Contents().records, before + run->of(Kind::kInsert).finished);
+      for (const Path path : {Path::kOneSided, Path::kAdaptive}) {
+        run_options.paths = {.reads = path, .updates = path, .inserts = path};
+        // The second: the cache has room for a quarter of the leaves.
+        for (const uint64_t cache_bytes : {uint64_t{1} << 20, uint64_t{12} << 10}) {
+          run_options.caches.index_bytes = cache_bytes;
+          const uint64_t before = bench.Contents().records;
+          const StatusOr<RunReport> run = RunBenchmark(&bench.cluster(), run_options, nullptr);
+          ASSERT_TRUE(run.ok()) << run.status();
+          EXPECT_EQ(bench.Contents().records, before + run->of(Kind::kInsert).finished);
+          for (const txn::AccessKind kind : {txn::AccessKind::kGet, txn::AccessKind::kChange}) {
+            if (path == Path::kOneSided) {
+              EXPECT_EQ(CallsOf(*run, kind), 0u);
+            } else if (cache_bytes < size_t{1} << 20) {
+              EXPECT_GT(CallsOf(*run, kind), 0u);
+            }
+          }
+          EXPECT_EQ(CallsOf(*run, txn::AccessKind::kScan), 0u);
+        }
       }
       run_options.paths.updates = Path::kCall;
       EXPECT_TRUE(absl::IsInvalidArgument(RunBenchmark(&bench.cluster(), run_options, nullptr).status()));

@@ -12,11 +12,11 @@ namespace gannet::txn {
 
 enum class AccessPath : uint8_t { kOneSided, kCall };
 
-enum class AccessKind : uint8_t { kGet, kGetMany, kScan, kSearch, kInsert, kRemove };
-inline constexpr size_t kAccessKinds = 6;
+enum class AccessKind : uint8_t { kGet, kGetMany, kScan, kSearch, kChange, kInsert, kRemove };
+inline constexpr size_t kAccessKinds = 7;
 // The names by AccessKind; also the keys of JSON reports and the labels of metrics.
-inline constexpr std::array<const char*, kAccessKinds> kAccessKindNames = {"get",    "get_many", "scan",
-                                                                           "search", "insert",   "remove"};
+inline constexpr std::array<const char*, kAccessKinds> kAccessKindNames = {"get",    "get_many", "scan",  "search",
+                                                                           "change", "insert",   "remove"};
 
 // The accesses of one kind to one table. A GetMany counts once for each table and node that it asks.
 struct PathStatistics {
