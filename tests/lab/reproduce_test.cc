@@ -311,7 +311,7 @@ TEST(ReproduceTest, RunsDexBesideItsRivals) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const Json report = Json::parse(std::ifstream(json));
   std::filesystem::remove(json);
-  ASSERT_EQ(report.at("experiments").size(), 4u);
+  ASSERT_EQ(report.at("experiments").size(), 6u);
   std::map<std::string, double> reads;    // of a lookup in the read-only workload of figure 6
   std::map<std::string, double> updates;  // million operations per second of half updates there
   for (const Json& experiment : report.at("experiments")) {
@@ -326,8 +326,15 @@ TEST(ReproduceTest, RunsDexBesideItsRivals) {
         EXPECT_LT(point.at("report").at("move").at("longest_slice_seconds"), 0.01);
         EXPECT_GT(point.at("timeline").size(), 10u);
       }
+      if (experiment.at("id") == "fig12") {
+        const bool is_pushed = point.at("label") != "0";
+        EXPECT_EQ(configuration.at("path"), is_pushed ? "adaptive" : "one-sided");
+        EXPECT_EQ(point.at("report").at("all").at("verbs").at("call") > 0, is_pushed);
+      }
       if (experiment.at("id") != "fig6") continue;
-      EXPECT_EQ(configuration.at("kept_leaves"), series == "DEX"                  ? "write-back"
+      const bool is_pushed = series == "DEX, push-down";
+      EXPECT_EQ(configuration.at("updates"), is_pushed ? "adaptive" : "one-sided");
+      EXPECT_EQ(configuration.at("kept_leaves"), series == "DEX" || is_pushed     ? "write-back"
                                                  : series == "DEX, write-through" ? "write-through"
                                                                                   : "none");
       if (point.at("label") == "read-only") reads[series] = point.at("reads_per_operation");
@@ -337,7 +344,7 @@ TEST(ReproduceTest, RunsDexBesideItsRivals) {
   EXPECT_LT(reads.at("DEX"), reads.at("P-Sherman")) << "leaves are in the cache";
   EXPECT_GT(updates.at("DEX"), updates.at("DEX, write-through")) << "changes stay in the cache";
   EXPECT_GT(updates.at("DEX, write-through"), updates.at("DEX, claims only")) << "no lock is taken";
-  EXPECT_EQ(report.at("claims").size(), 17u);
+  EXPECT_EQ(report.at("claims").size(), 26u);
 }
 
 TEST(ReproduceTest, RunsRolexBesideItsRivals) {

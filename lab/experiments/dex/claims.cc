@@ -3,7 +3,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "lab/experiments/dex/dex.h"
 #include "lab/experiments/path_series.h"
@@ -24,6 +26,16 @@ constexpr char kLocks[] =
 const Experiment* FindExperiment(const std::vector<Experiment>& experiments, std::string_view id) {
   const auto at = std::ranges::find(experiments, id, &Experiment::id);
   return at == experiments.end() ? nullptr : &*at;
+}
+
+// Of an operation, and calls.
+double VerbsOf(const Point& point) {
+  const nlohmann::json report = nlohmann::json::parse(point.measured.report);
+  double verbs = 0;
+  for (const char* const kind : {"read", "write", "cas", "faa", "call"}) {
+    verbs += report.at("all").at("verbs").at(kind).get<double>();
+  }
+  return verbs;
 }
 
 // DEX against a series, at one label. Nothing, if one of the two has no point there.
@@ -70,6 +82,33 @@ std::vector<Claim> ClaimsOf(const std::vector<Experiment>& experiments) {
               "\"for example, with 512 MB cache\"; of which workload, the "
               "paper does not say",
               &claims);
+  }
+  if (const Experiment* const fig8 = FindExperiment(experiments, "fig8"); fig8 != nullptr) {
+    const auto step = [&](const char* what, System from, System to, const char* label, double paper, const char* note) {
+      const Point* const before = FindPoint(*fig8, NameOf(from), label);
+      const Point* const after = FindPoint(*fig8, NameOf(to), label);
+      if (before == nullptr || after == nullptr) return;
+      claims.push_back(Claim::Of(absl::StrFormat("%s, %s", what, label),
+                                 RatioOf(after->measured.mops, before->measured.mops), paper, "section 8.3", note));
+    };
+    step("logical partitioning against the baseline", System::kSherman, System::kPSherman, "skewed", 2.4,
+         "the paper's factor is of two threads; \"with more threads [...] the speedup is limited\"");
+    for (const auto& [label, cache, push_down] : {std::tuple("skewed", 21.2, 1.55), {"uniform", 6.9, 1.34}}) {
+      step("caching against partitioning alone", System::kPSherman, System::kDex, label, cache, kOneRead);
+      step("push-down against caching alone", System::kDex, System::kDexPushes, label, push_down, "");
+    }
+  }
+  if (const Experiment* const fig12 = FindExperiment(experiments, "fig12"); fig12 != nullptr) {
+    for (const auto& [workload, verbs, throughput] :
+         {std::tuple(Table1()[1].name, 0.44, 1.4), {Table1()[2].name, 0.51, 1.55}}) {
+      const Point* const without = FindPoint(*fig12, workload, "0");
+      const Point* const with = FindPoint(*fig12, workload, absl::StrCat(kMemoryThreads));
+      if (without == nullptr || with == nullptr) continue;
+      claims.push_back(Claim::Of(absl::StrFormat("verbs of an operation with push-down, as a share, %s", workload),
+                                 RatioOf(VerbsOf(*with), VerbsOf(*without)), verbs, "section 8.4", "less is better"));
+      claims.push_back(Claim::Of(absl::StrFormat("throughput with push-down, as a factor, %s", workload),
+                                 RatioOf(with->measured.mops, without->measured.mops), throughput, "section 8.4", ""));
+    }
   }
   if (const Experiment* const fig10 = FindExperiment(experiments, "fig10"); fig10 != nullptr) {
     for (const Point& point : fig10->points) {

@@ -16,7 +16,6 @@ using index::shared_leaf::Keeping;
 constexpr absl::Duration kWarmup = absl::Milliseconds(60);
 constexpr absl::Duration kWindow = absl::Milliseconds(10);
 
-constexpr int kMemoryThreads = 4;  // of each machine, as in the paper
 constexpr int kFill = 90;
 constexpr double kPairBytes = 16;
 
@@ -27,15 +26,15 @@ constexpr WorkloadOfTable1 kTable1[] = {
 };
 
 Keeping KeepingOf(System system) {
-  if (system == System::kDex) return Keeping::kWriteBack;
+  if (system == System::kDex || system == System::kDexPushes) return Keeping::kWriteBack;
   return system == System::kDexThrough ? Keeping::kWriteThrough : Keeping::kNone;
 }
 
 }  // namespace
 
 const char* NameOf(System system) {
-  static constexpr const char* kNames[] = {"Sherman", "P-Sherman",          "ROLEX",
-                                           "DEX",     "DEX, write-through", "DEX, claims only"};
+  static constexpr const char* kNames[] = {"Sherman",        "P-Sherman",          "ROLEX",           "DEX",
+                                           "DEX, push-down", "DEX, write-through", "DEX, claims only"};
   return kNames[static_cast<size_t>(system)];
 }
 
@@ -62,6 +61,10 @@ Point PointOf(const Options& options, System system, const WorkloadOfTable1& wor
   o.keeping = KeepingOf(system);
   o.index = !o.partitioned || system == System::kPSherman ? ycsb::IndexKind::kBlink : ycsb::IndexKind::kDex;
   if (system == System::kRolex) o.index = ycsb::IndexKind::kRolex;
+  if (system == System::kDexPushes) {
+    o.paths.reads = ycsb::Path::kAdaptive;
+    o.updates = o.inserts_by = ycsb::Path::kAdaptive;
+  }
   // The part of a machine's cache that is for one server.
   const double cache = cache_share * kPairBytes * static_cast<double>(o.keys) / o.servers;
   o.cache_bytes = std::max<uint64_t>(1, static_cast<uint64_t>(cache));
@@ -71,7 +74,7 @@ Point PointOf(const Options& options, System system, const WorkloadOfTable1& wor
 }
 
 std::vector<Experiment> Experiments(const Options& options) {
-  return {Fig6(options), Fig7(options), Fig10(options), Fig11(options)};
+  return {Fig6(options), Fig7(options), Fig8(options), Fig10(options), Fig11(options), Fig12(options)};
 }
 
 Report MakeReport(const Options& options, std::vector<Experiment> experiments) {

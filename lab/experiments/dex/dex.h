@@ -1,7 +1,8 @@
 // The experiments of DEX (VLDB'24) on a simulated rack like its own: four machines, each of which has a part of the
 // memory and works on a part of the keys. DEX keeps the leaves that it caches, and writes them back when they are
 // evicted (index/shared_leaf/claim/claim.h), as the paper's does. Next to that: with changes that are written through,
-// and with claims, by which transactions use it. Figures 8, 9 and 12 are missing.
+// and with claims, by which transactions use it; and, where that is said, with the push-down of section 6
+// (ycsb::Path::kAdaptive). Figure 9 is missing.
 //
 // Rivals. Sherman and P-Sherman are our B-link tree, the latter with keys that are partitioned as DEX's are. SMART is
 // not ours; the paper's factors against it are not compared.
@@ -16,11 +17,14 @@
 
 namespace gannet::experiments::dex {
 
-enum class System { kSherman, kPSherman, kRolex, kDex, kDexThrough, kDexClaims };
+enum class System { kSherman, kPSherman, kRolex, kDex, kDexPushes, kDexThrough, kDexClaims };
 const char* NameOf(System system);
 
 // The paper's cache of 256 MB for 200M pairs of 16 bytes: 8% of the data.
 inline constexpr double kCacheShare = 0.08;
+// Its cache of 31 MB, with which it measures the push-down.
+inline constexpr double kSmallCacheShare = 0.01;
+inline constexpr int kMemoryThreads = 4;  // of each machine
 
 // Table 1: inserts, reads, updates, scans of 100 rows. And DEX's factors against Sherman and P-Sherman (section 8.2).
 struct WorkloadOfTable1 {
@@ -39,8 +43,10 @@ std::string CacheLabel(double cache_share);
 
 Experiment Fig6(const Options& options);   // the five workloads, skewed; also table 2
 Experiment Fig7(const Options& options);   // uniform
+Experiment Fig8(const Options& options);   // what each part of the design brings
 Experiment Fig10(const Options& options);  // keys move to another machine
 Experiment Fig11(const Options& options);  // sizes of the cache
+Experiment Fig12(const Options& options);  // threads of the memory side
 
 // The claims whose points are among these.
 std::vector<Claim> ClaimsOf(const std::vector<Experiment>& experiments);

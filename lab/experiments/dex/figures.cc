@@ -1,6 +1,9 @@
-// Figures 6, 7 and 11: the workloads of table 1, and sizes of the cache.
+// The points of all figures.
+#include <algorithm>
 #include <string>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "lab/experiments/dex/dex.h"
 
@@ -11,6 +14,9 @@ using ycsb::Distribution;
 
 constexpr System kSystems[] = {System::kSherman, System::kPSherman, System::kRolex, System::kDex};
 constexpr double kCacheShares[] = {0.01, 0.02, 0.04, 0.08, 0.16, 0.32};
+
+constexpr char kSkewed[] = "skewed";
+constexpr char kUniform[] = "uniform";
 
 constexpr absl::Duration kMoveWindow = absl::Milliseconds(20);  // at scale 1
 
@@ -29,6 +35,7 @@ Experiment Fig6(const Options& options) {
   for (const WorkloadOfTable1& workload : Table1()) {
     for (const System system : kSystems) add(system, workload);
     if (std::string_view(workload.name) != "write-intensive") continue;
+    add(System::kDexPushes, workload);
     add(System::kDexThrough, workload);
     add(System::kDexClaims, workload);
   }
@@ -54,6 +61,24 @@ Experiment Fig7(const Options& options) {
   }
   for (size_t i = 0; i < e.points.size(); ++i) e.points[i].x = static_cast<double>(i);
   e.notes = {kScans};
+  return e;
+}
+
+Experiment Fig8(const Options& options) {
+  Experiment e = NewExperiment("fig8", "Fig. 8: parts of the design, write-intensive", Chart::kBars, "keys drawn");
+  e.shows_cache = true;
+  for (const auto& [distribution, label] :
+       {std::pair(Distribution::kZipfian, kSkewed), {Distribution::kUniform, kUniform}}) {
+    for (const System system : {System::kSherman, System::kPSherman, System::kDex, System::kDexPushes}) {
+      e.points.push_back(PointOf(options, system, Table1()[2], distribution, kSmallCacheShare));
+      e.points.back().label = label;
+      e.points.back().x = static_cast<double>(e.points.size());
+    }
+  }
+  e.notes = {
+      "The paper's baseline, a B+-tree over RDMA, is Sherman's here; with logical partitioning it is P-Sherman; with "
+      "the cache, DEX.",
+  };
   return e;
 }
 
@@ -96,6 +121,25 @@ Experiment Fig11(const Options& options) {
       "In the paper the throughput of the write-intensive workload falls above 8%, because 36 threads of two sockets "
       "contend for the latches of the most popular leaves; with 18 threads of one socket it does not. The simulation "
       "has no cost for a line that cores contend for, so here it does not fall."};
+  return e;
+}
+
+Experiment Fig12(const Options& options) {
+  Experiment e = NewExperiment("fig12", "Fig. 12: push-down, skewed", Chart::kLines, "threads of the memory side");
+  e.shows_cache = true;
+  for (const WorkloadOfTable1* workload : {&Table1()[1], &Table1()[2]}) {
+    const auto add = [&](System system, int threads) {
+      Point point = PointOf(options, system, *workload, Distribution::kZipfian, kSmallCacheShare);
+      point.series = workload->name;
+      point.options.server_threads = std::max(threads, 1);
+      point.label = absl::StrCat(threads);
+      point.x = threads;
+      e.points.push_back(point);
+    };
+    add(System::kDex, 0);
+    for (const int threads : {1, 2, kMemoryThreads}) add(System::kDexPushes, threads);
+  }
+  e.notes = {"Of each machine; 0: nothing is pushed down."};
   return e;
 }
 
