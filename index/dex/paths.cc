@@ -1,7 +1,9 @@
 #include "index/dex/paths.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <utility>
 
 #include "base/mutant.h"
@@ -198,7 +200,14 @@ void Paths<Keys>::TakeChange(const shared_leaf::LeafWatch::Release& change, size
                              shared_leaf::Grant grant) {
   const std::optional<LatchedFrame> frame = cache_.Latch(change.leaf).frame;
   if (!frame.has_value()) return;
-  if (frame->place().level > 0) {
+  // The split of a root that was a leaf makes it an inner node.
+  const auto is_inner = [&change](const rdma::Operation& operation) {
+    if (operation.verb != rdma::Verb::kWrite || operation.remote != change.leaf) return false;
+    typename Keys::Head head;
+    std::memcpy(&head, operation.local, sizeof(head));
+    return shared_leaf::LeafSlots::Unpack(head.slots).level > 0;
+  };
+  if (frame->place().level > 0 || std::ranges::any_of(change.operations, is_inner)) {
     cache_.Release(*frame);
     Forget(change.leaf);
     return;

@@ -195,6 +195,26 @@ TEST_P(IndexSuite, ClientsOfTwoNodesAndTheOwnerLoseNothing) {
   }
 }
 
+// A client that has the whole index in one node of its cache, and makes it many.
+TEST_P(IndexSuite, AClientLetsAnIndexGrow) {
+  if (!GetParam().factory.client_writes) GTEST_SKIP() << "clients do not change this kind";
+  Start(0);
+  cluster_->StartEpochs();
+  OwnerThread records(cluster_.get());
+  ClientThread client(cluster_.get());
+  const auto remote = Connect(&client);
+  for (uint64_t n = 0; n < 100; ++n) {
+    const OwnedKey key = KeyOf(n);
+    EpochGuard guard(&client);
+    ASSERT_TRUE(client.Find(remote.get(), key.view())->record.is_null());
+    const rdma::GlobalAddress record = records.NewRecord(key.view());
+    ASSERT_TRUE(client.Await(remote->Insert(key.view(), record)).ok());
+    model_.emplace(key, record);
+    for (const auto& [known, at] : model_) ASSERT_EQ(client.Find(remote.get(), known.view())->record, at) << n;
+  }
+  ExpectSameAsModel();
+}
+
 TEST_P(IndexSuite, OneOfManyChangersOfAKeyWins) {
   if (!GetParam().factory.client_writes) GTEST_SKIP() << "clients do not change this kind";
   for (const bool adversarial : {false, true}) {
