@@ -76,6 +76,7 @@ gannet_compile_quickly(gannet_quick_precompiled)
 # those of the libraries.
 set(GANNET_MUTATED_SOURCES
     index/catfish/change.cc index/catfish/client/remote_search.cc index/catfish/draft.cc index/catfish/search.cc
+    index/claim_boards.cc
     index/dex/cache/frames.cc index/dex/cache/page_cache.cc index/dex/kept_leaves.cc index/dex/paths.cc
     index/dex/remote_dex.cc
     index/shared_leaf/blocks/leaf_blocks.cc index/shared_leaf/change/leaf_channel.cc

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/mutant.h"
 #include "base/sometimes.h"
 #include "index/service.h"
 #include "rdma/rpc.h"
@@ -33,15 +35,18 @@ Status ClaimBoards::Tell(rdma::NodeId holder, uint64_t process, rdma::GlobalAddr
 
 coro::Task<Status> ClaimBoards::End(rdma::Channel* channel, rdma::NodeId holder, rdma::GlobalAddress leaf) {
   Board board;
+  Term term = Term::kNone;
   {
     const std::lock_guard lock(mutex_);
     if (holder < boards_.size()) board = boards_[holder];
+    term = TermOf(holder);
   }
   // Nobody has claimed what this word says: a client has made it up. Or the claim was ended meanwhile.
   if (board.address.is_null()) co_return absl::OkStatus();
-  if (board.connection != node_->ConnectionTo(holder)) {
+  if (term == Term::kOver) co_return absl::OkStatus();
+  if (term == Term::kRuns) {
     Sometimes<"claims: the holder of a leaf is lost">();
-    co_return absl::UnavailableError(absl::StrCat("what node ", holder, " claimed is being ended; try again"));
+    co_return absl::UnavailableError(absl::StrCat("node ", holder, " is lost and may use what it claimed; try again"));
   }
   const rdma::GlobalAddress word = board.address + BoardWord(leaf);
   uint64_t seen = 0;
@@ -53,10 +58,25 @@ coro::Task<Status> ClaimBoards::End(rdma::Channel* channel, rdma::NodeId holder,
   co_return status;
 }
 
+ClaimBoards::Term ClaimBoards::TermOf(rdma::NodeId holder) const {
+  if (holder >= boards_.size()) return Term::kNone;
+  Board& board = boards_[holder];
+  if (board.address.is_null() || board.connection == node_->ConnectionTo(holder)) return Term::kNone;
+  const uint64_t now = NowNanos();
+  if (board.lost_at == 0) board.lost_at = now;
+  const bool is_over = now - board.lost_at >= NanosOf(kClaimTerm) || GANNET_MUTANT(kNoClaimTerm);
+  return is_over ? Term::kOver : Term::kRuns;
+}
+
 bool ClaimBoards::IsLost(rdma::NodeId holder) const {
   const std::lock_guard lock(mutex_);
   return holder < boards_.size() && !boards_[holder].address.is_null() &&
          boards_[holder].connection != node_->ConnectionTo(holder);
+}
+
+bool ClaimBoards::IsTermOver(rdma::NodeId holder) const {
+  const std::lock_guard lock(mutex_);
+  return TermOf(holder) == Term::kOver;
 }
 
 void ClaimBoards::Forget(rdma::NodeId holder) {

@@ -65,11 +65,14 @@ class ClaimBoards {
   Status Tell(rdma::NodeId holder, uint64_t process, rdma::GlobalAddress board);
 
   // Makes all copies of the leaf useless that the holder has claimed. `channel`: of this node. Unavailable: the holder
-  // cannot be reached, and its claims will be ended by EndClaimsOf.
+  // cannot be reached; after its term no copy is used any more, and this succeeds. So whoever waits here waits for no
+  // other thread: a handler, or the repair itself, may change a leaf that another dead node has claimed.
   coro::Task<Status> End(rdma::Channel* channel, rdma::NodeId holder, rdma::GlobalAddress leaf);
 
   // The node may have claims here, and the connection over which it told its board has ended.
   bool IsLost(rdma::NodeId holder) const;
+  // It is lost, and kClaimTerm has passed since that was seen.
+  bool IsTermOver(rdma::NodeId holder) const;
   // The claims of a node whose connection has ended were ended.
   void Forget(rdma::NodeId holder);
 
@@ -80,11 +83,15 @@ class ClaimBoards {
     rdma::GlobalAddress address;  // null: none was told
     uint64_t process = 0;         // the newest that told one
     uint64_t connection = 0;
+    uint64_t lost_at = 0;  // when it was seen that the connection has ended; 0: it was not
   };
+  enum class Term : uint8_t { kNone, kRuns, kOver };
+  // By a thread of this node, whose clock it is. `mutex_` is held. kNone: the node has no claims here, or is connected.
+  Term TermOf(rdma::NodeId holder) const;
 
   rdma::Node* const node_;
   mutable Mutex mutex_;
-  std::vector<Board> boards_;  // by node
+  mutable std::vector<Board> boards_;  // by node
   std::atomic<uint64_t> ended_{0};
 };
 

@@ -200,7 +200,7 @@ class World {
   bool RepairIfLost(rdma::NodeId node = kHolder) {
     if (!service_->boards().IsLost(node)) return false;
     index_->RepairAfter(node);
-    if (!GANNET_MUTANT(kNoClaimTerm)) SleepForNanos(NanosOf(kClaimTerm));
+    while (!service_->boards().IsTermOver(node)) SleepForNanos(1'000'000);
     const Status ended = index_->EndClaimsOf(node);
     GANNET_CHECK(ended.ok(), "%s", ended.ToString());
     service_->boards().Forget(node);

@@ -174,6 +174,26 @@ TEST(DexClaim, AnOwnerThatHasLostTheHolderWaitsForItsLease) {
   EXPECT_GT(world.claims(), 0u);
 }
 
+// The thread that repairs may itself change a leaf that another lost node has claimed, or wait for one that does.
+TEST(DexClaim, AnOwnerWaitsForTheLeaseAndForNoRepair) {
+  World world(1);
+  On(&world, kHolder, [&] {
+    Client client(&world, kHolder);
+    for (uint64_t key = 0; key < 200; ++key) ASSERT_TRUE(client.Find(key).ok());
+  });
+  const size_t claims = world.claims();
+  world.fabric().Kill(kHolder);
+  const uint64_t killed = world.simulation().now();
+  On(&world, kOwner, [&] {
+    const Status replaced = world.index().Replace(Key(60), Value(0), Value(1));
+    EXPECT_TRUE(replaced.ok()) << replaced;
+  });
+  const uint64_t took = world.simulation().now() - killed;
+  EXPECT_GT(took, NanosOf(kClaimTerm)) << "the holder might use its copies";
+  EXPECT_LT(took, 50'000'000u);
+  EXPECT_EQ(world.claims(), claims - 1);
+}
+
 // Any node may call kEndClaims.
 TEST(DexClaim, OnlyClaimsAreEndedByCall) {
   World world(1);

@@ -127,15 +127,8 @@ void Repairer::ReleaseIndexes(rdma::NodeId dead) {
 
 bool Repairer::EndClaims(rdma::NodeId node) {
   const index::ClaimBoards& boards = local_->indexes.boards();
-  lost_at_.resize(static_cast<size_t>(local_->fabric.num_nodes()));
-  uint64_t& lost_at = lost_at_[node];
-  if (!boards.IsLost(node)) {  // what it holds, if anything, it holds by the present connection
-    lost_at = 0;
-    return true;
-  }
-  const uint64_t now = NowNanos();
-  if (lost_at == 0) lost_at = now;
-  if (now - lost_at < NanosOf(index::kClaimTerm) && !GANNET_MUTANT(kNoClaimTerm)) return false;
+  if (!boards.IsLost(node)) return true;  // what it holds, if anything, it holds by the present connection
+  if (!boards.IsTermOver(node)) return false;
   const Status ended = owner_->EndClaimsOf(node);
   if (ended.ok()) Sometimes<"repair: the claims of a lost node are ended">();
   return ended.ok();

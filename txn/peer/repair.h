@@ -90,7 +90,6 @@ class Repairer {
   std::unique_ptr<rdma::Channel> channel_;  // while there is something to repair
   std::unique_ptr<coro::Worker> worker_;
   std::vector<bool> indexes_released_;  // by node
-  std::vector<uint64_t> lost_at_;       // by node: when it was seen that its claims are to be ended; 0: they are not
   std::vector<uint64_t> announced_;     // by node: the connection over which it was told
   Thread thread_;
 };
