@@ -207,6 +207,7 @@ coro::Task<void> RemoteDex<Keys>::ClaimOrKeep(std::vector<WordChange>* made) {
     const LeafCopy& leaf = announced.leaves[i];
     if (posted.ok() && operations[i].result == operations[i].expected) {
       made->push_back({leaf.address, operations[i].expected, leaf.image.head.state});
+      if (shared_leaf::IsClaimedBy(self(), operations[i].expected)) claims_->NoteAgain(leaf.address);
       paths_.KeepClaimed(leaf, grants[i]);
       continue;
     }

@@ -8,12 +8,6 @@
 #include "rdma/rpc.h"
 
 namespace gannet::index::shared_leaf {
-namespace {
-
-constexpr uint32_t kFirstPauseNanos = 1'000'000;
-constexpr uint32_t kLongestPauseNanos = 100'000'000;
-
-}  // namespace
 
 ClaimHolder::ClaimHolder(rdma::Node* node, std::byte* board, uint64_t process)
     : node_(node),
@@ -59,7 +53,7 @@ void ClaimHolder::Renew(uint16_t lease, uint64_t posted_nanos) {
   }
 }
 
-void ClaimHolder::NoteEnded(rdma::GlobalAddress leaf) {
+void ClaimHolder::PauseFor(rdma::GlobalAddress leaf, uint32_t longest) {
   Pause& pause = PauseOf(leaf);
   const uint64_t now = NowNanos();
   const uint64_t until = pause.until.load(std::memory_order_relaxed);
@@ -67,7 +61,9 @@ void ClaimHolder::NoteEnded(rdma::GlobalAddress leaf) {
   // If nothing was ended for a long time after the last pause, the first pause is short again.
   const uint32_t last = pause.nanos.load(std::memory_order_relaxed);
   const bool is_quiet = now - until > 10 * uint64_t{kLongestPauseNanos};
-  const uint32_t nanos = is_quiet || last == 0 ? kFirstPauseNanos : std::min(2 * last, kLongestPauseNanos);
+  const uint64_t twice = uint64_t{2} * last;
+  const auto nanos =
+      is_quiet || last == 0 ? kFirstPauseNanos : static_cast<uint32_t>(std::min<uint64_t>(twice, longest));
   pause.nanos.store(nanos, std::memory_order_relaxed);
   pause.until.store(now + nanos, std::memory_order_relaxed);
 }

@@ -99,18 +99,27 @@ class ClaimHolder {
   // The owner has ended a claim of this leaf, or of another with its word of the board. A node that claimed again at
   // once could do so each time between the owner's FAA and its CAS; so it waits for 1 ms first, then for twice as long
   // each time.
-  void NoteEnded(rdma::GlobalAddress leaf);
+  void NoteEnded(rdma::GlobalAddress leaf) { PauseFor(leaf, kLongestPauseNanos); }
+  // The node has claimed the leaf again, whose copy its cache had dropped. That changes the word which its transactions
+  // have seen before. If the cache is too small for what they read, they would conflict with that for ever; so the
+  // pauses after it become longer than transactions.
+  void NoteAgain(rdma::GlobalAddress leaf) { PauseFor(leaf, kLongestPauseOfSmallCaches); }
   bool MayClaim(rdma::GlobalAddress leaf) const;
 
  private:
   static constexpr size_t kMostLeases = 1024;
   static constexpr size_t kPauses = 4096;
+  static constexpr uint32_t kFirstPauseNanos = 1'000'000;
+  static constexpr uint32_t kLongestPauseNanos = 100'000'000;
+  static constexpr uint32_t kLongestPauseOfSmallCaches = 4'000'000'000;
 
   // The pause of a word of the board, or of several.
   struct Pause {
     std::atomic<uint64_t> until{0};
     std::atomic<uint32_t> nanos{0};  // its length
   };
+  // The next pause of the leaf's word begins now, and is twice as long as the last.
+  void PauseFor(rdma::GlobalAddress leaf, uint32_t longest);
   uint64_t EndOf(uint16_t lease) const { return ends_[lease].load(std::memory_order_acquire); }
   Pause& PauseOf(rdma::GlobalAddress leaf) const { return pauses_[BoardWord(leaf) / kWordBytes % kPauses]; }
 
