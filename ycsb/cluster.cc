@@ -33,6 +33,10 @@ Status CheckOptions(const ClusterOptions& o) {
                         "whose entries hold whole keys (xstore, blink, rolex)",
                         o.value_bytes, index::EntryOf(o.index).name, kWordBytes));
   }
+  if (o.partitioned && o.keys < KeyPart::LeastKeys(o.servers, o.machines)) {
+    return wrong(
+        absl::StrFormat("%d keys in %d parts at each of %d servers: some have none", o.keys, o.machines, o.servers));
+  }
   if (o.keeping != index::shared_leaf::Keeping::kNone &&
       !(o.partitioned && o.values_in_entries && index::EntryOf(o.index).traits.has_claims &&
         o.index_rights == IndexRights::kClients)) {

@@ -70,6 +70,10 @@ Status CheckOptions(const Cluster& cluster, const RunOptions& o) {
           "keys move between two machines or more with parts of their own, whose clients read and update, one "
           "operation at a time");
     }
+    const ClusterOptions& c = cluster.options();
+    if (const uint64_t least = MovingPart::LeastKeys(c.servers, c.machines); c.keys < least) {
+      return absl::InvalidArgumentError(absl::StrFormat("%d keys, which move in slices: at least %d", c.keys, least));
+    }
   }
   if (cluster.options().durability != DurabilityMode::kNone && o.paths.updates != Path::kCall) {
     return absl::InvalidArgumentError("writes that are logged are calls: the log is the server's");

@@ -92,6 +92,11 @@ class KeyPart {
         skipped_(stretch_ * static_cast<uint64_t>(part)),
         is_last_(part + 1 == parts) {}
 
+  // No part is empty if there are so many keys.
+  static uint64_t LeastKeys(int servers, int parts) {
+    return static_cast<uint64_t>(servers) * static_cast<uint64_t>(parts);
+  }
+
   uint64_t size() const { return stretch_ * static_cast<uint64_t>(keys_->servers()); }
   // The number of its keys at each server; and where a rank that it Has is among those of its server.
   uint64_t stretch() const { return stretch_; }

@@ -39,6 +39,11 @@ class MovingPart {
   MovingPart(const MovingPart&) = delete;
   MovingPart& operator=(const MovingPart&) = delete;
 
+  // A part can be given in slices if there are so many keys.
+  static uint64_t LeastKeys(int servers, int machines) {
+    return static_cast<uint64_t>(servers) * static_cast<uint64_t>(machines - 1) * kSlices;
+  }
+
   int giver() const { return giver_; }
   int taker() const { return giver_ + 1; }
   // The keys of both.

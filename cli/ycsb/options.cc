@@ -13,6 +13,8 @@
 #include "log/file/simulated/timed_disk.h"
 #include "rdma/shm/shm_fabric.h"
 #include "rdma/sim/nic_profile.h"
+#include "ycsb/key_space.h"
+#include "ycsb/moving_part.h"
 
 namespace gannet::cli {
 namespace {
@@ -139,6 +141,15 @@ Status Complete(bench::YcsbOptions* o) {
   }
   if (o->keys < static_cast<uint64_t>(o->servers)) {
     return Wrong("--keys %d: at least one for each of %s", o->keys, Count(static_cast<uint64_t>(o->servers), "server"));
+  }
+  if (const uint64_t least = ycsb::KeyPart::LeastKeys(o->servers, o->clients.machines);
+      o->partitioned && o->keys < least) {
+    return Wrong("--keys %d: with --partitioned each machine has a part of each server's; give %d or more", o->keys,
+                 least);
+  }
+  if (const uint64_t least = ycsb::MovingPart::LeastKeys(o->servers, o->clients.machines);
+      o->move_after < absl::InfiniteDuration() && o->keys < least) {
+    return Wrong("--keys %d: with --move-after they move in slices; give %d or more", o->keys, least);
   }
   const index::IndexKindEntry& kind = index::EntryOf(o->index);
   if (!kind.traits.ordered && o->operations()[static_cast<size_t>(ycsb::Kind::kScan)] > 0) {

@@ -175,6 +175,13 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{"YcsbInserts", {"ycsb", "--inserts", "first"}, {"--inserts first", "spread or append"}},
         BadFlags{"YcsbInsertForOfNothing", {"ycsb", "--insert-for", "1s"}, {"--insert-for", "--insert-rate"}},
         BadFlags{"YcsbMoveOfNoParts", {"ycsb", "--move-after", "1s"}, {"--move-after", "--partitioned"}},
+        BadFlags{"YcsbPartsWithoutKeys",
+                 {"ycsb", "--keys", "1", "--partitioned", "--clients", "2x1"},
+                 {"--keys 1", "--partitioned"}},
+        BadFlags{
+            "YcsbSlicesWithoutKeys",
+            {"ycsb", "--keys", "50", "--partitioned", "--clients", "3x1", "--coroutines", "1", "--move-after", "1s"},
+            {"--keys 50", "--move-after", "64 or more"}},
         BadFlags{"YcsbMoveWithScans",
                  {"ycsb", "--move-after", "1s", "--partitioned", "--clients", "2x1", "--workload", "e"},
                  {"--move-after", "--mix"}},
