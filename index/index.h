@@ -239,7 +239,7 @@ class SharedCache {
   virtual uint64_t bytes() const = 0;
   // The ranges of all nodes, ascending. They are advice: a node that has others, or none, takes more verbs, and nothing
   // else. In kinds without claims this has no effect.
-  virtual void SetRanges(std::vector<ClaimRange> /*ranges*/) {}
+  virtual void SetRanges(std::vector<ClaimRange> /*ranges*/) {}  // NOLINT: a kind with claims keeps them
 };
 
 // Memory that the caches of all indexes of one kind have in common in a process. Made by IndexKindEntry::make_pool.

@@ -29,6 +29,8 @@ struct Form {
   Parse parse;
   Format format;
 };
+template <class Parse, class Format>
+Form(const char*, Parse, Format) -> Form<Parse, Format>;
 
 namespace form {
 
@@ -103,8 +105,9 @@ template <class Parse, class T>
 std::function<Status(const std::string&)> SetterOf(T* target, Parse parse) {
   return [target, parse](const std::string& text) -> Status {
     auto value = parse(text);
-    if (value.ok()) *target = T(*std::move(value));
-    return value.status();
+    if (!value.ok()) return value.status();
+    *target = T(*std::move(value));
+    return absl::OkStatus();
   };
 }
 
@@ -135,6 +138,7 @@ class Flags {
 
   // Adds a flag that sets *target, which may be an optional.
   template <class T, class Parse, class Format>
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): they are moved
   Flag& Add(std::string name, std::string key, T* target, Form<Parse, Format> form, std::string help, Marks marks = 0) {
     Flag flag = {.name = std::move(name), .key = std::move(key), .word = form.word, .help = std::move(help)};
     flag.marks = marks;

@@ -83,14 +83,14 @@ consteval bool IsPlain();
 template <class Owner>
 struct AnyMember {
   template <class Member>
-  requires(!std::same_as<Member, Owner>) operator Member() const noexcept(IsPlain<Member>());
+  requires(!std::same_as<Member, Owner>) operator Member() const noexcept(IsPlain<Member>());  // NOLINT: implicit
 };
 
 // Initializes a base of Owner, and nothing else. (A base is the first that an aggregate with bases initializes.)
 template <class Owner>
 struct AnyBase {
   template <class Base>
-  requires(std::is_base_of_v<Base, Owner> && !std::same_as<Base, Owner>) operator Base() const noexcept;
+  requires(std::is_base_of_v<Base, Owner> && !std::same_as<Base, Owner>) operator Base() const noexcept;  // NOLINT
 };
 template <class T>
 concept HasBase = std::is_aggregate_v<T> && std::is_class_v<T> && requires {
@@ -294,8 +294,8 @@ class PayloadBytes {
 class PayloadRoom {
  public:
   template <class T>
-  requires(!std::same_as<std::remove_cvref_t<T>, PayloadRoom>) PayloadRoom(T&& room)
-      : bytes_(View(room)) {}                               // NOLINT: addresses of rows, and bytes, are passed as room
+  requires(!std::same_as<std::remove_cvref_t<T>, PayloadRoom>) PayloadRoom(T&& room)  // NOLINT: passed as room
+      : bytes_(View(room)) {}
   operator std::span<std::byte>() const { return bytes_; }  // NOLINT: it is one
 
  private:

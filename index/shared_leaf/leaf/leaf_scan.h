@@ -98,11 +98,11 @@ inline bool TakeLeaf(const TaggedCopy& place, const ByteKey& from, const ByteKey
     if (reverse) return from.view() <= at && (next->after ? at <= next->key.view() : at < next->key.view());
     return at <= to.view() && (next->after ? next->key.view() < at : next->key.view() <= at);
   };
-  std::array<int8_t, TaggedEntry::kSlots> slots;
+  std::array<uint8_t, TaggedEntry::kSlots> slots;
   size_t n = 0;
   for (uint64_t known = place.keys.known & place.image.used<TaggedEntry>(); known != 0; known &= known - 1) {
     const int slot = std::countr_zero(known);
-    if (is_in_range(slot)) slots[n++] = static_cast<int8_t>(slot);
+    if (is_in_range(slot)) slots[n++] = static_cast<uint8_t>(slot);
   }
   std::sort(slots.begin(), slots.begin() + static_cast<ptrdiff_t>(n),
             [&](int a, int b) { return reverse ? key(b) < key(a) : key(a) < key(b); });
