@@ -201,8 +201,8 @@ function(gannet_timeout name seconds)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds})
 endfunction()
 
-# gannet_test(name [IN program] [BUSY] [SEPARATELY] [MAIN] SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s]): a CTest entry for the
-# GoogleTest tests of these sources, with a program of its own. IN: in a program with other tests, which are compiled
+# gannet_test(name [IN program] [BUSY] [SEPARATELY] [MAIN] SOURCES ... DEPS ... [LABELS ...] [TIMEOUT s]): a CTest entry
+# for the GoogleTest tests of these sources, with a program of its own. IN: in a program with other tests, which are compiled
 # together, but run one by one (tests/support/test_main.cc). So the local names of a test are in a namespace that has the
 # file's name. BUSY: see gannet_test_code; the first test of a program decides. SEPARATELY: each source of the program is
 # compiled by itself. MAIN: one of them has the function main.

@@ -65,8 +65,8 @@ class ClaimBoards {
   Status Tell(rdma::NodeId holder, uint64_t process, rdma::GlobalAddress board);
 
   // Makes all copies of the leaf useless that the holder has claimed. `channel`: of this node. Unavailable: the holder
-  // cannot be reached; after its term no copy is used any more, and this succeeds. So whoever waits here waits for no
-  // other thread: a handler, or the repair itself, may change a leaf that another dead node has claimed.
+  // cannot be reached, and its term runs. When it is over, nobody uses a copy any more, and this succeeds. So a caller
+  // that tries again waits for no other thread, be it a handler or the repair.
   coro::Task<Status> End(rdma::Channel* channel, rdma::NodeId holder, rdma::GlobalAddress leaf);
 
   // The node may have claims here, and the connection over which it told its board has ended.

@@ -57,8 +57,7 @@ Status CheckOptions(const Cluster& cluster, const RunOptions& o) {
     if (by_call || !o.caches.share) {
       return absl::InvalidArgumentError(
           "kept leaves need one-sided or adaptive reads, updates and inserts, and caches that a machine's threads "
-          "share: "
-          "the owner's memory does not have what a machine has changed in its copies");
+          "share: the owner's memory does not have what a machine has changed in its copies");
     }
   }
   if (o.moves()) {

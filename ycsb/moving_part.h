@@ -41,7 +41,7 @@ class MovingPart {
 
   // A part can be given in slices if there are so many keys.
   static uint64_t LeastKeys(int servers, int machines) {
-    return static_cast<uint64_t>(servers) * static_cast<uint64_t>(machines - 1) * kSlices;
+    return KeyPart::LeastKeys(servers, machines - 1) * kSlices;
   }
 
   int giver() const { return giver_; }

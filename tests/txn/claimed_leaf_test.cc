@@ -330,7 +330,7 @@ TEST_P(ClaimedLeafThreadsTest, PairsStayTogether) {
 }
 
 // Leaves that were claimed and have left the cache are claimed again, which changes the words that the transaction has
-// seen. It must not conflict with that for ever.
+// seen. After some attempts it commits all the same.
 TEST_P(ClaimedLeafThreadsTest, ATransactionCommitsThoughItsLeavesDoNotFitTheCache) {
   DatabaseOptions options{.data_nodes = 1, .read_path = ReadPathPolicy::kOneSided};
   options.page_cache_bytes = 5000;

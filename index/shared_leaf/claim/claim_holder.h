@@ -100,9 +100,9 @@ class ClaimHolder {
   // once could do so each time between the owner's FAA and its CAS; so it waits for 1 ms first, then for twice as long
   // each time.
   void NoteEnded(rdma::GlobalAddress leaf) { PauseFor(leaf, kLongestPauseNanos); }
-  // The node has claimed the leaf again, whose copy its cache had dropped. That changes the word which its transactions
-  // have seen before. If the cache is too small for what they read, they would conflict with that for ever; so the
-  // pauses after it become longer than transactions.
+  // The node has claimed the leaf again, whose copy its cache had dropped. That changes the word that its transactions
+  // have seen. If the cache is too small for what they read, each attempt would conflict with that; so the pauses
+  // become longer than a transaction.
   void NoteAgain(rdma::GlobalAddress leaf) { PauseFor(leaf, kLongestPauseOfSmallCaches); }
   bool MayClaim(rdma::GlobalAddress leaf) const;
 

@@ -28,7 +28,7 @@ const Experiment* FindExperiment(const std::vector<Experiment>& experiments, std
   return at == experiments.end() ? nullptr : &*at;
 }
 
-// Of an operation, and calls.
+// Verbs and calls that an operation of the point took.
 double VerbsOf(const Point& point) {
   const nlohmann::json report = nlohmann::json::parse(point.measured.report);
   double verbs = 0;
