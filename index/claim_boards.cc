@@ -58,6 +58,24 @@ coro::Task<Status> ClaimBoards::End(rdma::Channel* channel, rdma::NodeId holder,
   co_return status;
 }
 
+coro::Task<void> ClaimBoards::RaiseRanges(rdma::Channel* channel) {
+  std::vector<rdma::Operation> raises;
+  {
+    const std::lock_guard lock(mutex_);
+    for (size_t holder = 0; holder < boards_.size(); ++holder) {
+      const Board& board = boards_[holder];
+      const bool is_there =
+          !board.address.is_null() && board.connection == node_->ConnectionTo(static_cast<rdma::NodeId>(holder));
+      if (!is_there) continue;
+      raises.push_back(rdma::Operation::FetchAndAdd(board.address + RangesWord(node_->id()), 1));
+      raises.back().connection = board.connection;
+    }
+  }
+  if (raises.empty()) co_return;
+  const Status raised = co_await channel->Post(raises);
+  raised.IgnoreError();
+}
+
 ClaimBoards::Term ClaimBoards::TermOf(rdma::NodeId holder) const {
   if (holder >= boards_.size()) return Term::kNone;
   Board& board = boards_[holder];

@@ -12,6 +12,8 @@
 //
 //   kTellBoard   process (8), address of the board (8)   -> nothing
 //
+// One word of a board is raised, too, when an index of the owner has other ranges (shared_leaf/claim/claim_ranges.h).
+//
 // A node tells its board over the connection by which it claims. If that ends, all its claims must be ended before it
 // may tell a board again: LocalIndex::EndClaimsOf for each index, not before kClaimTerm has passed, then Forget.
 #pragma once
@@ -50,6 +52,11 @@ inline uint64_t BoardWord(rdma::GlobalAddress leaf) {
   return line * kLineBytes + word * kWordBytes;
 }
 
+// The same of the word that is raised when `owner` has other ranges. Leaves share it, which costs a call now and then.
+inline uint64_t RangesWord(rdma::NodeId owner) {
+  return BoardWord(rdma::GlobalAddress(owner, 0));
+}
+
 inline constexpr rdma::MethodId kTellBoard = kBlockMethods + 4;
 
 // Thread-safe.
@@ -68,6 +75,9 @@ class ClaimBoards {
   // cannot be reached, and its term runs. When it is over, nobody uses a copy any more, and this succeeds. So a caller
   // that tries again waits for no other thread, be it a handler or the repair.
   coro::Task<Status> End(rdma::Channel* channel, rdma::NodeId holder, rdma::GlobalAddress leaf);
+
+  // Raises RangesWord on the boards of all nodes that are connected. A node that is not, asks when it is again.
+  coro::Task<void> RaiseRanges(rdma::Channel* channel);
 
   // The node may have claims here, and the connection over which it told its board has ended.
   bool IsLost(rdma::NodeId holder) const;

@@ -237,9 +237,6 @@ class SharedCache {
   virtual ~SharedCache() = default;
   // Memory of the cache.
   virtual uint64_t bytes() const = 0;
-  // The ranges of all nodes, ascending. They are advice: a node that has others, or none, takes more verbs, and nothing
-  // else. In kinds without claims this has no effect.
-  virtual void SetRanges(std::vector<ClaimRange> /*ranges*/) {}  // NOLINT: a kind with claims keeps them
 };
 
 // Memory that the caches of all indexes of one kind have in common in a process. Made by IndexKindEntry::make_pool.
@@ -527,7 +524,7 @@ using IndexId = uint16_t;
 //
 //   64 .. 79    hash          112 .. 127   rolex
 //   80 .. 95    xstore        128 .. 143   dolphin
-//   96 .. 111   dex           144 .. 159   catfish      160 .. 167   shared leaves: blocks, changes, boards
+//   96 .. 111   dex           144 .. 159   catfish      160 .. 167   shared leaves: blocks, changes, claims
 //   168 .. 175  blink
 inline constexpr rdma::MethodId kHashMethods = 64;
 inline constexpr rdma::MethodId kXStoreMethods = 80;

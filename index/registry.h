@@ -52,7 +52,7 @@ struct IndexTraits {
   // only the owner's CPU changes them, and they lie where clients cannot write. Of a kind: clients can; of a table:
   // they may, because it has IndexRights::kClients (TraitsOf).
   bool client_writes = false;
-  // Clients may claim leaves (shared_leaf/claim/claim.h): SharedCache::SetRanges has an effect.
+  // Clients may claim leaves (shared_leaf/claim/claim.h), if the owner is given ranges (claim_ranges.h).
   bool has_claims = false;
   // Offers ScanRecords. Only the owner's CPU changes the index, so the addresses of the records are right.
   bool scans_records = false;

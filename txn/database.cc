@@ -11,6 +11,7 @@
 #include "index/claim_boards.h"
 #include "index/own_locations.h"
 #include "index/registry.h"
+#include "index/shared_leaf/claim/claim_ranges.h"
 #include "rdma/shm/shm_fabric.h"
 #include "txn/durable/catalog.h"
 #include "txn/durable/durability.h"
@@ -201,7 +202,8 @@ StatusOr<const SecondaryIndex*> Database::CreateIndex(const SecondaryIndexOption
   return ChangeSchema(state_.get(), [&](Schema schema) { return schema.CreateIndex(options); });
 }
 
-Status Database::SetClaimRanges(std::string_view name, std::vector<index::ClaimRange> ranges) {
+Status Database::SetClaimRanges(std::string_view name, const std::vector<index::ClaimRange>& ranges) {
+  GANNET_RETURN_IF_ERROR(state_->sessions.CheckOpen());
   const Table* const table = FindTable(name);
   if (table == nullptr) return absl::NotFoundError(absl::StrCat("there is no table ", std::string(name)));
   if (!index::EntryOf(table->options().index).traits.has_claims) {
@@ -210,15 +212,20 @@ Status Database::SetClaimRanges(std::string_view name, std::vector<index::ClaimR
                      index::EntryOf(table->options().index).name, "; give it one of kind ",
                      index::KindsWith(&index::IndexTraits::has_claims)));
   }
-  for (size_t i = 0; i < ranges.size(); ++i) {
-    const Key first = ranges[i].first.view();
-    if (first.kind() != table->options().key_kind || (i > 0 && !(ranges[i - 1].first.view() < first))) {
-      return absl::InvalidArgumentError(absl::StrCat("range ", i, " of table ", std::string(name), " begins at ",
-                                                     first.ToString(), "; give ascending keys of the table's kind"));
-    }
+  const int nodes = state_->fabric->num_nodes();
+  GANNET_RETURN_IF_ERROR(index::shared_leaf::CheckRanges(ranges, table->options().key_kind, nodes));
+  if (!state_->started) return absl::FailedPreconditionError("call Database::Start before SetClaimRanges");
+  if (nodes == 1) return absl::OkStatus();  // it reads its own leaves anyway
+  StatusOr<RunSessions::Borrowed> borrowed = state_->run_sessions->Borrow();
+  if (!borrowed.ok()) return borrowed.status();
+  Session& session = borrowed->session();
+  Status all;
+  for (int owner = 0; owner < data_nodes(); ++owner) {
+    const Status set = session.worker().BlockOn(index::shared_leaf::SetRanges(
+        &session.channel(), static_cast<rdma::NodeId>(owner), table->id(), ranges, state_->options.call_timeout));
+    if (!set.ok()) all.Update({set.code(), absl::StrCat("ranges at node ", owner, ": ", set.message())});
   }
-  state_->client_caches.SetRanges(table->id(), ranges);
-  return absl::OkStatus();
+  return all;
 }
 
 const SecondaryIndex* Database::FindIndex(std::string_view name) const {

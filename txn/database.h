@@ -123,10 +123,14 @@ class Database {
   Status ArrangeTable(std::string_view name);
   // Divides the keys of a table of kind dex among nodes, ascending: each node claims the leaves of its ranges that it
   // reads at their owners, and keeps them in its page cache. As long as nobody else changes them, it reads them without
-  // a verb (index/shared_leaf/claim/claim.h). This is advice to this node's sessions, and may be changed while
-  // transactions run; give all nodes the same. InvalidArgument: the kind has no claims, the ranges are not ascending,
-  // or their keys are not of the table's kind. NotFound: there is no such table. Thread-safe.
-  Status SetClaimRanges(std::string_view table, std::vector<index::ClaimRange> ranges);
+  // a verb (index/shared_leaf/claim/claim.h). Called at one node, for all: the data nodes have the ranges in memory,
+  // and others ask them, also nodes that come later. They are advice, and may be changed while transactions run; a data
+  // node that was started again is to be given them again. A node that has left, or died, need not be taken out: what
+  // it does not claim, nobody does. InvalidArgument: the kind has no claims, the ranges are not ascending or too many,
+  // their keys are not of the table's kind, or there is no such node. NotFound: there is no such table.
+  // FailedPrecondition: before Start. Unavailable or DeadlineExceeded: a data node did not answer; the others have the
+  // ranges. Thread-safe.
+  Status SetClaimRanges(std::string_view table, const std::vector<index::ClaimRange>& ranges);
   // Null if there is none. Thread-safe. Tables of the directory are there from Open on, and may be used from Start on.
   // The entries of a secondary index are a table, too, which only the engine writes.
   const Table* FindTable(std::string_view name) const;

@@ -59,6 +59,11 @@ coro::Task<Status> MoveWorker::Move() {
 }
 
 coro::Task<Status> MoveWorker::MoveSlice() {
+  for (int server = 0; server < cluster_.options().servers; ++server) {
+    const Status set = co_await connection_->SetClaimRanges(
+        static_cast<rdma::NodeId>(server), MovingPart::RangesAt(&cluster_, server, &moving_, moving_.taken() + 1));
+    GANNET_CO_RETURN_IF_ERROR(set);
+  }
   moving_.Give();
   while (!moving_.HasEnded()) co_await connection_->worker().SleepUntil(NowNanos() + kPaceNanos);
   for (int server = 0; server < cluster_.options().servers; ++server) {

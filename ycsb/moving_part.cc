@@ -15,12 +15,6 @@ int MovingPart::Begin(int machine, int client) {
   return given;
 }
 
-void MovingPart::Give() {
-  const int given = given_.load(std::memory_order_relaxed) + 1;
-  SetRanges(&cluster_, giver_, this, given);
-  given_.store(given, std::memory_order_release);
-}
-
 bool MovingPart::HasEnded() const {
   const int given = given_.load(std::memory_order_relaxed);
   const std::span<const std::atomic<int>> seen(seen_.get(), static_cast<size_t>(clients_));
@@ -34,30 +28,20 @@ MovingPart::Range MovingPart::SliceAt(int server) const {
           .to = given == 1 ? part_.LastKeyAt(server) : cluster_.keys().LoadedKey(end) - 1};
 }
 
-void MovingPart::Take() {
-  const int given = given_.load(std::memory_order_relaxed);
-  SetRanges(&cluster_, taker(), this, given);
-  taken_.store(given, std::memory_order_release);
-}
-
-void MovingPart::SetRanges(Cluster* cluster, int machine, const MovingPart* moving, int moved) {
-  const ClusterOptions& o = cluster->options();
-  Machine& of = cluster->machine(machine);
-  const int parts = moving == nullptr ? o.machines : o.machines - 1;
-  for (size_t server = 0; of.claims != nullptr && server < of.caches.size(); ++server) {
-    std::vector<index::ClaimRange> ranges;
-    const auto add = [&](uint64_t first, int holder) {
-      ranges.push_back({.first = index::OwnedKey(index::Key(first)), .node = cluster->machine(holder).node->id()});
-    };
-    for (int i = 0; i < parts; ++i) {
-      const KeyPart part(&cluster->keys(), i, parts);
-      add(i == 0 ? 0 : cluster->keys().LoadedKey(part.FirstRankAt(static_cast<int>(server))), i);
-    }
-    if (moved > 0) {
-      add(cluster->keys().LoadedKey(moving->FirstMovedRankAt(static_cast<int>(server), moved)), moving->taker());
-    }
-    of.caches[server]->SetRanges(std::move(ranges));
+std::vector<index::ClaimRange> MovingPart::RangesAt(Cluster* cluster, int server, const MovingPart* moving, int moved) {
+  const KeySpace& keys = cluster->keys();
+  const int machines = cluster->options().machines;
+  const int parts = moving == nullptr ? machines : machines - 1;
+  std::vector<index::ClaimRange> ranges;
+  const auto add = [&](uint64_t first, int holder) {
+    ranges.push_back({.first = index::OwnedKey(index::Key(first)), .node = cluster->machine(holder).node->id()});
+  };
+  for (int i = 0; i < parts; ++i) {
+    const KeyPart part(&keys, i, parts);
+    add(i == 0 ? 0 : keys.LoadedKey(part.FirstRankAt(server)), i);
   }
+  if (moved > 0) add(keys.LoadedKey(moving->FirstMovedRankAt(server, moved)), moving->taker());
+  return ranges;
 }
 
 }  // namespace gannet::ycsb

@@ -3,7 +3,8 @@
 //
 // They move in slices, the greatest keys first. For each slice
 //
-//   1. the giver's clients draw none of its keys any more, and the giver neither keeps nor claims its leaves;
+//   1. its servers get other ranges (index/shared_leaf/claim/claim_ranges.h), and the giver learns them: it neither
+//      keeps nor claims its leaves any more; then the giver's clients draw none of its keys;
 //   2. each of them ends the operation that it had begun before;
 //   3. the giver hands back the leaves of the slice that it keeps;
 //   4. the taker's clients draw its keys.
@@ -40,9 +41,7 @@ class MovingPart {
   MovingPart& operator=(const MovingPart&) = delete;
 
   // A part can be given in slices if there are so many keys.
-  static uint64_t LeastKeys(int servers, int machines) {
-    return KeyPart::LeastKeys(servers, machines - 1) * kSlices;
-  }
+  static uint64_t LeastKeys(int servers, int machines) { return KeyPart::LeastKeys(servers, machines - 1) * kSlices; }
 
   int giver() const { return giver_; }
   int taker() const { return giver_ + 1; }
@@ -63,8 +62,8 @@ class MovingPart {
            (machine == giver_);
   }
 
-  // One thread takes the steps. This is step 1, for the next slice.
-  void Give();
+  // One thread takes the steps. In step 1 the servers get RangesAt(server, taken() + 1), then this is called.
+  void Give() { given_.store(taken() + 1, std::memory_order_release); }
   // Step 2 is over.
   bool HasEnded() const;
   // The keys of the slice at a server.
@@ -74,12 +73,12 @@ class MovingPart {
   };
   Range SliceAt(int server) const;
   // Step 4.
-  void Take();
+  void Take() { taken_.store(given_.load(std::memory_order_relaxed), std::memory_order_release); }
   int taken() const { return taken_.load(std::memory_order_acquire); }
 
-  // Gives the machine's caches the ranges of all machines, if so many slices have moved. `moving`: null if no keys
-  // move.
-  static void SetRanges(Cluster* cluster, int machine, const MovingPart* moving, int moved);
+  // The ranges of a server's keys, by the nodes of the machines, if so many slices have moved. `moving`: null if no
+  // keys move.
+  static std::vector<index::ClaimRange> RangesAt(Cluster* cluster, int server, const MovingPart* moving, int moved);
 
  private:
   uint64_t FirstMovedRankAt(int server, int moved) const {

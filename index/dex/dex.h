@@ -7,8 +7,8 @@
 //
 // What a copy of a leaf may be used for. A leaf that this node has claimed is what its copy says, for as long as the
 // claim lasts (shared_leaf/claim/claim.h): neither a lookup nor the validation of a transaction (PagePool::Confirms)
-// takes a verb. A node claims the leaves of its range of keys (SharedPages), if it has one. Any other copy is a hint:
-// others may have changed the leaf.
+// takes a verb. A node claims the leaves of its ranges of keys (shared_leaf/claim/claim_ranges.h), if it has any. Any
+// other copy is a hint: others may have changed the leaf.
 //   - A key that it has leads to a record without a READ of the index, and the record shows whether it is the key's.
 //   - For a key that it has not, for a scan, and where entries hold values and there are no records, the state word of
 //     the leaf is READ: 8 bytes in place of 448. No state word returns (shared_leaf/leaf/leaf.h), so if it is that of
@@ -62,8 +62,21 @@ class SharedPages final : public shared_leaf::SharedLeaves {
   PageCache* cache() const { return cache_.get(); }
   uint16_t tree() const { return tree_; }
 
-  // The logical partitions of section 4.
-  void SetRanges(std::vector<ClaimRange> ranges) override;
+  // The index's ranges (shared_leaf/claim/claim_ranges.h), as the owner told them over this connection, when the word
+  // of the board was this.
+  struct Asked {
+    uint64_t connection = 0;
+    uint64_t word = 0;
+  };
+  void SetRanges(std::vector<ClaimRange> ranges, Asked asked);
+  // The owner may have others by now.
+  bool MayBeOld(Asked now) const {
+    return connection_.load(std::memory_order_relaxed) != now.connection ||
+           word_.load(std::memory_order_relaxed) != now.word;
+  }
+  // True: the caller is to ask, and then calls EndAsking. False: another client asks.
+  bool BeginAsking();
+  void EndAsking() { asking_until_.store(0, std::memory_order_relaxed); }
   // Changes with each SetRanges; 0: there are no ranges.
   uint64_t ranges_number() const { return number_.load(std::memory_order_acquire); }
   std::vector<ClaimRange> ranges() const;
@@ -74,6 +87,9 @@ class SharedPages final : public shared_leaf::SharedLeaves {
   mutable Mutex mutex_;
   std::vector<ClaimRange> ranges_;  // guarded by mutex_
   std::atomic<uint64_t> number_{0};
+  std::atomic<uint64_t> connection_{0};  // this and the next: Asked
+  std::atomic<uint64_t> word_{0};
+  std::atomic<uint64_t> asking_until_{0};
 };
 
 // The page cache of a process.

@@ -2,6 +2,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/clock.h"
 #include "index/dex/dex.h"
 #include "index/dex/paths.h"
 #include "index/registry.h"
@@ -24,10 +25,20 @@ dex::PageCacheOptions OptionsFor(size_t max_bytes) {
 
 namespace dex {
 
-void SharedPages::SetRanges(std::vector<ClaimRange> ranges) {
+void SharedPages::SetRanges(std::vector<ClaimRange> ranges, Asked asked) {
   const std::lock_guard lock(mutex_);
   ranges_ = std::move(ranges);
   number_.fetch_add(1, std::memory_order_release);
+  connection_.store(asked.connection, std::memory_order_relaxed);
+  word_.store(asked.word, std::memory_order_relaxed);
+}
+
+// The time sees to it that somebody asks if a client is destroyed while it does.
+bool SharedPages::BeginAsking() {
+  constexpr uint64_t kAnswerNanos = 10'000'000;
+  const uint64_t now = NowNanos();
+  uint64_t until = asking_until_.load(std::memory_order_relaxed);
+  return now >= until && asking_until_.compare_exchange_strong(until, now + kAnswerNanos, std::memory_order_relaxed);
 }
 
 // The moment is the earliest of three looks: at the copy, whose word nobody else changes before it has ended the claim,

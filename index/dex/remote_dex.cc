@@ -11,6 +11,7 @@
 #include "base/mutant.h"
 #include "base/sometimes.h"
 #include "index/backoff.h"
+#include "index/shared_leaf/claim/claim_ranges.h"
 
 namespace gannet::index {
 namespace dex {
@@ -94,9 +95,40 @@ template <class Keys>
 void RemoteDex<Keys>::NoteCurrent(const LeafCopy& leaf, const CopyState& copy, uint64_t posted_nanos) {
   if (copy.connection != 0) {
     claims_->Renew(copy.lease, posted_nanos);
-  } else if (copy.word == 0 && IsToClaim(leaf)) {
+  } else if (copy.word == 0 && (MustAskForRanges() || IsToClaim(leaf))) {
     to_claim_.push_back(leaf);
   }
+}
+
+template <class Keys>
+bool RemoteDex<Keys>::MustAskForRanges() {
+  if (claims_ == nullptr || asks_ranges_) return asks_ranges_;
+  const SharedPages::Asked now = {.connection = claims_->ConnectionTo(this->owner_),
+                                  .word = claims_->RangesWordOf(this->owner_)};
+  if (!pages_->MayBeOld(now) || NowNanos() < ask_again_nanos_) return false;
+  asks_ranges_ = pages_->BeginAsking();
+  return asks_ranges_;
+}
+
+// The owner raises the word of those boards that it was told, when it has the new ranges. So the board is told first,
+// then the word is read, then the ranges.
+template <class Keys>
+coro::Task<Status> RemoteDex<Keys>::LearnRanges() {
+  asks_ranges_ = false;
+  if (claims_ == nullptr) co_return absl::OkStatus();
+  const shared_leaf::Lease lease = co_await claims_->LeaseFrom(this->channel_, this->owner_, this->call_timeout_);
+  const SharedPages::Asked asked = {.connection = lease.connection, .word = claims_->RangesWordOf(this->owner_)};
+  StatusOr<std::vector<ClaimRange>> ranges = absl::UnavailableError("the owner takes no board now");
+  if (lease.connection != 0) {
+    ranges = co_await shared_leaf::ReadRanges(this->channel_, this->owner_, this->id_, this->call_timeout_);
+  }
+  pages_->EndAsking();
+  if (ranges.ok()) {
+    pages_->SetRanges(*std::move(ranges), asked);
+  } else {
+    ask_again_nanos_ = NowNanos() + kAskAgainNanos;
+  }
+  co_return ranges.status();
 }
 
 template <class Keys>
@@ -129,7 +161,9 @@ bool RemoteDex<Keys>::IsToClaim(const LeafCopy& leaf) {
 
 template <class Keys>
 void RemoteDex<Keys>::KeepLeaf(const LeafCopy& leaf) {
-  if (!IsToClaim(leaf)) {
+  if (MustAskForRanges()) {
+    to_claim_.push_back(leaf);  // or not, as they will say
+  } else if (!IsToClaim(leaf)) {
     paths_.KeepLeaf(leaf);
   } else if (!paths_.HasClaimed(leaf.address, leaf.image.head.state) && paths_.AdmitsLeaf()) {
     to_claim_.push_back(leaf);
@@ -219,6 +253,12 @@ coro::Task<void> RemoteDex<Keys>::ClaimOrKeep(std::vector<WordChange>* made) {
 
 template <class Keys>
 coro::Task<void> RemoteDex<Keys>::MakeClaims(std::vector<WordChange>* made) {
+  if (asks_ranges_) {
+    const std::vector<LeafCopy> leaves = std::exchange(to_claim_, {});
+    const Status learned = co_await LearnRanges();
+    learned.IgnoreError();  // it asks again
+    for (const LeafCopy& leaf : leaves) KeepLeaf(leaf);
+  }
   if (!to_claim_.empty()) co_await ClaimOrKeep(made);
   if (paths_.has_kept()) co_await kept_.WriteBack();
 }

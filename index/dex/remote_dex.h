@@ -32,6 +32,7 @@ class RemoteDex final : public blink::TreeClient<Keys>, private shared_leaf::Lea
   bool keeps_leaves() const override {
     return !Keys::kKeysElsewhere && claims_ != nullptr && claims_->keeping() != shared_leaf::Keeping::kNone;
   }
+  coro::Task<Status> LearnRanges() override;
   coro::Task<Status> HandBackLeaves(Key from, Key to) override {
     if (!keeps_leaves()) co_return absl::OkStatus();
     Status handed = co_await kept_.HandBack(from, to);
@@ -67,7 +68,7 @@ class RemoteDex final : public blink::TreeClient<Keys>, private shared_leaf::Lea
   bool FindCopy(const Key& key, LeafCopy* leaf, CopyState* state) override;
   bool CopyOf(rdma::GlobalAddress leaf, Image* image, CopyState* state) override;
   void KeepLeaf(const LeafCopy& leaf) override;
-  bool has_claims_to_make() const override { return !to_claim_.empty() || paths_.has_kept(); }
+  bool has_claims_to_make() const override { return !to_claim_.empty() || asks_ranges_ || paths_.has_kept(); }
   coro::Task<void> MakeClaims(std::vector<WordChange>* made) override;
   coro::Task<StatusOr<bool>> ChangeKept(shared_leaf::KeptEdit<Keys> edit) override;
   void NoteCurrent(const LeafCopy& leaf, const CopyState& copy, uint64_t posted_nanos) override;
@@ -91,6 +92,8 @@ class RemoteDex final : public blink::TreeClient<Keys>, private shared_leaf::Lea
     std::vector<LeafCopy> leaves;
     size_t settled = 0;
   };
+  // The ranges may be old, and this client is to ask for them before it claims more leaves.
+  bool MustAskForRanges();
   // The node that is to claim, or keep, the leaf of this key, as far as this one knows. *until: where the next range
   // begins; nullopt: this is the last. Null: there are no ranges.
   std::optional<rdma::NodeId> ClaimerOf(const Key& key, std::optional<Key>* until);
@@ -109,7 +112,8 @@ class RemoteDex final : public blink::TreeClient<Keys>, private shared_leaf::Lea
   uint64_t ranges_number_ = 0;
   std::vector<std::pair<Key, rdma::NodeId>> ranges_;
   std::vector<LeafCopy> to_claim_;
-  uint64_t ask_again_nanos_ = 0;  // the owner has taken no board
+  bool asks_ranges_ = false;
+  uint64_t ask_again_nanos_ = 0;  // the owner has taken no board, or told no ranges
 };
 
 }  // namespace gannet::index::dex

@@ -2,11 +2,13 @@
 
 #include "index/blink/blink_index.h"
 #include "index/catfish/rpc/messages.h"
+#include "index/claim_boards.h"
 #include "index/dex/dex.h"
 #include "index/hash/hash_rpc.h"
 #include "index/rolex/model_cache.h"
 #include "index/shared_leaf/blocks/block_lending.h"
 #include "index/shared_leaf/change/change_calls.h"
+#include "index/shared_leaf/claim/claim_ranges.h"
 #include "index/xstore/rpc/messages.h"
 
 namespace gannet::index {
@@ -57,6 +59,14 @@ std::string_view NameOfMethod(rdma::MethodId method) {
       return "leaf_remove";
     case shared_leaf::kCallReplace:
       return "leaf_replace";
+    case shared_leaf::kEndClaims:
+      return "leaf_end_claims";
+    case shared_leaf::kSetRanges:
+      return "leaf_set_ranges";
+    case shared_leaf::kReadRanges:
+      return "leaf_read_ranges";
+    case kTellBoard:
+      return "leaf_tell_board";
     default:
       return "";
   }

@@ -22,6 +22,7 @@ void RegisterLeafMethods(IndexService* service, rdma::MethodId describe, const c
   RegisterBlockLending(service);
   RegisterChangeCalls(service);
   RegisterClaimBoards(service);
+  RegisterClaimRanges(service);
 }
 
 template <class Keys>
@@ -189,6 +190,15 @@ Status LeafIndex<Keys>::EndClaims(std::span<WordChange> claims) {
     if (!ended.ok()) return ended.status();
     claim.after = *ended ? NextState(claim.before, false) : claim.before;
   }
+  return absl::OkStatus();
+}
+
+template <class Keys>
+Status LeafIndex<Keys>::SetClaimRanges(std::vector<ClaimRange> ranges) {
+  claim_ranges_.Set(std::move(ranges));
+  typename Editors::Pooled editor(&editors_, nullptr);
+  GANNET_RETURN_IF_ERROR(editor.status());
+  editor.Run(service_->boards().RaiseRanges(editor.leaves().channel()));
   return absl::OkStatus();
 }
 

@@ -73,6 +73,8 @@ class LeafIndex : public AnyLeafIndex, public PartedLoader, protected OwnLeafFin
 
   LeafBlocks& blocks() override { return blocks_; }
   Status EndClaims(std::span<WordChange> claims) override;
+  ClaimRanges& claim_ranges() override { return claim_ranges_; }
+  Status SetClaimRanges(std::vector<ClaimRange> ranges) override;
 
  protected:
   using Key = typename Keys::Key;
@@ -163,6 +165,9 @@ class LeafIndex : public AnyLeafIndex, public PartedLoader, protected OwnLeafFin
   // The node where searches can always begin: it stays there, and never dies.
   rdma::GlobalAddress first_;
   Editors editors_;
+
+ private:
+  ClaimRanges claim_ranges_;
 };
 
 // The owner's side of `Index<Keys>`, added to `service`.

@@ -120,19 +120,18 @@ Status Cluster::Start() {
   fabric_ = std::move(*fabric);
   databases_.clear();
   databases_.resize(static_cast<size_t>(nodes()));
-  moves_.resize(static_cast<size_t>(nodes()));
   Status started = OnEachNode(kStart, [this](int node) { return StartNode(node); });
   has_data_ = has_data_ || started.ok();
   return started;
 }
 
-// Of three seeds of four, the same on all nodes: a node claims all leaves of a table, or two divide the keys.
-Status Cluster::SetClaimRanges(txn::Database& database, uint64_t move) const {
+// Of three seeds of four: a node claims all leaves of a table, or two divide the keys. A data node may be dead.
+Status Cluster::SetClaimRanges(txn::Database& database) const {
   if (drawn_->seed % 4 == 0) return absl::OkStatus();
   const auto count = static_cast<uint64_t>(nodes());
   for (const txn::Table* const table : database.tables()) {
     if (!index::EntryOf(table->options().index).traits.has_claims) continue;
-    const uint64_t drawn = Mix64(drawn_->seed + table->id() + (move << 32));
+    const uint64_t drawn = Mix64(drawn_->seed + table->id() + (moves_ << 32));
     const bool is_integer = table->options().key_kind == index::KeyKind::kInteger;
     std::vector<index::ClaimRange> ranges(is_integer && (drawn >> 32) % 2 == 0 ? 2 : 1);
     ranges[0].first = is_integer ? index::Key(uint64_t{0}) : index::Key("");
@@ -141,17 +140,22 @@ Status Cluster::SetClaimRanges(txn::Database& database, uint64_t move) const {
       ranges[1].first = index::Key(1 + (drawn >> 8) % 64);
       ranges[1].node = static_cast<rdma::NodeId>(drawn / 2 % count);
     }
-    const Status set = database.SetClaimRanges(table->name(), std::move(ranges));
-    if (!absl::IsNotFound(set)) GANNET_RETURN_IF_ERROR(set);  // it may have been dropped meanwhile
+    const Status set = database.SetClaimRanges(table->name(), ranges);
+    const bool may_be = absl::IsNotFound(set) ||  // it was dropped meanwhile
+                        absl::IsUnavailable(set) || absl::IsDeadlineExceeded(set);
+    if (!may_be) GANNET_RETURN_IF_ERROR(set);
   }
   return absl::OkStatus();
 }
 
 Status Cluster::MoveRanges() {
   if (drawn_->seed % 4 != 1) return absl::OkStatus();
-  const uint64_t node = all_moves_++ % databases_.size();
+  const uint64_t node = moves_++ % databases_.size();
   if (databases_[node] == nullptr) return absl::OkStatus();
-  return SetClaimRanges(*databases_[node], ++moves_[node]);
+  Status moved;
+  simulation_->Join(simulation_->StartOn(static_cast<rdma::NodeId>(node), "ranges",
+                                         [&] { moved = SetClaimRanges(*databases_[node]); }));
+  return moved;
 }
 
 Status Cluster::StartNode(int node) {
@@ -184,10 +188,10 @@ Status Cluster::StartNode(int node) {
       txn::Database::Open(fabric_.get(), static_cast<rdma::NodeId>(node), options);
   if (!opened.ok()) return opened.status();
   GANNET_RETURN_IF_ERROR(create_tables_(**opened));
-  GANNET_RETURN_IF_ERROR(SetClaimRanges(**opened, moves_[static_cast<size_t>(node)]));
   std::unique_ptr<txn::Database>& database = databases_[static_cast<size_t>(node)];
   database = std::move(*opened);
   GANNET_RETURN_IF_ERROR(database->Start());
+  GANNET_RETURN_IF_ERROR(SetClaimRanges(*database));
   unaccounted_.resize(static_cast<size_t>(nodes()), kNotKnown);
   int64_t& unaccounted = unaccounted_[static_cast<size_t>(node)];
   if (unaccounted != kNotKnown) return absl::OkStatus();  // later, some memory may wait for its grace period

@@ -45,8 +45,7 @@ class Cluster {
   // Waits until no living node owes the others anything (txn/session/pending_operations.h). Without faults that takes
   // little time, no matter what the clients do.
   Status AwaitPending();
-  // Gives a node other ranges of keys to claim, in one seed of four: one node after the other, so that they disagree
-  // most of the time.
+  // Gives the nodes other ranges of keys to claim, in one seed of four. Each node learns of them later.
   Status MoveRanges();
   // Ends all faults and mends all links.
   void StopFaults();
@@ -72,7 +71,7 @@ class Cluster {
 
  private:
   Status StartNode(int node);
-  Status SetClaimRanges(txn::Database& database, uint64_t move) const;
+  Status SetClaimRanges(txn::Database& database) const;
   // What is still to be repaired, in words; empty: nothing.
   std::string Unrepaired() const;
   Status CheckTable(int node, const txn::Table& table);
@@ -88,8 +87,7 @@ class Cluster {
   bool full_is_scheduled_ = false;
   std::unique_ptr<rdma::sim::SimFabric> fabric_;
   std::vector<std::unique_ptr<txn::Database>> databases_;
-  std::vector<uint64_t> moves_;  // by node: how often it got other ranges
-  uint64_t all_moves_ = 0;
+  uint64_t moves_ = 0;                // how often there were other ranges
   std::vector<int64_t> unaccounted_;  // bytes of each node's memory when it first started (memory_check.h)
 };
 

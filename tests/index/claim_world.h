@@ -155,6 +155,9 @@ class World {
     service_ = std::make_unique<IndexService>(nodes_[kOwner].get(), slabs_[kOwner].get(), epochs_[kOwner].get());
     RegisterDexMethods(service_.get());
     index_ = Must(CreateDex(service_.get(), kId, KeyKind::kInteger));
+    std::vector<ClaimRange> ranges = AllFor(kHolder);
+    if (options_.holder_until != UINT64_MAX) ranges.push_back({OwnedKey(Key(options_.holder_until)), kOwner});
+    SetRanges(ranges);
     const Status served = nodes_[kOwner]->Serve(2);
     GANNET_CHECK(served.ok(), "%s", served.ToString());
     std::vector<LoadEntry> entries;
@@ -185,9 +188,14 @@ class World {
     claims_[id] = std::make_unique<ClaimHolder>(nodes_[id].get(), Must(slab.Allocate(kBoardBytes)), ++processes_);
     claims_[id]->set_keeping(options_.keeping);
     pages_[id] = MakeDexCache(options_.cache_bytes);
-    std::vector<ClaimRange> ranges = {{.first = OwnedKey(Key(uint64_t{0})), .node = id}};
-    if (options_.holder_until != UINT64_MAX) ranges.push_back({OwnedKey(Key(options_.holder_until)), kOwner});
-    pages_[id]->SetRanges(ranges);
+    // Node 2 has asked for the ranges, as it believes.
+    if (id == kOther) pages_[id]->SetRanges(AllFor(id), AskedBy(id));
+  }
+
+  static std::vector<ClaimRange> AllFor(rdma::NodeId id) { return {{.first = OwnedKey(Key(uint64_t{0})), .node = id}}; }
+  void SetRanges(const std::vector<ClaimRange>& ranges) {
+    const Status set = dynamic_cast<shared_leaf::BlockLender&>(*index_).SetClaimRanges(ranges);
+    GANNET_CHECK(set.ok(), "%s", set.ToString());
   }
 
   void Insert(uint64_t key, uint64_t number) {
@@ -224,6 +232,9 @@ class World {
   const std::shared_ptr<dex::SharedPages>& pages(rdma::NodeId id = kHolder) { return pages_[id]; }
 
  private:
+  dex::SharedPages::Asked AskedBy(rdma::NodeId id) const {
+    return {.connection = nodes_[id]->ConnectionTo(kOwner), .word = claims_[id]->RangesWordOf(kOwner)};
+  }
   size_t CountIf(bool (*is_so)(rdma::NodeId, uint64_t)) {
     size_t n = 0;
     const auto& blocks = dynamic_cast<shared_leaf::BlockLender&>(*index_).blocks();

@@ -59,10 +59,15 @@ class ClaimedLeafTest : public testing::TestWithParam<index::KeyKind> {
       });
       ASSERT_TRUE(loaded.ok()) << loaded;
     });
-    for (int node = 0; node < 3; ++node) {
-      const Status set = cluster_.database(node).SetClaimRanges("rows", AllFor(kHolder, GetParam()));
+    SetRanges(kOther, AllFor(kHolder, GetParam()));
+  }
+
+  // At one node, for all.
+  void SetRanges(int node, const std::vector<index::ClaimRange>& ranges) {
+    cluster_.On(node, [&](Session&) {
+      const Status set = cluster_.database(node).SetClaimRanges("rows", ranges);
       EXPECT_TRUE(set.ok()) << set;
-    }
+    });
   }
 
   static index::OwnedKey KeyOf(uint64_t n) {
@@ -219,10 +224,7 @@ TEST_P(ClaimedLeafTest, ARangeMovesToAnotherNode) {
     const index::ClaimBoards& boards = cluster_.database(kOwner).state().indexes->boards();
     const uint64_t ended = boards.ended();
     cluster_.On(from, [&, from = from](Session& session) { EXPECT_EQ(reads_of(session, from), 0u); });
-    for (int node = 0; node < 3; ++node) {
-      const Status set = cluster_.database(node).SetClaimRanges("rows", AllFor(to, GetParam()));
-      EXPECT_TRUE(set.ok()) << set;
-    }
+    SetRanges(kOwner, AllFor(to, GetParam()));
     cluster_.On(from, [&, from = from](Session& session) {
       EXPECT_EQ(reads_of(session, from), 0u) << "nobody has ended its claims";
     });
@@ -260,14 +262,44 @@ TEST_P(ClaimedLeafTest, TheLeavesOfADeadHolderAreChangedSoon) {
 }
 
 TEST_P(ClaimedLeafTest, RangesAreChecked) {
-  Database& database = cluster_.database(kHolder);
-  EXPECT_TRUE(absl::IsNotFound(database.SetClaimRanges("no such table", {})));
-  EXPECT_TRUE(absl::IsInvalidArgument(
-      database.SetClaimRanges("rows", {{.first = KeyOf(4), .node = 1}, {.first = KeyOf(4), .node = 2}})));
-  const index::OwnedKey other =
-      GetParam() == index::KeyKind::kInteger ? index::OwnedKey(index::Key("a")) : index::OwnedKey(uint64_t{1});
-  EXPECT_TRUE(absl::IsInvalidArgument(database.SetClaimRanges("rows", {{.first = other, .node = 1}})));
-  EXPECT_TRUE(database.SetClaimRanges("rows", {}).ok());
+  cluster_.On(kHolder, [&](Session&) {
+    Database& database = cluster_.database(kHolder);
+    EXPECT_TRUE(absl::IsNotFound(database.SetClaimRanges("no such table", {})));
+    const auto is_wrong = [&](const std::vector<index::ClaimRange>& ranges) {
+      return absl::IsInvalidArgument(database.SetClaimRanges("rows", ranges));
+    };
+    EXPECT_TRUE(is_wrong({{.first = KeyOf(4), .node = 1}, {.first = KeyOf(4), .node = 2}}));
+    EXPECT_TRUE(is_wrong({{.first = KeyOf(4), .node = 3}}));
+    const index::OwnedKey other =
+        GetParam() == index::KeyKind::kInteger ? index::OwnedKey(index::Key("a")) : index::OwnedKey(uint64_t{1});
+    EXPECT_TRUE(is_wrong({{.first = other, .node = 1}}));
+    std::vector<index::ClaimRange> many;
+    for (uint64_t i = 0; i < rdma::kMaxMessageBytes / 10; ++i) many.push_back({.first = KeyOf(i), .node = 1});
+    EXPECT_TRUE(is_wrong(many));
+    many.resize(1000);
+    EXPECT_TRUE(database.SetClaimRanges("rows", many).ok());
+    EXPECT_TRUE(database.SetClaimRanges("rows", {}).ok());
+  });
+}
+
+// A node learns of ranges that were set at another one when it READs a leaf, also if it claimed nothing before.
+TEST_P(ClaimedLeafTest, RangesReachNodesThatDidNotClaim) {
+  const auto verbs_of_absent_rows = [&](int node) {
+    uint64_t verbs = 0;
+    cluster_.On(node, [&](Session& session) {
+      EXPECT_EQ(CountRows(session, node, 0, 2 * kRows), kRows);
+      const rdma::VerbCounters before = session.channel().counters();
+      for (uint64_t key = 1; key < 2 * kRows; key += 20) EXPECT_EQ(Get(session, node, key), -1);
+      const rdma::VerbCounters used = session.channel().counters() - before;
+      verbs = used.reads + used.calls;
+    });
+    return verbs;
+  };
+  EXPECT_GT(verbs_of_absent_rows(kOther), 0u) << "they are another node's";
+  SetRanges(kHolder, AllFor(kOther, GetParam()));
+  EXPECT_EQ(verbs_of_absent_rows(kOther), 0u);
+  SetRanges(kHolder, {});
+  EXPECT_GT(verbs_of_absent_rows(kHolder), 0u) << "they are nobody's";
 }
 
 // Threads of three nodes insert and remove two keys together, in leaves that one node has claimed. Everybody sees both,
@@ -281,11 +313,8 @@ TEST_P(ClaimedLeafThreadsTest, PairsStayTogether) {
                                                                           .payload_bytes = sizeof(Account),
                                                                           .expected_rows = 100,
                                                                           .placement = Placement::OnFirstNode()}});
-  for (int node = 0; node < 3; ++node) {
-    const Status set =
-        cluster.databases[static_cast<size_t>(node)]->SetClaimRanges("rows", AllFor(kHolder, GetParam()));
-    ASSERT_TRUE(set.ok()) << set;
-  }
+  const Status set = cluster.databases[kOwner]->SetClaimRanges("rows", AllFor(kHolder, GetParam()));
+  ASSERT_TRUE(set.ok()) << set;
   std::vector<std::unique_ptr<Thread>> threads;
   std::atomic<uint64_t> halves{0};
   for (int i = 0; i < 4; ++i) {
@@ -349,11 +378,9 @@ TEST_P(ClaimedLeafThreadsTest, ATransactionCommitsThoughItsLeavesDoNotFitTheCach
       ASSERT_TRUE(inserted.ok()) << inserted;
     }
   });
-  for (int node = 0; node < 2; ++node) {
-    const Status set = cluster.database(node).SetClaimRanges("rows", AllFor(kHolder, GetParam()));
-    ASSERT_TRUE(set.ok()) << set;
-  }
   cluster.On(kHolder, [&](Session& session) {
+    const Status set = cluster.database(kHolder).SetClaimRanges("rows", AllFor(kHolder, GetParam()));
+    ASSERT_TRUE(set.ok()) << set;
     for (int round = 0; round < 3; ++round) {
       int attempts = 0;
       uint64_t found = 0;

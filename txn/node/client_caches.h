@@ -28,10 +28,8 @@ class ClientCaches {
     if (kind.make_cache == nullptr) return nullptr;
     const std::lock_guard lock(mutex_);
     std::shared_ptr<index::SharedCache>& cache = caches_[{table.id(), owner}];
-    if (cache == nullptr) {
+    if (cache == nullptr)
       cache = kind.make_pool == nullptr ? kind.make_cache(0) : MakePool(kind, pool_bytes).NewCache();
-      if (const auto ranges = ranges_.find(table.id()); ranges != ranges_.end()) cache->SetRanges(ranges->second);
-    }
     return cache;
   }
 
@@ -43,20 +41,11 @@ class ClientCaches {
     return found == pools_.end() ? nullptr : found->second.get();
   }
 
-  // index::SharedCache::SetRanges for the parts of the table at all owners.
-  void SetRanges(TableId table, const std::vector<index::ClaimRange>& ranges) {
-    const std::lock_guard lock(mutex_);
-    ranges_[table] = ranges;
-    const auto [first, last] = CachesOf(table);
-    for (auto at = first; at != last; ++at) at->second->SetRanges(ranges);
-  }
-
   // The table has been dropped. A session that has one of its caches keeps that until it drops it.
   void Forget(TableId table) {
     const std::lock_guard lock(mutex_);
     const auto [first, last] = CachesOf(table);
     caches_.erase(first, last);
-    ranges_.erase(table);
   }
 
   // The sum over all owners.
@@ -84,7 +73,6 @@ class ClientCaches {
   mutable Mutex mutex_;  // guards the members below
   std::map<const index::IndexKindEntry*, std::shared_ptr<index::CachePool>> pools_;
   Caches caches_;
-  std::map<TableId, std::vector<index::ClaimRange>> ranges_;
 };
 
 }  // namespace gannet::txn

@@ -80,6 +80,10 @@ class ClaimHolder {
   // A verb that was posted at `posted_nanos`, over the connection of the lease, has succeeded.
   void Renew(uint16_t lease, uint64_t posted_nanos);
 
+  uint64_t ConnectionTo(rdma::NodeId owner) const { return node_->ConnectionTo(owner); }
+  // Another word than before: the owner may have other ranges (claim_ranges.h).
+  uint64_t RangesWordOf(rdma::NodeId owner) const { return LoadWord(board_ + RangesWord(owner)); }
+
   // To be called before the CAS that claims the leaf: what its copy keeps.
   Grant NewGrant(rdma::GlobalAddress leaf, uint16_t lease) const { return {lease, LoadWord(board_ + BoardWord(leaf))}; }
   // Two of the three looks that tell whether a copy of the leaf was good all the time since the claim. The third is at
