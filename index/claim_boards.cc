@@ -33,6 +33,11 @@ Status ClaimBoards::Tell(rdma::NodeId holder, uint64_t process, rdma::GlobalAddr
   return absl::OkStatus();
 }
 
+void ClaimBoards::Leave(rdma::NodeId holder, uint64_t process) {
+  const std::lock_guard lock(mutex_);
+  if (holder < boards_.size() && boards_[holder].process == process) boards_[holder].address = {};
+}
+
 coro::Task<Status> ClaimBoards::End(rdma::Channel* channel, rdma::NodeId holder, rdma::GlobalAddress leaf) {
   Board board;
   Term term = Term::kNone;
@@ -41,7 +46,8 @@ coro::Task<Status> ClaimBoards::End(rdma::Channel* channel, rdma::NodeId holder,
     if (holder < boards_.size()) board = boards_[holder];
     term = TermOf(holder);
   }
-  // Nobody has claimed what this word says: a client has made it up. Or the claim was ended meanwhile.
+  // Nobody has claimed what this word says: a client has made it up. Or the claim was ended meanwhile, or its holder
+  // has left.
   if (board.address.is_null()) co_return absl::OkStatus();
   if (term == Term::kOver) co_return absl::OkStatus();
   if (term == Term::kRuns) {
@@ -111,7 +117,11 @@ void RegisterClaimBoards(IndexService* service) {
         const uint64_t process = reader.GetU64();
         const rdma::GlobalAddress board = reader.GetAddress();
         GANNET_RETURN_IF_ERROR(reader.Finish());
-        GANNET_RETURN_IF_ERROR(service->boards().Tell(caller, process, board));
+        if (board.is_null()) {
+          service->boards().Leave(caller, process);
+        } else {
+          GANNET_RETURN_IF_ERROR(service->boards().Tell(caller, process, board));
+        }
         return 0;
       });
 }

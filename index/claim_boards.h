@@ -10,7 +10,7 @@
 // leaves of the word lose their claims, too, which costs a READ each. The first word of a line stays what it is,
 // because the memory was one of records, to which stale addresses may lead (rdma/slab.h).
 //
-//   kTellBoard   process (8), address of the board (8)   -> nothing
+//   kTellBoard   process (8), address of the board (8; 0: the node leaves)   -> nothing
 //
 // One word of a board is raised, too, when an index of the owner has other ranges (shared_leaf/claim/claim_ranges.h).
 //
@@ -70,6 +70,10 @@ class ClaimBoards {
   // `process`: greater for each process that takes the holder's place. Unavailable: what the holder has claimed over
   // another connection has not been ended yet; ask again. FailedPrecondition: there is a newer process.
   Status Tell(rdma::NodeId holder, uint64_t process, rdma::GlobalAddress board);
+
+  // The process uses nothing that it has claimed any more. So nobody waits for its leases, and its claims end with the
+  // next changes of their leaves.
+  void Leave(rdma::NodeId holder, uint64_t process);
 
   // Makes all copies of the leaf useless that the holder has claimed. `channel`: of this node. Unavailable: the holder
   // cannot be reached, and its term runs. When it is over, nobody uses a copy any more, and this succeeds. So a caller

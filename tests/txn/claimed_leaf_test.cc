@@ -302,6 +302,25 @@ TEST_P(ClaimedLeafTest, RangesReachNodesThatDidNotClaim) {
   EXPECT_GT(verbs_of_absent_rows(kHolder), 0u) << "they are nobody's";
 }
 
+// The owner need not wait for the leases of a node that has closed its database.
+TEST_P(ClaimedLeafTest, TheLeavesOfANodeThatLeftAreChangedAtOnce) {
+  cluster_.On(kHolder, [&](Session& session) { EXPECT_EQ(CountRows(session, kHolder, 0, 2 * kRows), kRows); });
+  cluster_.simulation().Join(cluster_.simulation().StartOn(kHolder, "close", [&] {
+    const Status closed = cluster_.database(kHolder).Close();
+    EXPECT_TRUE(closed.ok()) << closed;
+  }));
+  cluster_.fabric().Kill(kHolder);
+  cluster_.Abandon(kHolder);
+  const uint64_t left = cluster_.simulation().now();
+  cluster_.On(kOther, [&](Session& session) {
+    for (uint64_t key = 1; key < 2 * kRows; key += 100) {
+      const Status inserted = Insert(session, kOther, key, 7);
+      EXPECT_TRUE(inserted.ok()) << inserted;
+    }
+  });
+  EXPECT_LT(cluster_.simulation().now() - left, NanosOf(index::kClaimLease));
+}
+
 // Threads of three nodes insert and remove two keys together, in leaves that one node has claimed. Everybody sees both,
 // or none.
 TEST_P(ClaimedLeafThreadsTest, PairsStayTogether) {

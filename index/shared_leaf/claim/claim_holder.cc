@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "base/clock.h"
+#include "base/coro/worker.h"
 #include "base/mutant.h"
 #include "rdma/rpc.h"
 
@@ -27,12 +28,7 @@ coro::Task<Lease> ClaimHolder::LeaseFrom(rdma::Channel* channel, rdma::NodeId ow
   if (const Lease known = KnownLease(owner); known.connection != 0) co_return known;
   const uint64_t connection = node_->ConnectionTo(owner);
   if (connection == 0) co_return Lease{};
-  std::array<std::byte, 2 * kWordBytes> request;
-  rdma::WireWriter writer(request);
-  writer.PutU64(process_);
-  writer.PutAddress(node_->AddressOf(board_));
-  const StatusOr<size_t> told =
-      co_await channel->Call(owner, kTellBoard, writer.written(), std::span<std::byte>(), timeout, connection);
+  const Status told = co_await Tell(channel, owner, node_->AddressOf(board_), timeout, connection);
   if (!told.ok()) co_return Lease{};
   const std::lock_guard lock(mutex_);
   if (leases_.size() <= owner) leases_.resize(size_t{owner} + 1);
@@ -43,6 +39,40 @@ coro::Task<Lease> ClaimHolder::LeaseFrom(rdma::Channel* channel, rdma::NodeId ow
     lease = {.number = is_left ? ++last_ : uint16_t{0}, .connection = connection};
   }
   co_return lease;
+}
+
+coro::Task<Status> ClaimHolder::Tell(rdma::Channel* channel, rdma::NodeId owner, rdma::GlobalAddress board,
+                                     absl::Duration timeout, uint64_t connection) {
+  std::array<std::byte, 2 * kWordBytes> request;
+  rdma::WireWriter writer(request);
+  writer.PutU64(process_);
+  writer.PutAddress(board);
+  const StatusOr<size_t> told =
+      co_await channel->Call(owner, kTellBoard, writer.written(), std::span<std::byte>(), timeout, connection);
+  co_return told.status();
+}
+
+void ClaimHolder::Leave() {
+  constexpr absl::Duration kTimeout = absl::Milliseconds(100);
+  std::vector<Lease> leases;
+  {
+    const std::lock_guard lock(mutex_);
+    leases = leases_;
+  }
+  std::unique_ptr<rdma::Channel> channel;
+  coro::Worker worker;
+  for (size_t i = 0; i < leases.size(); ++i) {
+    const auto owner = static_cast<rdma::NodeId>(i);
+    const uint64_t connection = leases[i].connection;
+    if (owner == node_->id() || connection == 0 || connection != node_->ConnectionTo(owner)) continue;
+    if (channel == nullptr) {
+      StatusOr<std::unique_ptr<rdma::Channel>> opened = node_->OpenChannel();
+      if (!opened.ok()) return;
+      channel = *std::move(opened);
+      worker.AddPoller([&channel] { return channel->Poll(); });
+    }
+    worker.BlockOn(Tell(channel.get(), owner, {}, kTimeout, connection)).IgnoreError();
+  }
 }
 
 void ClaimHolder::Renew(uint16_t lease, uint64_t posted_nanos) {

@@ -77,6 +77,9 @@ class ClaimHolder {
   coro::Task<Lease> LeaseFrom(rdma::Channel* channel, rdma::NodeId owner, absl::Duration timeout);
   // The same lease, without asking the owner: none if its board has not been told of it.
   Lease KnownLease(rdma::NodeId owner) const;
+  // Tells the owners that this process uses its claims no more. An owner that cannot be told waits for the end of the
+  // leases. No client uses this any more.
+  void Leave();
   // A verb that was posted at `posted_nanos`, over the connection of the lease, has succeeded.
   void Renew(uint16_t lease, uint64_t posted_nanos);
 
@@ -122,6 +125,9 @@ class ClaimHolder {
     std::atomic<uint64_t> until{0};
     std::atomic<uint32_t> nanos{0};  // its length
   };
+  // `board`: null if this process leaves.
+  coro::Task<Status> Tell(rdma::Channel* channel, rdma::NodeId owner, rdma::GlobalAddress board, absl::Duration timeout,
+                          uint64_t connection);
   // The next pause of the leaf's word begins now, and is twice as long as the last.
   void PauseFor(rdma::GlobalAddress leaf, uint32_t longest);
   uint64_t EndOf(uint16_t lease) const { return ends_[lease].load(std::memory_order_acquire); }
