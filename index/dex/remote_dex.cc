@@ -196,6 +196,7 @@ coro::Task<void> RemoteDex<Keys>::EndOthersClaims(std::vector<LeafCopy>* leaves,
       }
       Sometimes<"dex: the claim of another node is ended, for its range is this node's now">();
       made->push_back(change);
+      claims_->chains().Note(leaf.address, change.before, change.after);
       leaf.image.head.state = change.after;
     }
     leaves->push_back(std::move(leaf));
@@ -241,6 +242,7 @@ coro::Task<void> RemoteDex<Keys>::ClaimOrKeep(std::vector<WordChange>* made) {
     const LeafCopy& leaf = announced.leaves[i];
     if (posted.ok() && operations[i].result == operations[i].expected) {
       made->push_back({leaf.address, operations[i].expected, leaf.image.head.state});
+      if (!keeps_leaves()) claims_->chains().Note(leaf.address, operations[i].expected, leaf.image.head.state);
       if (shared_leaf::IsClaimedBy(self(), operations[i].expected)) claims_->NoteAgain(leaf.address);
       paths_.KeepClaimed(leaf, grants[i]);
       continue;

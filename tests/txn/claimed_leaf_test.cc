@@ -416,7 +416,7 @@ TEST_P(ClaimedLeafThreadsTest, ATransactionCommitsThoughItsLeavesDoNotFitTheCach
       });
       EXPECT_TRUE(done.ok()) << done;
       EXPECT_EQ(found, kRows);
-      EXPECT_LE(attempts, 40);
+      EXPECT_EQ(attempts, 1);
     }
   });
 }

@@ -89,7 +89,9 @@ Status Validation::Judge(const Pending& pending, std::span<const rdma::Operation
         IsReadDirectly(entry) ? LoadWord(session_->Direct(entry.word)) : LoadWord(words_.image(read++));
     if (is_record && GANNET_MUTANT(kSkipValidation)) continue;
     if (!is_record && GANNET_MUTANT(kSkipWitness)) continue;
-    if (is_record ? word == entry.seen || IsOwnLockOf(entry, word) : index::IsSameSet(word, entry.seen)) continue;
+    if (is_record ? word == entry.seen || IsOwnLockOf(entry, word)
+                  : session_->HasSameSet({entry.word, entry.seen}, word))
+      continue;
     Sometimes<"commit: something read at another node has changed">();
     return is_record ? ConflictAt(word) : Conflict(AbortCause::kIndex);
   }

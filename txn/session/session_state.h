@@ -10,6 +10,8 @@
 #include "base/coro/worker.h"
 #include "base/home_process.h"
 #include "base/random.h"
+#include "index/shared_leaf/claim/claim_holder.h"
+#include "index/witness_word.h"
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
 #include "rdma/slab.h"
@@ -110,6 +112,11 @@ struct SessionState {
   // Validates a witness of another node without a verb (index::CachePool::Confirms). False: that takes a READ.
   bool Confirms(const index::Witness& witness) const {
     return std::ranges::any_of(cache_pools, [&](const auto* pool) { return pool->Confirms(witness, *local->claims); });
+  }
+  // A word of another node, READ just now, has the set of keys of the witness.
+  bool HasSameSet(const index::Witness& witness, uint64_t now) const {
+    if (index::IsSameSet(now, witness.seen)) return true;
+    return local->claims != nullptr && local->claims->chains().Has(witness.word, witness.seen, now);
   }
   StatusOr<index::RemoteIndex*> RemoteIndexOf(const Table& table, rdma::NodeId node);
   // Gives back the clients of indexes of dropped tables, and their caches.

@@ -90,7 +90,7 @@ void ClaimHolder::PauseFor(rdma::GlobalAddress leaf, uint32_t longest) {
   if (now < until) return;
   // If nothing was ended for a long time after the last pause, the first pause is short again.
   const uint32_t last = pause.nanos.load(std::memory_order_relaxed);
-  const bool is_quiet = now - until > 10 * uint64_t{kLongestPauseNanos};
+  const bool is_quiet = now - until > 10 * uint64_t{longest};
   const uint64_t twice = uint64_t{2} * last;
   const auto nanos =
       is_quiet || last == 0 ? kFirstPauseNanos : static_cast<uint32_t>(std::min<uint64_t>(twice, longest));

@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "index/claim_boards.h"
+#include "index/shared_leaf/claim/claim_chains.h"
 #include "rdma/fabric.h"
 
 namespace gannet::index::shared_leaf {
@@ -103,13 +104,16 @@ class ClaimHolder {
   bool IsEnded(rdma::GlobalAddress leaf, Grant grant) const {
     return !grant.HasValue(LoadWord(board_ + BoardWord(leaf)));
   }
+  ClaimChains& chains() { return chains_; }
+  const ClaimChains& chains() const { return chains_; }
+
   // The owner has ended a claim of this leaf, or of another with its word of the board. A node that claimed again at
   // once could do so each time between the owner's FAA and its CAS; so it waits for 1 ms first, then for twice as long
   // each time.
   void NoteEnded(rdma::GlobalAddress leaf) { PauseFor(leaf, kLongestPauseNanos); }
-  // The node has claimed the leaf again, whose copy its cache had dropped. That changes the word that its transactions
-  // have seen. If the cache is too small for what they read, each attempt would conflict with that; so the pauses
-  // become longer than a transaction.
+  // The node has claimed the leaf again, whose copy its cache had dropped. That changes the word that transactions of
+  // other nodes have seen. If the cache is too small for what its threads read, these would conflict with that time and
+  // again; so the pauses become longer than a transaction.
   void NoteAgain(rdma::GlobalAddress leaf) { PauseFor(leaf, kLongestPauseOfSmallCaches); }
   bool MayClaim(rdma::GlobalAddress leaf) const;
 
@@ -140,6 +144,7 @@ class ClaimHolder {
   const std::unique_ptr<std::array<std::atomic<uint64_t>, kMostLeases>> memory_;
   std::array<std::atomic<uint64_t>, kMostLeases>& ends_;  // by lease
   const std::unique_ptr<Pause[]> pauses_;
+  ClaimChains chains_;
   mutable Mutex mutex_;
   uint16_t last_ = 0;          // lease
   std::vector<Lease> leases_;  // guarded by mutex_; by owner
