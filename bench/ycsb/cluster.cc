@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "bench/ycsb/version_reads.h"
 #include "log/file/simulated/faulty_file_system.h"
 #include "log/file/simulated/timed_disk.h"
 #include "rdma/shm/shm_fabric.h"
@@ -69,6 +70,9 @@ Status YcsbCluster::OpenFabric() {
   if (!fabric.ok()) return fabric.status();
   usage_.emplace(simulation_.get(), fabric->get());
   fabric_ = *std::move(fabric);
+  if (!o.version_reads) return absl::OkStatus();
+  inner_fabric_ = std::move(fabric_);
+  fabric_ = WithVersionReads(inner_fabric_.get());
   return absl::OkStatus();
 }
 

@@ -66,8 +66,9 @@ struct YcsbOptions {
   bool partitioned = false;  // ClusterOptions::partitioned
   index::shared_leaf::Keeping keeping = index::shared_leaf::Keeping::kNone;  // ClusterOptions::keeping
   std::string nic;                                                           // empty: SetDefaults() chooses
-  std::string disk;    // of each server's log (log/file/simulated/timed_disk.h); empty: SetDefaults() chooses
-  bool spread = true;  // of round trips on a simulated rack (rdma/sim/spread.h)
+  std::string disk;            // of each server's log (log/file/simulated/timed_disk.h); empty: SetDefaults() chooses
+  bool version_reads = false;  // WithVersionReads (version_reads.h); of simulations
+  bool spread = true;          // of round trips on a simulated rack (rdma/sim/spread.h)
   index::XCacheMode cache = index::XCacheMode::kWhole;
   bool locations = false;    // xstore: also a cache of record addresses in front of the model
   uint64_t cache_bytes = 0;  // 0: the default of the index

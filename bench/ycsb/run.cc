@@ -148,7 +148,7 @@ bool ShareCluster(const YcsbOptions& a, const YcsbOptions& b) {
     return std::tuple(o.seed, o.index, o.index_options, o.clients_change_index(), o.durability, o.disk, o.keys,
                       o.key_form, o.value_bytes, o.inline_values, o.fill_percent, o.sub_models, o.trainers, trained,
                       o.fabric, o.clients.machines, o.clients.threads, o.servers, o.server_threads, o.colocated,
-                      o.partitioned, o.keeping, o.nic, o.spread);
+                      o.partitioned, o.keeping, o.nic, o.version_reads, o.spread);
   };
   return cluster(a) == cluster(b);
 }

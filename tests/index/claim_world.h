@@ -27,8 +27,8 @@
 #include "index/shared_leaf/claim/claim_holder.h"
 #include "index/shared_leaf/leaf_client.h"
 #include "rdma/forwarding.h"
+#include "rdma/relay.h"
 #include "rdma/sim/sim_fabric.h"
-#include "tests/relay_fabric.h"
 
 namespace gannet::index::claim_world {
 
@@ -63,11 +63,11 @@ struct Link {
   static bool IsBetween(rdma::NodeId from, rdma::NodeId to) { return from + to == kOwner + kHolder; }
 };
 
-class LinkChannel final : public RelayChannel {
+class LinkChannel final : public rdma::RelayChannel {
  public:
   LinkChannel(std::unique_ptr<rdma::Channel> inner, rdma::Node* node, const rdma::Capabilities& capabilities,
               const Link* link)
-      : RelayChannel(std::move(inner), node->memory().data(), capabilities), link_(*link) {}
+      : rdma::RelayChannel(std::move(inner), node->memory().data(), capabilities), link_(*link) {}
 
  protected:
   bool Submit(std::span<rdma::Operation> operations, rdma::Completion* completion) override {

@@ -24,8 +24,8 @@
 #include "index/lock_word.h"
 #include "index/registry.h"
 #include "index/shared_leaf/leaf/leaf.h"
+#include "rdma/relay.h"
 #include "tests/index/record_helper.h"
-#include "tests/relay_fabric.h"
 
 namespace gannet::index {
 namespace torn_leaf_test {
@@ -44,11 +44,11 @@ struct Interruption {
 };
 
 // Writes lines in words, the first one last.
-class TearingChannel final : public RelayChannel {
+class TearingChannel final : public rdma::RelayChannel {
  public:
   TearingChannel(std::unique_ptr<rdma::Channel> inner, std::byte* memory, const rdma::Capabilities& capabilities,
                  Interruption* interruption)
-      : RelayChannel(std::move(inner), memory, capabilities), interruption_(interruption) {}
+      : rdma::RelayChannel(std::move(inner), memory, capabilities), interruption_(interruption) {}
 
  protected:
   bool Submit(std::span<rdma::Operation> operations, rdma::Completion* completion) override {
@@ -116,7 +116,7 @@ class TornLeafTest : public testing::TestWithParam<std::tuple<IndexKind, KeyKind
     rdma::Capabilities capabilities = inner->capabilities();
     capabilities.line_consistent = false;
     capabilities.cpu_coherent_atomics = false;
-    return std::make_unique<RelayFabric>(
+    return std::make_unique<rdma::RelayFabric>(
         inner, capabilities, [this, capabilities](std::unique_ptr<rdma::Channel> channel, std::byte* memory) {
           return std::make_unique<TearingChannel>(std::move(channel), memory, capabilities, &interruption_);
         });

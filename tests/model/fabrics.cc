@@ -12,8 +12,8 @@
 #include "base/coro/task.h"
 #include "base/random.h"
 #include "base/thread.h"
+#include "rdma/relay.h"
 #include "rdma/shm/shm_fabric.h"
-#include "tests/relay_fabric.h"
 
 namespace gannet::model {
 namespace {
@@ -42,11 +42,11 @@ Operation Part(const Operation& whole, uint32_t begin, uint32_t end) {
   return part;
 }
 
-class AwkwardChannel : public RelayChannel {
+class AwkwardChannel : public rdma::RelayChannel {
  public:
   AwkwardChannel(std::unique_ptr<rdma::Channel> inner, std::byte* memory, const rdma::Capabilities& capabilities,
                  Awkwardness* how)
-      : RelayChannel(std::move(inner), memory, capabilities),
+      : rdma::RelayChannel(std::move(inner), memory, capabilities),
         how_(how),
         random_(Mix64(how->seed) + how->channels.fetch_add(1)) {}
 
@@ -184,7 +184,7 @@ std::optional<FabricKind> FabricKindOf(const std::string& name) {
 
 std::unique_ptr<rdma::Fabric> MakeAwkward(rdma::Fabric* inner, Awkwardness* how) {
   const rdma::Capabilities capabilities = Lessened(inner->capabilities(), *how);
-  return std::make_unique<RelayFabric>(
+  return std::make_unique<rdma::RelayFabric>(
       inner, capabilities, [capabilities, how](std::unique_ptr<rdma::Channel> channel, std::byte* memory) {
         return std::make_unique<AwkwardChannel>(std::move(channel), memory, capabilities, how);
       });

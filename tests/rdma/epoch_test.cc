@@ -13,8 +13,8 @@
 #include "base/check.h"
 #include "base/random.h"
 #include "gtest/gtest.h"
+#include "rdma/relay.h"
 #include "rdma/shm/shm_fabric.h"
-#include "tests/relay_fabric.h"
 
 namespace gannet::rdma {
 namespace epoch_test {

@@ -15,8 +15,8 @@
 #include "gtest/gtest.h"
 #include "log/file/simulated/faulty_file_system.h"
 #include "rdma/fabric.h"
+#include "rdma/relay.h"
 #include "rdma/shm/shm_fabric.h"
-#include "tests/relay_fabric.h"
 #include "tests/txn/durable_cluster.h"
 #include "txn/database.h"
 #include "txn/run/session.h"
@@ -169,11 +169,11 @@ TEST(CloseTogetherTest, ANodeWithABrokenLogDoesNotWaitForOthers) {
 }
 
 // A channel whose verbs to other nodes fail as long as `*loses`.
-class LosingChannel final : public RelayChannel {
+class LosingChannel final : public rdma::RelayChannel {
  public:
   LosingChannel(std::unique_ptr<rdma::Channel> inner, std::byte* memory, const rdma::Capabilities& capabilities,
                 const std::atomic<bool>* loses)
-      : RelayChannel(std::move(inner), memory, capabilities), loses_(loses) {}
+      : rdma::RelayChannel(std::move(inner), memory, capabilities), loses_(loses) {}
 
  protected:
   bool Submit(std::span<rdma::Operation> operations, rdma::Completion* completion) override {
@@ -210,7 +210,7 @@ TEST(CloseTogetherTest, LostMessagesBreakNoLog) {
   options.database.durability = DurabilityMode::kAsync;
   options.wrap = [&loses](rdma::Fabric* inner) -> std::unique_ptr<rdma::Fabric> {
     const rdma::Capabilities& capabilities = inner->capabilities();
-    return std::make_unique<RelayFabric>(
+    return std::make_unique<rdma::RelayFabric>(
         inner, capabilities, [&](std::unique_ptr<rdma::Channel> channel, std::byte* memory) {
           return std::make_unique<LosingChannel>(std::move(channel), memory, capabilities, &loses);
         });

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/coro/task.h"
 #include "rdma/fabric.h"
-#include "tests/relay_fabric.h"
+#include "rdma/relay.h"
 
 namespace gannet::txn {
 
@@ -58,11 +58,11 @@ struct LossPlan {
   }
 };
 
-class LossyChannel : public RelayChannel {
+class LossyChannel : public rdma::RelayChannel {
  public:
   LossyChannel(std::unique_ptr<rdma::Channel> inner, std::byte* memory, const rdma::Capabilities& capabilities,
                LossPlan* plan)
-      : RelayChannel(std::move(inner), memory, capabilities), plan_(plan) {}
+      : rdma::RelayChannel(std::move(inner), memory, capabilities), plan_(plan) {}
 
   size_t Poll() override {
     for (LateCall& late : late_) {
@@ -70,7 +70,7 @@ class LossyChannel : public RelayChannel {
       late.started = true;
       Start(Serve(&late));
     }
-    return RelayChannel::Poll();
+    return rdma::RelayChannel::Poll();
   }
 
  protected:
@@ -138,14 +138,14 @@ class LossyChannel : public RelayChannel {
   std::list<LateCall> late_;
 };
 
-class LossyFabric : public RelayFabric {
+class LossyFabric : public rdma::RelayFabric {
  public:
   // Both must outlive this.
   LossyFabric(rdma::Fabric* inner, LossPlan* plan)
-      : RelayFabric(inner, inner->capabilities(),
-                    [inner, plan](std::unique_ptr<rdma::Channel> channel, std::byte* memory) {
-                      return std::make_unique<LossyChannel>(std::move(channel), memory, inner->capabilities(), plan);
-                    }) {}
+      : rdma::RelayFabric(
+            inner, inner->capabilities(), [inner, plan](std::unique_ptr<rdma::Channel> channel, std::byte* memory) {
+              return std::make_unique<LossyChannel>(std::move(channel), memory, inner->capabilities(), plan);
+            }) {}
 };
 
 }  // namespace gannet::txn

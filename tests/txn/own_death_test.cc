@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/relay_fabric.h"
+#include "rdma/relay.h"
 #include "tests/txn/cluster.h"
 
 namespace gannet::txn {
@@ -29,11 +29,11 @@ struct DeathPlan {
   bool is_dead() const { return left < 0; }
 };
 
-class DyingChannel final : public RelayChannel {
+class DyingChannel final : public rdma::RelayChannel {
  public:
   DyingChannel(std::unique_ptr<rdma::Channel> inner, std::byte* memory, const rdma::Capabilities& capabilities,
                DeathPlan* plan)
-      : RelayChannel(std::move(inner), memory, capabilities), plan_(plan) {}
+      : rdma::RelayChannel(std::move(inner), memory, capabilities), plan_(plan) {}
 
  protected:
   bool Submit(std::span<rdma::Operation> operations, rdma::Completion* completion) override {
@@ -102,9 +102,10 @@ class OwnDeathTest : public testing::TestWithParam<Case> {
     DeathPlan plan;
     rdma::TestFabric made = rdma::MakeShmTestFabric({.num_nodes = 2, .bytes_per_node = uint64_t{32} << 20});
     const rdma::Capabilities& capabilities = made.fabric->capabilities();
-    RelayFabric fabric(made.fabric.get(), capabilities, [&](std::unique_ptr<rdma::Channel> channel, std::byte* memory) {
-      return std::make_unique<DyingChannel>(std::move(channel), memory, capabilities, &plan);
-    });
+    rdma::RelayFabric fabric(made.fabric.get(), capabilities,
+                             [&](std::unique_ptr<rdma::Channel> channel, std::byte* memory) {
+                               return std::make_unique<DyingChannel>(std::move(channel), memory, capabilities, &plan);
+                             });
     Cluster cluster(&fabric, {.read_path = ReadPathPolicy::kOneSided, .call_timeout = absl::Milliseconds(200)},
                     {{.name = "rows",
                       .index = GetParam().kind,

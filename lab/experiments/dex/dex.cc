@@ -59,6 +59,7 @@ Point PointOf(const Options& options, System system, const WorkloadOfTable1& wor
   o.coroutines = 1;  // a thread waits for each of its operations
   o.partitioned = system != System::kSherman && system != System::kRolex;
   o.keeping = KeepingOf(system);
+  o.version_reads = system == System::kSherman;
   o.index = !o.partitioned || system == System::kPSherman ? ycsb::IndexKind::kBlink : ycsb::IndexKind::kDex;
   if (system == System::kRolex) o.index = ycsb::IndexKind::kRolex;
   if (system == System::kDexPushes) {

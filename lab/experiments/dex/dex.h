@@ -4,8 +4,9 @@
 // and with claims, by which transactions use it; and, where that is said, with the push-down of section 6
 // (ycsb::Path::kAdaptive). Figure 9 is missing.
 //
-// Rivals. Sherman and P-Sherman are our B-link tree, the latter with keys that are partitioned as DEX's are. SMART is
-// not ours; the paper's factors against it are not compared.
+// Rivals. Sherman and P-Sherman are our B-link tree, the latter with keys that are partitioned as DEX's are. As in the
+// paper, Sherman READs a leaf's version, the leaf, and its version again (bench/ycsb/version_reads.h). SMART is not
+// ours; the paper's factors against it are not compared.
 #pragma once
 
 #include <span>
