@@ -46,7 +46,7 @@ class YcsbCluster {
   const YcsbOptions options_;
   // The cluster is destroyed before the fabric, and the fabrics before the simulation.
   std::unique_ptr<rdma::sim::Simulation> simulation_;
-  std::unique_ptr<rdma::Fabric> inner_fabric_;  // behind fabric_, if there are version_reads
+  std::unique_ptr<rdma::Fabric> inner_fabric_;  // behind fabric_, with version_reads
   std::unique_ptr<rdma::Fabric> fabric_;
   std::unique_ptr<cluster::BareClient> client_;  // in place of fabric_
   std::unique_ptr<ycsb::Cluster> cluster_;

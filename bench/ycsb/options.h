@@ -67,7 +67,7 @@ struct YcsbOptions {
   index::shared_leaf::Keeping keeping = index::shared_leaf::Keeping::kNone;  // ClusterOptions::keeping
   std::string nic;                                                           // empty: SetDefaults() chooses
   std::string disk;            // of each server's log (log/file/simulated/timed_disk.h); empty: SetDefaults() chooses
-  bool version_reads = false;  // WithVersionReads (version_reads.h); of simulations
+  bool version_reads = false;  // clients READ versions, too (version_reads.h); of simulations
   bool spread = true;          // of round trips on a simulated rack (rdma/sim/spread.h)
   index::XCacheMode cache = index::XCacheMode::kWhole;
   bool locations = false;    // xstore: also a cache of record addresses in front of the model
