@@ -7,6 +7,7 @@
 #include "index/claim_boards.h"
 #include "index/service_method.h"
 #include "index/shared_leaf/change/change_calls.h"
+#include "index/shared_leaf/change/leaf_keys.h"
 
 namespace gannet::index::shared_leaf {
 
@@ -55,20 +56,56 @@ void LeafIndex<Keys>::FindMany(std::span<const index::Key> keys, std::span<FindR
   for (size_t i = 0; i < keys.size(); ++i) results[i] = Find(keys[i]);
 }
 
+// Separators that a client's split left out are mended by the changes that take more, such as splits.
+template <class Keys>
+template <class Edit>
+std::optional<Change> LeafIndex<Keys>::ChangeAtOnce(typename Editors::Pooled* editor, const Key& key,
+                                                    const Edit& edit) {
+  LeafCopy leaf;
+  if (!editor->leaves().may_change_at_once() || !this->Locate(Keys::At(key), &leaf).ok()) return std::nullopt;
+  const uint64_t before = leaf.image.head.state;
+  if (IsLocked(before)) return std::nullopt;  // it is kept
+  typename Keys::Draft draft(leaf.address, leaf.image, editor->leaves().owner_bits());
+  if (!edit(leaf, &draft)) return std::nullopt;
+  const rdma::Operation lock = draft.Lock();
+  editor->posting().Clear();
+  draft.AppendChange(&editor->posting());
+  if (!editor->leaves().ChangeAtOnce(lock, &editor->posting())) return std::nullopt;
+  Change change;
+  change.AddChanged(leaf.address, before, draft.unlocked());
+  return change;
+}
+
 template <class Keys>
 StatusOr<Change> LeafIndex<Keys>::Insert(Context& context, const index::Key& key, rdma::GlobalAddress record,
                                          rdma::GlobalAddress* existing) {
   GANNET_RETURN_IF_ERROR(Keys::CheckLength(schema_, key));
   typename Editors::Pooled editor(&editors_, &context);
   GANNET_RETURN_IF_ERROR(editor.status());
-  return editor.Run(editor->Insert(Keys::KeyFrom(key), record, existing));
+  const Key own = Keys::KeyFrom(key);
+  std::optional<Change> change = ChangeAtOnce(&editor, own, [&](const LeafCopy& leaf, typename Keys::Draft* draft) {
+    if (editor->RoomIn(leaf) <= 0 || FindOwnKey<Keys>(blocks_, schema_, own, leaf) >= 0) return false;
+    draft->AddToRoom(Keys::EntryOf(Keys::RecordEntry(schema_, own, record)));
+    return true;
+  });
+  if (change.has_value()) return *std::move(change);
+  return editor.Run(editor->Insert(own, record, existing));
 }
 
 template <class Keys>
 StatusOr<Change> LeafIndex<Keys>::Remove(Context& context, const index::Key& key, rdma::GlobalAddress record) {
   typename Editors::Pooled editor(&editors_, &context);
   GANNET_RETURN_IF_ERROR(editor.status());
-  return editor.Run(editor->Remove(Keys::KeyFrom(key), record));
+  const Key own = Keys::KeyFrom(key);
+  std::optional<Change> change = ChangeAtOnce(&editor, own, [&](const LeafCopy& leaf, typename Keys::Draft* draft) {
+    // A leaf that has few entries then is to be merged.
+    const int slot = SlotOf<Keys>(leaf.image, Keys::EntryOf(Keys::RecordEntry(schema_, own, record)));
+    if (slot < 0 || leaf.image.template count<Entry>() <= kSparse<Keys> + 1) return false;
+    draft->Remove(slot);
+    return true;
+  });
+  if (change.has_value()) return *std::move(change);
+  return editor.Run(editor->Remove(own, record));
 }
 
 template <class Keys>

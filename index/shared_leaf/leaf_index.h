@@ -147,6 +147,11 @@ class LeafIndex : public AnyLeafIndex, public PartedLoader, protected OwnLeafFin
   // `name` says in errors what kind of index it is.
   LeafIndex(IndexService* service, const Schema& schema, IndexRights rights, absl::Duration patience, const char* name);
 
+  // Changes the leaf of the key, as `edit` changes its draft, by this thread and without a coroutine, where that is all
+  // it takes. nullopt: it takes more, such as a split or the end of a claim; or `edit` has returned false.
+  template <class Edit>
+  std::optional<Change> ChangeAtOnce(typename Editors::Pooled* editor, const Key& key, const Edit& edit);
+
   // Makes the first node, an empty leaf.
   Status MakeFirst(Context& context);
   // FailedPrecondition: the index is not empty.

@@ -300,6 +300,15 @@ coro::Task<StatusOr<bool>> LeafChannel::EndClaim(rdma::GlobalAddress leaf, uint6
   co_return cas[0].result == claim;
 }
 
+bool LeafChannel::ChangeAtOnce(const rdma::Operation& lock, Posting* posting) {
+  GANNET_CHECK(may_change_at_once(), "the leaf at %s is not this CPU's to change at once", lock.remote.ToString());
+  if (IsClaimed(lock.expected)) return false;
+  if (CompareAndSwapWord(channel_->Local(lock.remote), lock.expected, lock.operand) != lock.expected) return false;
+  PreemptionPoint();
+  CarryOut(posting->operations());
+  return true;
+}
+
 coro::Task<Status> LeafChannel::GiveBack(const LeafLock& draft) {
   Posting posting;
   posting.Add(draft.GiveBack());

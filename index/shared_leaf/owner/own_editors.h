@@ -61,6 +61,7 @@ struct OwnChannel {
   LeafChannel leaves;
   OwnBlocks blocks;
   coro::Worker worker;
+  Posting posting;  // of a change that is made at once
 };
 
 // Thread-safe.
@@ -117,6 +118,7 @@ class OwnEditors {
     Editor& operator*() { return *own_->editor; }
     Editor* operator->() { return own_->editor.get(); }
     LeafChannel& leaves() { return own_->channel.leaves; }
+    Posting& posting() { return own_->channel.posting; }
     template <class T>
     T Run(coro::Task<T> task) {
       return own_->channel.worker.BlockOn(std::move(task));
