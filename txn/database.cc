@@ -343,6 +343,7 @@ Status Database::Close(LastCheckpoint checkpoint) {
   const StatusOr<bool> first = state_->sessions.Close();
   if (!first.ok()) return first.status();
   if (!*first) return absl::OkStatus();
+  if (state_->repairer != nullptr) state_->repairer->StopTelling();  // the others close, too
   if (state_->claims != nullptr && state_->started) state_->claims->Leave();
   const std::lock_guard lock(state_->create_mutex);  // the directory is another's afterwards
   return state_->durability->Close(/*keep_unlogged=*/checkpoint == LastCheckpoint::kIfNeeded);

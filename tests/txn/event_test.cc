@@ -14,6 +14,7 @@
 #include "log/manifest/manifest.h"
 #include "tests/txn/durable_cluster.h"
 #include "tests/txn/worker_history.h"
+#include "txn/run/database_state.h"
 #include "txn/run/session.h"
 
 namespace gannet::txn {
@@ -119,30 +120,48 @@ TEST_F(EventTest, TellsOfAFullDiskOnceAndOfItsEnd) {
   EXPECT_EQ(events_.size(), 2u);
 }
 
-TEST(EventOfDeathTest, IsToldByTheSurvivor) {
-  Events events;
-  auto fabric = rdma::ShmFabric::InProcess({.num_nodes = 2, .bytes_per_node = uint64_t{256} << 20});
-  ASSERT_TRUE(fabric.ok()) << fabric.status();
-  std::vector<std::unique_ptr<Database>> databases;
-  for (rdma::NodeId node = 0; node < 2; ++node) {
-    DatabaseOptions options;
-    if (node == 0) options.on_event = events.function();
-    auto database = Database::Open(fabric->get(), node, options);
-    ASSERT_TRUE(database.ok()) << database.status();
-    ASSERT_TRUE((*database)->CreateTable(HashTable("rows")).ok());
-    databases.push_back(*std::move(database));
+class EventOfDeathTest : public testing::Test {
+ protected:
+  // Node 1 has changed rows of node 0, so it has joined it. Node 0 tells of events.
+  void SetUp() override {
+    for (rdma::NodeId node = 0; node < 2; ++node) {
+      DatabaseOptions options;
+      if (node == 0) options.on_event = events_.function();
+      auto database = Database::Open(fabric_.get(), node, options);
+      ASSERT_TRUE(database.ok()) << database.status();
+      ASSERT_TRUE((*database)->CreateTable(HashTable("rows")).ok());
+      databases_.push_back(*std::move(database));
+    }
+    std::vector<std::thread> threads;
+    for (auto& database : databases_) threads.emplace_back([&] { EXPECT_TRUE(database->Start().ok()); });
+    for (std::thread& thread : threads) thread.join();
+    const Table& rows = *databases_[1]->FindTable("rows");
+    const Status inserted = databases_[1]->Run([&](BlockingTransaction& t) { return t.Insert(rows, 1, uint64_t{1}); });
+    ASSERT_TRUE(inserted.ok()) << inserted;
+    EXPECT_EQ(events_.size(), 0u);
   }
-  std::vector<std::thread> threads;
-  for (auto& database : databases) threads.emplace_back([&] { EXPECT_TRUE(database->Start().ok()); });
-  for (std::thread& thread : threads) thread.join();
-  // A node that has changed rows of another has joined it.
-  const Table& rows = *databases[1]->FindTable("rows");
-  const Status inserted = databases[1]->Run([&](BlockingTransaction& t) { return t.Insert(rows, 1, uint64_t{1}); });
-  ASSERT_TRUE(inserted.ok()) << inserted;
-  EXPECT_EQ(events.size(), 0u);
-  (*fabric)->Kill(1);
-  events.Await(EventLevel::kWarning, "node 0: node 1 has died");
-  EXPECT_EQ(events.size(), 1u);
+
+  Events events_;
+  const std::unique_ptr<rdma::ShmFabric> fabric_ =
+      rdma::ShmFabric::InProcess({.num_nodes = 2, .bytes_per_node = uint64_t{256} << 20}).value();
+  std::vector<std::unique_ptr<Database>> databases_;
+};
+
+TEST_F(EventOfDeathTest, IsToldByTheSurvivor) {
+  fabric_->Kill(1);
+  events_.Await(EventLevel::kWarning, "node 0: node 1 has left or is lost");
+  EXPECT_EQ(events_.size(), 1u);
+}
+
+TEST_F(EventOfDeathTest, IsNotToldAfterClose) {
+  ASSERT_TRUE(databases_[0]->Close().ok());
+  databases_[1].reset();
+  // The node that has closed still repairs what the other one left: then it would have told of it.
+  Peers& peers = *databases_[0]->state().peers;
+  const uint64_t deadline = NowNanos() + 60'000'000'000;
+  while (peers.phase(1) != Peers::Phase::kStranger && NowNanos() < deadline) std::this_thread::yield();
+  EXPECT_EQ(peers.phase(1), Peers::Phase::kStranger);
+  EXPECT_EQ(events_.size(), 0u);
 }
 
 }  // namespace event_test

@@ -53,6 +53,11 @@ void Repairer::Wake() {
   wake_.notify_all();
 }
 
+void Repairer::StopTelling() {
+  std::lock_guard lock(telling_);
+  tells_ = false;
+}
+
 bool Repairer::Stopped() const {
   std::lock_guard lock(mutex_);
   return stop_ || !local_->fabric.Alive(local_->id());
@@ -77,8 +82,10 @@ void Repairer::NoteDeath(rdma::NodeId node) {
   const bool was_dying = peers_->phase(node) == Peers::Phase::kDying;
   peers_->NoteDeath(node);
   if (was_dying || peers_->phase(node) != Peers::Phase::kDying) return;
+  std::lock_guard lock(telling_);
+  if (!tells_) return;
   Tell(local_->options, EventLevel::kWarning, "node ", local_->id(), ": node ", node,
-       " has died; what it held here is released");
+       " has left or is lost; what it held here is released");
 }
 
 bool Repairer::Round() {

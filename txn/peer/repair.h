@@ -59,6 +59,9 @@ class Repairer {
   void Stop();
   // A node has been found dead: begins the repair without delay.
   void Wake();
+  // The program is told of no node any more (DatabaseOptions::on_event), from the return of this call on. The repair
+  // continues, because the other nodes may need it.
+  void StopTelling();
 
  private:
   void Loop();
@@ -87,6 +90,8 @@ class Repairer {
   CondVar wake_;
   bool stop_ = false;
   bool woken_ = false;
+  Mutex telling_;  // held while the program is told; guards tells_
+  bool tells_ = true;
   std::unique_ptr<rdma::Channel> channel_;  // while there is something to repair
   std::unique_ptr<coro::Worker> worker_;
   std::vector<bool> indexes_released_;  // by node
