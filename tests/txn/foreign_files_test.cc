@@ -23,7 +23,7 @@ TEST(ForeignFilesTest, ADirectoryWithOtherFilesIsRefusedAndUnchanged) {
   EXPECT_TRUE(absl::IsInvalidArgument(refused.status())) << refused.status();
   EXPECT_THAT(std::string(refused.status().message()),
               HasSubstr(", ...), and a database needs a directory of its own"));
-  EXPECT_FALSE(fs::exists(directory / "MANIFEST"));
+  for (const char* const made : {"MANIFEST", "LOCK"}) EXPECT_FALSE(fs::exists(directory / made)) << made;
   for (const char* const name : {"a.txt", "b.txt", "c.txt", "d.txt"}) fs::remove(directory / name);
   for (int again = 0; again < 2; ++again) {  // its own files are none of others
     const auto made = Database::Open(directory.string(), options);

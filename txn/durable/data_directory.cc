@@ -293,12 +293,18 @@ Status CheckOwnDirectory(log::FileSystem& files, const std::string& directory) {
 // *lock gets the lock if the locked directory is the node's own.
 Status CreateIfMissing(log::FileSystem& files, const std::string& directory, int num_nodes,
                        const std::string& application, std::shared_ptr<void>* lock) {
+  // This comes before the lock, which makes a file. Another process may have created a database since the caller
+  // looked.
+  if (const Status own = CheckOwnDirectory(files, directory); !own.ok()) {
+    const StatusOr<Verdict> now = JudgeDirectory(files, directory, num_nodes);
+    if (!now.ok()) return now.status();
+    if (now->found == Found::kNothing) return own;
+  }
   GANNET_RETURN_IF_ERROR(MakeDurableDirectory(files, directory));
   StatusOr<std::shared_ptr<void>> all = num_nodes == 1 ? files.Lock(directory) : LockPatiently(files, directory);
   if (!all.ok()) return all.status();
   const StatusOr<Verdict> verdict = JudgeDirectory(files, directory, num_nodes);
   if (!verdict.ok()) return verdict.status();
-  if (verdict->found == Found::kNothing) GANNET_RETURN_IF_ERROR(CheckOwnDirectory(files, directory));
   if (verdict->found != Found::kDatabase) GANNET_RETURN_IF_ERROR(Create(files, verdict->parts, application));
   if (num_nodes == 1) *lock = *std::move(all);
   return absl::OkStatus();
