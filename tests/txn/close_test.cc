@@ -90,7 +90,8 @@ TEST_P(CloseTest, NothingBeginsAfterIt) {
     EXPECT_TRUE(absl::IsFailedPrecondition(opened)) << opened;
     const Status ran = database_->Run([](BlockingTransaction&) { return absl::OkStatus(); });
     EXPECT_TRUE(absl::IsFailedPrecondition(ran)) << ran;
-    for (const Status& late : {database_->Checkpoint(), database_->Backup("/copy")}) {
+    for (const Status& late :
+         {database_->Checkpoint(), database_->Backup("/copy"), database_->SetClaimRanges("rows", {})}) {
       EXPECT_TRUE(absl::IsFailedPrecondition(late)) << late;
       EXPECT_NE(late.message().find("open it again"), std::string::npos) << late;
     }

@@ -141,6 +141,7 @@ TEST_F(ForkTest, AllThatAChildDoesIsRefused) {
     ExpectRefused(database_->DropTable("rows"));
     ExpectRefused(database_->WidenTable("rows", 16));
     ExpectRefused(database_->ArrangeTable("rows"));
+    ExpectRefused(database_->SetClaimRanges("rows", {}));
     ExpectRefused(
         database_->CreateIndex({.name = "by_all", .table = "rows", .fields = {IndexField::Unsigned(0, 8)}}).status());
     ExpectRefused(database_->Checkpoint());
