@@ -72,10 +72,11 @@ class Database {
   // Makes a table, or returns the one of this name that the directory has: a program may create its tables each time,
   // in any order, and tables that it does not know stay. InvalidArgument names the wrong option, or the one that
   // differs from the table in the directory; expected_rows, application and index_rights may differ, and those given
-  // here then count, if Start was not called yet. key_form may be given if the directory does not say it; a database of
-  // one node notes it then, also after Start (with a full disk, in the next checkpoint). AlreadyExists: this object has
-  // created it before. Aborted: another call is widening or arranging the table of this name; call again.
-  // FailedPrecondition: one is dropping it. Thread-safe.
+  // here then count, if Start was not called yet. A placement may differ, too, unless it is replicated, if one node
+  // owns all rows, because that node has them by any placement. key_form may be given if the directory does not say it;
+  // a database of one node notes it then, also after Start (with a full disk, in the next checkpoint). AlreadyExists:
+  // this object has created it before. Aborted: another call is widening or arranging the table of this name; call
+  // again. FailedPrecondition: one is dropping it. Thread-safe.
   //
   // A new table may be created while transactions run, by a database of one node (several: Unimplemented after Start;
   // CreateTableOnAllNodes of all_nodes.h does it).

@@ -72,7 +72,7 @@ struct Placement {
   // The owner follows from ranges of the key (XStore, OSDI'20, section 5.5): node 0 owns the keys below starts[0], node
   // 1 those from there to below starts[1], and so on; nodes behind the last range own nothing. Scans ask only the nodes
   // whose ranges they meet. The keys are copied. CreateTable says what is wrong with them (KeyRanges::Check). A
-  // database with a directory keeps them, and refuses to open the table with others.
+  // database with a directory keeps them, and refuses to open the table with others, if several nodes own rows.
   //
   //   .placement = Placement::ByRange({1'000'000, 2'000'000})   // three owners
   static Placement ByRange(const std::vector<index::Key>& starts);
