@@ -187,10 +187,10 @@ class Database {
   // the copy, and of each later transaction all or nothing. The copy is checked, and is a directory for Open. It has
   // the newest checkpoint and the log since then; of a cluster it has all nodes, whose directories must be in reach. No
   // automatic checkpoint of this node is taken meanwhile. If loads of BulkLoader are in no checkpoint, or with
-  // DurabilityMode::kNone, it takes one first, with the rules of Checkpoint. InvalidArgument: `directory` is not empty,
-  // or lies in the database's own. ResourceExhausted: the disk is full. After these and other errors there is nothing
-  // in `directory`. FailedPrecondition without a directory of its own. Cancelled by DatabaseOptions::stop. Thread-safe,
-  // but not together with Close.
+  // DurabilityMode::kNone, it takes one first, with the rules of Checkpoint. InvalidArgument: `directory` has no
+  // name, is not empty, or lies in the database's own. ResourceExhausted: the disk is full. After these and other
+  // errors there is nothing in `directory`. FailedPrecondition without a directory of its own. Cancelled by
+  // DatabaseOptions::stop. Thread-safe, but not together with Close.
   Status Backup(const std::string& directory);
   // Flushes the log and stops it. Takes a checkpoint if one is needed: with DurabilityMode::kNone, or if a load of
   // BulkLoader is in none. FailedPrecondition if a session is open, or a Run is in progress: then nothing was done, and

@@ -215,6 +215,9 @@ TEST_F(BackupErrorTest, ATargetThatIsNotEmptyOrInsideIsRefused) {
     EXPECT_EQ(ImageOf(*disk_, "/other"), before);
     EXPECT_FALSE(disk_->List("/data/copy").ok());
   }
+  const Status nameless = database().Backup("");
+  EXPECT_TRUE(absl::IsInvalidArgument(nameless)) << nameless;
+  EXPECT_THAT(std::string(nameless.message()), HasSubstr("the name of the directory is empty; name a directory"));
   ASSERT_TRUE(disk_->MakeDirectory("/empty").ok());
   ExpectItWorksNow("/empty");
 }

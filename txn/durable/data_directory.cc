@@ -60,6 +60,12 @@ StatusOr<Part> LookAt(log::FileSystem& files, const std::string& path, const std
   return part;
 }
 
+// The file system says of an empty name that there is no such file.
+Status CheckName(const std::string& directory) {
+  if (!directory.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError("the name of the directory is empty; name a directory");
+}
+
 // An absent directory holds nothing.
 StatusOr<std::vector<std::string>> ListIfThere(log::FileSystem& files, const std::string& path) {
   StatusOr<std::vector<std::string>> names = files.List(path);
@@ -88,6 +94,7 @@ struct Survey {
 };
 
 StatusOr<Survey> LookInto(log::FileSystem& files, const std::string& directory) {
+  GANNET_RETURN_IF_ERROR(CheckName(directory));
   Survey survey{.directory = directory, .root = {}, .nodes = {}};
   const StatusOr<std::vector<std::string>> names = ListIfThere(files, directory);
   if (!names.ok()) return names.status();
@@ -335,6 +342,7 @@ StatusOr<bool> IsUnfinished(log::FileSystem& files, const std::string& directory
 }
 
 StatusOr<bool> IsAbsentOrEmpty(log::FileSystem& files, const std::string& directory) {
+  GANNET_RETURN_IF_ERROR(CheckName(directory));
   const StatusOr<std::vector<std::string>> names = files.List(directory);
   if (absl::IsNotFound(names.status())) return true;
   if (!names.ok()) return names.status();
