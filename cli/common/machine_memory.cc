@@ -1,23 +1,11 @@
 #include "cli/common/machine_memory.h"
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <fstream>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/usable_memory.h"
 
 namespace gannet::cli {
-
-uint64_t UsableMemoryBytes() {
-  uint64_t bytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  uint64_t limit = 0;
-  // "max" if there is no limit: then nothing is read.
-  if (std::ifstream group("/sys/fs/cgroup/memory.max"); group >> limit) bytes = std::min(bytes, limit);
-  return bytes;
-}
 
 uint64_t DefaultMemoryPerNode() {
   constexpr uint64_t kLargePage = uint64_t{2} << 20;

@@ -1,4 +1,4 @@
-// The memory that is available.
+// How much memory a command takes, and what it says if that is wrong.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,7 @@
 
 namespace gannet::cli {
 
-// Memory that this process may use: the machine's, or its control group's if that is less.
-uint64_t UsableMemoryBytes();
-
-// Three quarters of that: how much a command takes for the rows of a node if no flag says it.
+// Three quarters of UsableMemoryBytes: how much a command takes for the rows of a node if no flag says it.
 uint64_t DefaultMemoryPerNode();
 
 // `status`; if it says that nodes need more or less memory, its message also names the flag for that.

@@ -14,7 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "base/quantity.h"
-#include "cli/common/machine_memory.h"
+#include "base/usable_memory.h"
 
 namespace gannet::cli {
 

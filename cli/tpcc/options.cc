@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "base/quantity.h"
-#include "cli/common/machine_memory.h"
+#include "base/usable_memory.h"
 #include "cli/common/output_file.h"
 #include "cli/common/parse.h"
 #include "cli/tpcc/cluster.h"

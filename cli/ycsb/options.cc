@@ -6,7 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "base/cache_line.h"
 #include "base/quantity.h"
-#include "cli/common/machine_memory.h"
+#include "base/usable_memory.h"
 #include "cli/common/parse.h"
 #include "cli/serve/cluster_file.h"
 #include "index/registry.h"
@@ -159,6 +159,10 @@ Status Complete(bench::YcsbOptions* o) {
   }
   if (!kind.traits.learned && (o->locations || o->cache != index::XCacheMode::kWhole)) {
     return Wrong("--cache: says what a client of xstore keeps; for one of %s there is only --cache-bytes", kind.name);
+  }
+  if (const uint64_t memory = UsableMemoryBytes(); o->cache_bytes > memory) {
+    return Wrong("--cache-bytes %s: this machine has %s; give at most that", FormatBytes(o->cache_bytes),
+                 FormatBytes(memory));
   }
   GANNET_RETURN_IF_ERROR(CheckInline(*o));
   GANNET_RETURN_IF_ERROR(CheckLog(*o));

@@ -222,6 +222,7 @@ TEST_F(YcsbTest, SaysWhatDoesNotGoWithALogOrAnIndex) {
       {{"--fabric", "sim", "--durability", "async", "--updates", "one-sided"}, "leave --updates one-sided out"},
       {{"--index-options", "epsilon=16"}, "xstore has no options"},
       {{"--index", "rolex", "--index-options", "delta=8"}, "there is epsilon"},
+      {{"--index", "dex", "--cache-bytes", "4000T"}, "--cache-bytes 4000.0 TiB: this machine has"},
   };
   for (const Wrong& wrong : wrongs) {
     std::vector<std::string> flags = {"ycsb", "--keys", "1K"};

@@ -14,9 +14,10 @@ OF_CPP_ALONE = {
     "Database::Start", "DatabaseOptions::call_timeout", "DatabaseOptions::checkpoint_bytes_per_second",
     "DatabaseOptions::checkpoint_log_multiple", "DatabaseOptions::data_nodes", "DatabaseOptions::log_buffer_bytes",
     "DatabaseOptions::log_preallocate_bytes", "DatabaseOptions::log_segment_bytes", "DatabaseOptions::medium",
-    "DatabaseOptions::precedence_after", "DatabaseOptions::precedence_limit", "DatabaseOptions::read_path",
-    "DatabaseOptions::server_threads", "GetRequest::table", "LogOptions::large_buffer_bytes", "Placement::Unknown",
-    "Row::member", "SecondaryIndexOptions::placement", "TableOptions::placement",
+    "DatabaseOptions::page_cache_bytes", "DatabaseOptions::precedence_after", "DatabaseOptions::precedence_limit",
+    "DatabaseOptions::read_path", "DatabaseOptions::server_threads", "GetRequest::table",
+    "LogOptions::large_buffer_bytes", "Placement::Unknown", "Row::member", "SecondaryIndexOptions::placement",
+    "TableOptions::placement",
 }
 
 

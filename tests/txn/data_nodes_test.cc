@@ -99,6 +99,7 @@ TEST(DataNodesTest, OptionsThatMakeNoSenseAreNamed) {
   };
   expect({.server_threads = -3}, "server_threads");
   expect({.call_timeout = absl::ZeroDuration()}, "call_timeout");
+  expect({.page_cache_bytes = SIZE_MAX}, "page_cache_bytes");
   expect({.precedence_limit = absl::InfiniteDuration()}, "precedence_limit");
   expect({.precedence_after = -absl::Seconds(1)}, "precedence_after");
   expect({.durability = static_cast<DurabilityMode>(77)}, "durability");

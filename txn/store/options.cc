@@ -1,10 +1,12 @@
 #include "txn/store/options.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "base/usable_memory.h"
 #include "log/format/utf8.h"
 
 namespace gannet::txn {
@@ -68,6 +70,12 @@ Status CheckNumbers(const DatabaseOptions& options) {
   if (options.log_buffer_bytes < kMinLogBuffer || options.log_buffer_bytes > kMaxLogBuffer) {
     return wrong("log_buffer_bytes", number(options.log_buffer_bytes),
                  absl::StrCat("from ", kMinLogBuffer, " to ", kMaxLogBuffer));
+  }
+  // The tables of the page cache are as large as it may become, and its first pages lie all over them.
+  if (const uint64_t usable = UsableMemoryBytes();
+      options.page_cache_bytes > std::max<uint64_t>(usable, DatabaseOptions().page_cache_bytes)) {
+    return wrong("page_cache_bytes", number(options.page_cache_bytes),
+                 absl::StrCat("at most ", usable, ", the memory of this machine"));
   }
   // The file system would take the part before the zero byte as the name, and make a database there.
   if (options.directory.find('\0') != std::string::npos) {

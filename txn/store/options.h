@@ -58,6 +58,7 @@ struct DatabaseOptions {
   absl::Duration call_timeout = absl::Seconds(5);
   size_t location_cache_bytes = 1 << 20;  // per session and remote hash index
   // Most memory for nodes of other nodes' indexes of kind dex, all tables and sessions together. Used as far as needed.
+  // At most the memory of this machine.
   size_t page_cache_bytes = size_t{64} << 20;
   // Memory for the places of this node's own rows in ordered tables (index/own_locations.h), all together: a row that
   // was read by its key is found again without the index. At most 1/32 of the node's memory; used as far as needed. 0:
