@@ -117,8 +117,11 @@ void AddWorkFlags(bench::YcsbOptions* o, Flags* flags) {
 
 void AddDataFlags(bench::YcsbOptions* o, Flags* flags) {
   flags->Group("On what");
-  flags->Add("--index", "index", &o->index, Form{"NAME", ParseIndexOfAnyKey, form::kIndexName},
-             "hash (no scans), xstore, blink (a B-link tree) or rolex (learned). Default: xstore", kOfServers);
+  flags->Add(
+      "--index", "index", &o->index, Form{"NAME", ParseIndexOfAnyKey, form::kIndexName},
+      "hash (no scans), xstore, blink (a B-link tree), rolex (learned) or dex (a B-link tree whose clients cache "
+      "leaves,\ntoo). Default: xstore",
+      kOfServers);
   flags->Add(
       "--index-options", "index_options", &o->index_options, form::Path("OPTIONS"),
       "Options of this index, as a table has them. rolex: epsilon=N, the error bound of its models in sixteenths "
@@ -237,10 +240,12 @@ void AddPlaceFlags(bench::YcsbOptions* o, Flags* flags) {
                   0, false)
       .Reports([o] { return Json(o->simulated() && o->spread); });
   flags->Add(CacheFlag(o));
-  flags->Add("--cache-bytes", "cache_bytes", &o->cache_bytes, form::kBytes,
-             "Largest size of a machine's cache of one server: of models (xstore, rolex), of inner nodes (blink), of "
-             "record\naddresses (--cache locations); or of a thread's cache of record addresses (hash).\n"
-             "Default: no limit; 64M; 16 bytes for each key; 1M");
+  flags->Add(
+      "--cache-bytes", "cache_bytes", &o->cache_bytes, form::kBytes,
+      "Largest size of a machine's cache of one server: of models (xstore, rolex), of inner nodes (blink), of inner "
+      "nodes\nand leaves (dex; those of all servers have their memory together), of record addresses (--cache "
+      "locations); or of a\nthread's cache of record addresses (hash). Default: no limit; 64M; 64M; 16 bytes for "
+      "each key; 1M");
 }
 
 }  // namespace

@@ -75,6 +75,10 @@ Status CheckInline(const YcsbOptions& o) {
                  bench::kKeepingNames[static_cast<size_t>(o.keeping)],
                  index::KindsWith(&index::IndexTraits::has_claims));
   }
+  if (o.keeping != index::shared_leaf::Keeping::kNone && !o.clients_change_index()) {
+    return Wrong("--kept-leaves %s: clients change the leaves that they keep; leave --index-rights %s out",
+                 bench::kKeepingNames[static_cast<size_t>(o.keeping)], index::NameOf(*o.index_rights));
+  }
   if (!o.inline_values) {
     if (o.paths.updates == ycsb::Path::kAdaptive) {
       return Wrong("--updates adaptive: records are locked in one way by all clients; give --inline, too");
@@ -159,6 +163,11 @@ Status Complete(bench::YcsbOptions* o) {
   }
   if (!kind.traits.learned && (o->locations || o->cache != index::XCacheMode::kWhole)) {
     return Wrong("--cache: says what a client of xstore keeps; for one of %s there is only --cache-bytes", kind.name);
+  }
+  if (!kind.traits.learned && !in_cluster && (o->sub_models > 0 || o->trainers > 1)) {
+    return Wrong("%s: is for the models of --index %s; leave it out with --index %s",
+                 o->sub_models > 0 ? "--sub-models" : "--trainers", index::KindsWith(&index::IndexTraits::learned),
+                 kind.name);
   }
   if (const uint64_t memory = UsableMemoryBytes(); o->cache_bytes > memory) {
     return Wrong("--cache-bytes %s: this machine has %s; give at most that", FormatBytes(o->cache_bytes),

@@ -223,6 +223,10 @@ TEST_F(YcsbTest, SaysWhatDoesNotGoWithALogOrAnIndex) {
       {{"--index-options", "epsilon=16"}, "xstore has no options"},
       {{"--index", "rolex", "--index-options", "delta=8"}, "there is epsilon"},
       {{"--index", "dex", "--cache-bytes", "4000T"}, "--cache-bytes 4000.0 TiB: this machine has"},
+      {{"--index", "rolex", "--sub-models", "5"}, "--sub-models: is for the models of --index xstore"},
+      {{"--index", "dex", "--trainers", "2"}, "--trainers: is for the models of --index xstore"},
+      {{"--index", "dex", "--inline", "--partitioned", "--kept-leaves", "write-back", "--index-rights", "owner"},
+       "--kept-leaves write-back: clients change the leaves that they keep; leave --index-rights owner out"},
   };
   for (const Wrong& wrong : wrongs) {
     std::vector<std::string> flags = {"ycsb", "--keys", "1K"};
