@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "rdma/versioned.h"
 #include "tests/txn/cluster.h"
+#include "tests/txn/table_kinds.h"
 #include "txn/run/database_state.h"
 
 namespace gannet::txn {
@@ -468,6 +469,83 @@ TEST_P(OutcomeTest, ASessionHasAnyNumberOfTransactions) {
     ASSERT_TRUE(status.ok()) << status;
   }
   EXPECT_TRUE(Exists(kNew + kTransactions - 1));
+}
+
+// A write by its key does not contradict what its transaction has read: it is a conflict.
+TEST_P(OutcomeTest, AWriteThatMeetsSomethingElseThanWasReadIsAConflict) {
+  const std::vector<TableOptions> tables = AllKinds(sizeof(uint64_t), /*variable_length=*/false);
+  const int node = GetParam().node;
+  Cluster kinds({.nodes = node + 1, .read_path = GetParam().read_path}, tables);
+  Session& mine = kinds.NewSession(node);
+  Session& theirs = kinds.NewSession(0);
+  const auto conflict = [](const Status& met, Step* step) {
+    EXPECT_TRUE(met.ok() || absl::IsAborted(met)) << met;  // Ok: it has looked at its own write alone
+    EXPECT_TRUE(absl::IsAborted(step->Commit()));
+  };
+  for (const TableOptions& options : tables) {
+    SCOPED_TRACE(options.name);
+    const Table& table = kinds.table(node, options.name);
+    const index::OwnedKey owned = KeyOf(options, 1);
+    const index::Key key = owned.view();
+    const auto insert = [&] {
+      const Status inserted = RunBlockingBody(
+          theirs, [&](BlockingTransaction& t) { return t.Insert(kinds.table(0, options.name), key, kOne); });
+      EXPECT_TRUE(inserted.ok()) << inserted;
+    };
+    const auto remove = [&] {
+      const Status removed =
+          RunBlockingBody(theirs, [&](BlockingTransaction& t) { return t.Remove(kinds.table(0, options.name), key); });
+      EXPECT_TRUE(removed.ok()) << removed;
+    };
+    using Write = Status (*)(Step & step, const Table& table, const index::Key& key);
+    for (const Write write : {
+             Write([](Step&step, const Table&t, const index::Key&k) { return step->Remove(t, k); }),
+             Write([](Step&step, const Table&t, const index::Key&k) { return step->Update(t, k, kTwo); }),
+             Write([](Step&step, const Table&t, const index::Key&k) { return step->Add(t, k, kOne); }),
+             Write([](Step&step, const Table&t, const index::Key&k) {
+               return step->UpdateIf(t, k, kOne, kTwo).status();
+             }),
+         }) {
+      for (const bool updates : {false, true}) {
+        insert();
+        Step step(mine);
+        uint64_t value = 0;
+        const Status read = updates ? step->Update(table, key, kTwo) : step->Get(table, key, &value);
+        EXPECT_TRUE(read.ok()) << read;
+        remove();
+        conflict(write(step, table, key), &step);
+      }
+      Step step(mine);
+      const Status missing = write(step, table, key);
+      EXPECT_TRUE(absl::IsNotFound(missing)) << missing;
+      EXPECT_TRUE(absl::IsNotFound(write(step, table, key))) << "nothing has changed";
+      EXPECT_TRUE(step.Commit().ok());
+    }
+    {
+      Step step(mine);
+      EXPECT_TRUE(step->Upsert(table, key, kOne).ok());
+      insert();
+      EXPECT_TRUE(step->Remove(table, key).ok()) << "theirs";
+      conflict(step->Upsert(table, key, kTwo), &step);
+    }
+    remove();
+    {
+      Step step(mine);
+      uint64_t value = 0;
+      EXPECT_TRUE(absl::IsNotFound(step->Get(table, key, &value)));
+      insert();
+      step->Insert(table, key, kTwo).IgnoreError();
+      EXPECT_TRUE(absl::IsAborted(step.Commit()));
+    }
+    {
+      Step step(mine);
+      EXPECT_TRUE(step->Insert(table, key, kTwo).ok());
+      EXPECT_TRUE(step->Remove(table, key).ok()) << "theirs";
+      const Status exists = step->Upsert(table, key, kTwo);
+      EXPECT_TRUE(absl::IsAlreadyExists(exists)) << exists << ": it would run again for ever as a conflict";
+      EXPECT_TRUE(absl::IsAlreadyExists(step.Commit()));
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, OutcomeTest,

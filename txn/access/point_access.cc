@@ -41,31 +41,59 @@ bool KeysLieInOutputs(std::span<const GetRequest> requests) {
   return std::ranges::any_of(requests, [&](const GetRequest& request) { return LiesIn(request.key, begin, end); });
 }
 
+const Status& StatusOf(const Status& status) {
+  return status;
+}
+template <class Value>
+const Status& StatusOf(const StatusOr<Value>& result) {
+  return result.status();
+}
+
+// True if a write by its key may have met something else than the transaction has read before.
+template <class Result>
+bool MayContradict(const Result& result) {
+  return !result.ok() && (absl::IsNotFound(StatusOf(result)) || absl::IsAlreadyExists(StatusOf(result)));
+}
+
+template <class Result>
+coro::Task<Result> Judged(const PointAccess::Judge& judge, Result result) {
+  coro::Task<Status> judging = judge(StatusOf(result));
+  Status judged = co_await judging;
+  co_return judged;
+}
+
 }  // namespace
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Operations on one row.
 
-template <class Result, PointAccess::Room kRoom, class Then>
+template <class Result, PointAccess::Serve kServe, class Then>
 coro::Async<Result> PointAccess::WithRow(GetRequest request, Then then) {
   rdma::NodeId owner;
   if (!session_->OwnedHere(*request.table, request.key, &owner)) [[unlikely]]
-    return WithRemoteRow<Result, kRoom>(std::move(request), std::move(then));
+    return WithRemoteRow<Result, kServe>(std::move(request), std::move(then));
   Status found;
   do {
     found = ResultOf(&request, local_.Get(&request));
-  } while (kRoom == Room::kGrows && found.ok() && !HasWholeView(&request, &writes_.arena()));
-  return then(std::move(found), request);
+  } while (kServe == Serve::kView && found.ok() && !HasWholeView(&request, &writes_.arena()));
+  Result result = then(std::move(found), request);
+  if (kServe == Serve::kWrite && MayContradict(result)) [[unlikely]]
+    return Judged(judge_, std::move(result));
+  return result;
 }
 
-template <class Result, PointAccess::Room kRoom, class Then>
+template <class Result, PointAccess::Serve kServe, class Then>
 coro::Task<Result> PointAccess::WithRemoteRow(GetRequest request, Then then) {
   Status found;
   do {
     Status served = co_await remote_.Get(&request);
     found = ResultOf(&request, std::move(served));
-  } while (kRoom == Room::kGrows && found.ok() && !HasWholeView(&request, &writes_.arena()));
-  co_return then(std::move(found), request);
+  } while (kServe == Serve::kView && found.ok() && !HasWholeView(&request, &writes_.arena()));
+  Result result = then(std::move(found), request);
+  if (kServe != Serve::kWrite || !MayContradict(result)) [[likely]]
+    co_return result;
+  coro::Task<Result> judging = Judged(judge_, std::move(result));
+  co_return co_await judging;
 }
 
 coro::Async<Status> PointAccess::Get(const Table& table, Key key, std::span<std::byte> out, uint32_t offset) {
@@ -88,7 +116,7 @@ coro::Async<StatusOr<RecordHandle>> PointAccess::GetForUpdate(const Table& table
 
 coro::Async<StatusOr<std::span<const std::byte>>> PointAccess::GetView(const Table& table, Key key) {
   using View = StatusOr<std::span<const std::byte>>;
-  return WithRow<View, Room::kGrows>(
+  return WithRow<View, Serve::kView>(
       RequestForView(table, key, &writes_.arena()), [](Status found, const GetRequest& request) {
         return found.ok() ? View(request.out.first(request.payload_bytes)) : View(std::move(found));
       });
@@ -105,17 +133,19 @@ coro::Async<StatusOr<bool>> PointAccess::Exists(const Table& table, Key key) {
 
 coro::Async<Status> PointAccess::Update(const Table& table, Key key, std::span<const std::byte> data,
                                         PayloadPart part) {
-  return WithRow<Status>(RequestForHandle(table, key), [this, data, part](Status found, const GetRequest& request) {
-    return found.ok() ? writes_.Update(request.handle, data, part) : found;
-  });
+  return WithRow<Status, Serve::kWrite>(RequestForHandle(table, key),
+                                        [this, data, part](Status found, const GetRequest& request) {
+                                          return found.ok() ? writes_.Update(request.handle, data, part) : found;
+                                        });
 }
 
 // If the key is absent, the transaction depends on that: another one that inserts it is a conflict for this one.
 coro::Async<Status> PointAccess::Upsert(const Table& table, Key key, std::span<const std::byte> payload) {
-  return WithRow<Status>(RequestForHandle(table, key), [this, payload](Status found, const GetRequest& request) {
-    if (absl::IsNotFound(found)) return writes_.Insert(*request.table, request.key, payload);
-    return found.ok() ? writes_.Update(request.handle, payload, PayloadPart::Whole()) : found;
-  });
+  return WithRow<Status, Serve::kWrite>(
+      RequestForHandle(table, key), [this, payload](Status found, const GetRequest& request) {
+        if (absl::IsNotFound(found)) return writes_.Insert(*request.table, request.key, payload);
+        return found.ok() ? writes_.Update(request.handle, payload, PayloadPart::Whole()) : found;
+      });
 }
 
 coro::Async<StatusOr<bool>> PointAccess::UpdateIf(const Table& table, Key key, std::span<const std::byte> expected,
@@ -128,12 +158,12 @@ coro::Async<StatusOr<bool>> PointAccess::UpdateIf(const Table& table, Key key, s
     GANNET_RETURN_IF_ERROR(writes_.Update(request.handle, payload, PayloadPart::Whole()));
     return true;
   };
-  return WithRow<StatusOr<bool>>({.table = &table,
-                                  .key = key,
-                                  .out = {writes_.arena().Allocate(expected.size()), expected.size()},
-                                  .for_update = true,
-                                  .up_to_end = true},
-                                 put);
+  return WithRow<StatusOr<bool>, Serve::kWrite>({.table = &table,
+                                                 .key = key,
+                                                 .out = {writes_.arena().Allocate(expected.size()), expected.size()},
+                                                 .for_update = true,
+                                                 .up_to_end = true},
+                                                put);
 }
 
 coro::Async<Status> PointAccess::Add(const Table& table, Key key, uint32_t offset, const payload::Sum& addition,
@@ -150,16 +180,16 @@ coro::Async<Status> PointAccess::Add(const Table& table, Key key, uint32_t offse
     return absl::OkStatus();
   };
   const size_t bytes = addition.number_bytes;
-  return WithRow<Status>({.table = &table,
-                          .key = key,
-                          .out = {writes_.arena().Allocate(bytes), bytes},
-                          .offset = offset,
-                          .for_update = true},
-                         put);
+  return WithRow<Status, Serve::kWrite>({.table = &table,
+                                         .key = key,
+                                         .out = {writes_.arena().Allocate(bytes), bytes},
+                                         .offset = offset,
+                                         .for_update = true},
+                                        put);
 }
 
 coro::Async<Status> PointAccess::Remove(const Table& table, Key key) {
-  return WithRow<Status>(RequestForHandle(table, key), [this](Status found, const GetRequest& request) {
+  return WithRow<Status, Serve::kWrite>(RequestForHandle(table, key), [this](Status found, const GetRequest& request) {
     return found.ok() ? writes_.Remove(request.handle) : found;
   });
 }

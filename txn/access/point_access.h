@@ -6,7 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <utility>
 
 #include "base/coro/async.h"
 #include "base/coro/task.h"
@@ -46,13 +48,21 @@ class PointAccess {
   coro::Async<Status> Add(const Table& table, Key key, uint32_t offset, const payload::Sum& addition, std::byte* sum);
   coro::Async<Status> Remove(const Table& table, Key key);
 
+  // Judges what a write by its key met, NotFound or AlreadyExists: returns that, or the failure if it contradicts what
+  // the transaction has read before. Set once, before the first operation.
+  using Judge = std::function<coro::Task<Status>(Status met)>;
+  void SetJudge(Judge judge) { judge_ = std::move(judge); }
+
  private:
-  // Whether a payload that is longer than the request's room is read again, into a larger room.
-  enum class Room : uint8_t { kAsGiven, kGrows };
+  enum class Serve : uint8_t {
+    kRead,
+    kView,  // a payload that is longer than the request's room is read again, into a larger room
+    kWrite,
+  };
   // Serves `request`, and returns then(status of the read, request): at once, if the row is this node's.
-  template <class Result, Room kRoom = Room::kAsGiven, class Then>
+  template <class Result, Serve kServe = Serve::kRead, class Then>
   coro::Async<Result> WithRow(GetRequest request, Then then);
-  template <class Result, Room kRoom, class Then>
+  template <class Result, Serve kServe, class Then>
   coro::Task<Result> WithRemoteRow(GetRequest request, Then then);
   // Returns the result of an operation whose one request a reader served with `served`.
   Status ResultOf(GetRequest* request, Status served) {
@@ -71,6 +81,7 @@ class PointAccess {
   LocalReader& local_;
   RemoteReader& remote_;
   BatchReader& batches_;
+  Judge judge_;
 };
 
 }  // namespace gannet::txn

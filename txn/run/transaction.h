@@ -29,6 +29,9 @@
 //   a failure   Aborted (it met another transaction), Unavailable, DeadlineExceeded, Unknown, Internal, and every other
 //               code that a read returns. The transaction has failed and cannot continue.
 //
+// A write by its key that meets something else than the transaction has read before fails with Aborted, and not with
+// NotFound or AlreadyExists, unless the transaction has read much: then its commit does.
+//
 // A failed transaction does nothing more. It remembers its first failure: each further operation returns it, Commit
 // returns it and rolls back, and Session::Run acts on it, whatever the body returns. So a body may ignore a failure:
 // nothing is committed that depends on a failed read. After Commit every call returns FailedPrecondition.

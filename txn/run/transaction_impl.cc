@@ -139,6 +139,20 @@ coro::Task<Status> TransactionImpl::IfValid(Status found) {
   co_return found;
 }
 
+coro::Task<Status> TransactionImpl::JudgeWrite(Status met) {
+  // A transaction that has read more learns of it when it commits: each of many misses would look at all that again.
+  constexpr size_t kMostWords = 64;
+  const size_t records = access_.reads().records().size();
+  const size_t words = access_.reads().size() + writes().size();
+  if (absl::IsNotFound(met) && (words == 1 || words > kMostWords)) co_return met;
+  coro::Async<Status> validating = commit_.Validate();
+  Status valid = co_await validating;
+  access_.reads().ForgetRecordsFrom(records);  // the validation adds what was read for update
+  if (valid.ok()) co_return met;
+  Fail(valid);
+  co_return valid;
+}
+
 coro::Task<Status> TransactionImpl::JudgeRead(Status read) {
   if (read.ok() || IsResult(read) || !failure().ok()) co_return read;
   if (!absl::IsDataLoss(read)) {

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "base/coro/async.h"
 #include "base/coro/task.h"
@@ -26,7 +27,9 @@ namespace gannet::txn {
 
 class TransactionImpl final : public OpenTransaction {
  public:
-  explicit TransactionImpl(SessionState* session) : session_(session), access_(session), commit_(session, &access_) {}
+  explicit TransactionImpl(SessionState* session) : session_(session), access_(session), commit_(session, &access_) {
+    access_.points().SetJudge([this](Status met) { return JudgeWrite(std::move(met)); });
+  }
 
   // `claim`: that of the Run to which this attempt belongs, which lives longer; null for a transaction by hand.
   void Begin(PrecedenceClaim* claim);
@@ -107,6 +110,8 @@ class TransactionImpl final : public OpenTransaction {
   coro::Task<Status> KeepBeforeRead();
   // `found`, an error about rows and indexes, if the transaction validates; else the reason why it does not.
   coro::Task<Status> IfValid(Status found);
+  // `met`, NotFound or AlreadyExists of a write by its key, if what the transaction has read is unchanged.
+  coro::Task<Status> JudgeWrite(Status met);
   // Notes the failure of a read by an index. An index that is wrong is one if the transaction validates.
   coro::Task<Status> JudgeRead(Status read);
 
