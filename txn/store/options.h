@@ -101,8 +101,9 @@ struct DatabaseOptions {
   absl::Duration checkpoint_every = absl::ZeroDuration();      // also at this interval; 0: not
   uint64_t checkpoint_bytes_per_second = uint64_t{256} << 20;  // at least kLeastCheckpointRate; 0: as fast as the disk
   uint64_t log_segment_bytes = uint64_t{64} << 20;  // of the largest segments: the first have 64 KiB, later ones grow
-  // Start prepares this much of the log, and checkpoints reuse what they free: writing to new space takes twice the
-  // work. 0: a little, when it is needed.
+  // Start prepares this much of the log, or as much as the disk has room for, and takes as long as the disk needs to
+  // write that. Checkpoints reuse what they free: writing to new space takes twice the work. 0: a little, when it is
+  // needed.
   uint64_t log_preallocate_bytes = 0;
   // Segments that were prepared and not used stay for the next start. False: Close removes them.
   bool log_keep_preallocated = true;
