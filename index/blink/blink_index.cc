@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <cstddef>
 #include <map>
 #include <mutex>
 
@@ -33,6 +35,45 @@ void BasicBlinkIndex<Keys>::Describe(rdma::WireWriter& writer) const {
   shared_leaf::PutSchema<Keys>(schema_, writer);
 }
 
+namespace {
+
+// The child to which an inner node of integer keys leads, searched where it lies in the owner's memory. Whoever changes
+// the node has locked it first, and leaves another state word, so what was read is right if the word is the same before
+// and after, and not locked. kNotFound: it is not, or the node does not cover the key.
+struct ChildInPlace {
+  enum class Is : uint8_t { kNotFound, kLeaf, kChild };  // kLeaf: this is no inner node
+  Is is = Is::kNotFound;
+  uint8_t level = 0;
+  rdma::GlobalAddress child;
+};
+ChildInPlace FindChildInPlace(const std::byte* node, uint64_t key) {
+  using Head = shared_leaf::LeafHead;
+  const uint64_t state = LoadWord(node);
+  if (IsLocked(state) || IsAbsent(state)) return {};
+  const uint64_t slots = LoadWord(node + offsetof(Head, slots));
+  const uint8_t level = shared_leaf::LeafSlots::Unpack(slots).level;
+  if (level == 0) return {.is = ChildInPlace::Is::kLeaf, .level = 0, .child = {}};
+  if (key < LoadWord(node + offsetof(Head, low)) || key > LoadWord(node + offsetof(Head, high))) return {};
+  const std::byte* best = nullptr;
+  uint64_t greatest = 0;
+  for (uint64_t used = slots & ((uint64_t{1} << IntegerEntry::kSlots) - 1); used != 0; used &= used - 1) {
+    const auto slot = static_cast<size_t>(std::countr_zero(used));
+    const std::byte* const entry = node + (1 + slot / IntegerEntry::kPerLine) * kLineBytes + kWordBytes +
+                                   slot % IntegerEntry::kPerLine * sizeof(IntegerEntry);
+    const uint64_t separator = LoadWord(entry);
+    const bool is_better = separator <= key && separator >= greatest;
+    greatest = is_better ? separator : greatest;
+    best = is_better ? entry : best;
+  }
+  if (best == nullptr) return {};
+  const auto child = rdma::GlobalAddress::FromBits(LoadWord(best + offsetof(IntegerEntry, target)));
+  PreemptionPoint();
+  if (LoadWord(node) != state) return {};
+  return {.is = ChildInPlace::Is::kChild, .level = level, .child = child};
+}
+
+}  // namespace
+
 template <class Keys>
 bool BasicBlinkIndex<Keys>::LocateByHints(const Point& point, LeafCopy* leaf) const {
   if constexpr (Keys::kKeysElsewhere) {
@@ -46,10 +87,19 @@ bool BasicBlinkIndex<Keys>::LocateByHints(const Point& point, LeafCopy* leaf) co
       level = of_node;
     }
     leaf->address = {first_.node(), offset};
-    const LeafLook look = blocks_.Look(offset, &leaf->image);
-    return look == LeafLook::kWhole && leaf->image.level() == 0 && Keys::Covers(leaf->image, point);
+  } else {
+    leaf->address = first_;
+    uint8_t above = kMaxLevels;
+    for (;;) {
+      const ChildInPlace found = FindChildInPlace(blocks_.Memory(leaf->address.offset()), point);
+      if (found.is == ChildInPlace::Is::kLeaf) break;
+      if (found.is != ChildInPlace::Is::kChild || found.level >= above || !blocks_.MayHave(found.child)) return false;
+      leaf->address = found.child;
+      above = found.level;
+    }
   }
-  return false;
+  const LeafLook look = blocks_.Look(leaf->address.offset(), &leaf->image);
+  return look == LeafLook::kWhole && leaf->image.level() == 0 && Keys::Covers(leaf->image, point);
 }
 
 template <class Keys>

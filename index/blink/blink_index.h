@@ -54,7 +54,8 @@ class BasicBlinkIndex final : public shared_leaf::LeafIndex<Keys> {
   // The node of `level` that covers the point. DataLoss: there is no way to it.
   Status LocateAt(uint8_t level, const Point& point, LeafCopy* place) const;
   Status Locate(const Point& point, LeafCopy* leaf) const override { return LocateAt(0, point, leaf); }
-  // Finds the leaf by hints, as LocateAt does for level 0. False: they lead to no leaf that covers the point.
+  // Finds the leaf as LocateAt does for level 0, by what needs no copies of inner nodes: the nodes where they are, or
+  // separators_. False: that leads to no leaf that covers the point.
   bool LocateByHints(const Point& point, LeafCopy* leaf) const;
   // Visits the nodes from the top down and from left to right.
   Status ForEachNode(const Visit& visit) const override;

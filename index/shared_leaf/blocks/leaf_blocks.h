@@ -49,6 +49,9 @@ class LeafBlocks {
              IndexRights rights = IndexRights::kClients)
       : fabric_(fabric),
         node_(node),
+        memory_(node->memory()),
+        heap_offset_(node->heap_offset()),
+        writable_offset_(node->writable_offset()),
         fence_lines_(fence_lines),
         rights_(rights),
         locked_too_(fabric->capabilities().line_consistent || rights == IndexRights::kOwnerOnly) {}
@@ -85,14 +88,14 @@ class LeafBlocks {
   // True if an object of `bytes` bytes can begin at `offset` in the writable part of the owner's heap, where records
   // are, and leaves that clients change. Then it may be read, also if it has no leaf.
   bool IsWritable(uint64_t offset, size_t bytes) const {
-    return offset % kLineBytes == 0 && offset >= node_->writable_offset() && offset <= node_->memory().size() - bytes;
+    return offset % kLineBytes == 0 && offset >= writable_offset_ && offset <= memory_.size() - bytes;
   }
   // The same as IsWritable for the part that clients may only READ.
   bool IsReadOnly(uint64_t offset, size_t bytes) const {
-    return offset % kLineBytes == 0 && offset >= node_->heap_offset() && offset < node_->writable_offset() &&
-           bytes <= node_->writable_offset() - offset;
+    return offset % kLineBytes == 0 && offset >= heap_offset_ && offset < writable_offset_ &&
+           bytes <= writable_offset_ - offset;
   }
-  const std::byte* Memory(uint64_t offset) const { return node_->memory().data() + offset; }
+  const std::byte* Memory(uint64_t offset) const { return memory_.data() + offset; }
   // Reads the leaf at `offset` by this node's CPU: ReadOwnLeaf. If clients change the leaves and the fabric may tear
   // lines, a leaf that a live node has locked is kLocked.
   template <class Head>
@@ -140,12 +143,15 @@ class LeafBlocks {
   void MakeFree(std::byte* block) const;
   // Adds a block that this node has taken to the free ones. False: it is one of them. The lock is held.
   bool List(const FreeBlock& block);
-  std::byte* At(uint64_t offset) const { return node_->memory().data() + offset; }
+  std::byte* At(uint64_t offset) const { return memory_.data() + offset; }
   // A free block, or a new one. ResourceExhausted: the heap is full. The lock is held.
   StatusOr<FreeBlock> TakeOne(Context& context);
 
   const rdma::Fabric* fabric_;
   rdma::Node* node_;
+  const std::span<std::byte> memory_;  // this and the next two: of the node, without a call
+  const uint64_t heap_offset_;
+  const uint64_t writable_offset_;
   const size_t fence_lines_;
   const IndexRights rights_;
   const bool locked_too_;  // ReadOwnLeaf
