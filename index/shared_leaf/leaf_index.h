@@ -1,5 +1,5 @@
-// LeafIndex: the owner's side of an index of shared leaves. It reads leaves by its CPU (own_leaves.h), and changes them
-// by the same code as clients (own_editors.h).
+// LeafIndex: the owner's side of an index of shared leaves. It reads leaves by its CPU (own_leaves.h). It changes them by
+// the same code as clients (own_editors.h), or, where that is a change of one leaf which nobody else uses, at once.
 //
 // A kind of index derives its owner's side from this class: it adds the way to a leaf, its editor, and the parts of
 // repair, load and check that concern what leads to leaves. Keys: IntegerKeys or ByteKeys.
