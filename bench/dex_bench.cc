@@ -19,8 +19,8 @@
 #include "base/random.h"
 #include "index/claim_boards.h"
 #include "index/dex/dex.h"
-#include "index/shared_leaf/blocks/block_lending.h"
 #include "index/shared_leaf/claim/claim_holder.h"
+#include "index/shared_leaf/leaf_index.h"
 #include "index/xstore/xstore.h"
 #include "tests/index/record_helper.h"
 
@@ -74,7 +74,7 @@ struct World {
     claims = std::make_unique<ClaimHolder>(node, Checked(slab.Allocate(kBoardBytes)), 1);
     claims->set_keeping(keeping);
     pages = MakeDexCache(kCacheBytes);
-    const Status set = dynamic_cast<shared_leaf::BlockLender&>(*index).SetClaimRanges(
+    const Status set = dynamic_cast<shared_leaf::AnyLeafIndex&>(*index).SetClaimRanges(
         {{.first = OwnedKey(Key(uint64_t{0})), .node = node->id()}});
     GANNET_CHECK(set.ok(), "%s", set.ToString());
     const DexClientOptions options{.shared = pages, .node = node, .values_in_entries = true, .claims = claims.get()};

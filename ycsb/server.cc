@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/stop.h"
-#include "index/shared_leaf/blocks/block_lending.h"
+#include "index/shared_leaf/leaf_index.h"
 #include "rdma/versioned.h"
 #include "ycsb/record.h"
 #include "ycsb/value.h"
@@ -121,7 +121,7 @@ Status Server::Load(const KeySpace& space, uint64_t first, uint64_t end, const s
 }
 
 void Server::SetClaimRanges(std::vector<index::ClaimRange> ranges) {
-  auto* const leaves = dynamic_cast<index::shared_leaf::BlockLender*>(index_.get());
+  auto* const leaves = dynamic_cast<index::shared_leaf::AnyLeafIndex*>(index_.get());
   if (leaves != nullptr) leaves->claim_ranges().Set(std::move(ranges));
 }
 

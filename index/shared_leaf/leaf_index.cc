@@ -10,6 +10,28 @@
 #include "index/shared_leaf/change/leaf_keys.h"
 
 namespace gannet::index::shared_leaf {
+namespace {
+
+void RegisterClaimRanges(IndexService* service) {
+  if (!service->MayRegister(kSetRanges)) return;
+  ServeIndexMethod<AnyLeafIndex>(
+      service, kSetRanges, "shared-leaf",
+      [service](AnyLeafIndex* index, Context&, rdma::WireReader& request, rdma::WireWriter&) -> Status {
+        std::vector<ClaimRange> ranges;
+        GANNET_RETURN_IF_ERROR(GetRanges(request, &ranges));
+        GANNET_RETURN_IF_ERROR(CheckRanges(ranges, index->blocks().key_kind(), service->fabric().num_nodes()));
+        return index->SetClaimRanges(std::move(ranges));
+      });
+  ServeIndexMethod<AnyLeafIndex>(
+      service, kReadRanges, "shared-leaf",
+      [](AnyLeafIndex* index, Context&, rdma::WireReader& request, rdma::WireWriter& response) -> Status {
+        GANNET_RETURN_IF_ERROR(request.Finish());
+        PutRanges(response, index->claim_ranges().Get());
+        return absl::OkStatus();
+      });
+}
+
+}  // namespace
 
 void RegisterLeafMethods(IndexService* service, rdma::MethodId describe, const char* kind) {
   ServeIndexMethod<AnyLeafIndex>(
@@ -232,7 +254,7 @@ Status LeafIndex<Keys>::EndClaims(std::span<WordChange> claims) {
 
 template <class Keys>
 Status LeafIndex<Keys>::SetClaimRanges(std::vector<ClaimRange> ranges) {
-  claim_ranges_.Set(std::move(ranges));
+  this->claim_ranges().Set(std::move(ranges));
   typename Editors::Pooled editor(&editors_, nullptr);
   GANNET_RETURN_IF_ERROR(editor.status());
   editor.Run(service_->boards().RaiseRanges(editor.leaves().channel()));

@@ -1,5 +1,5 @@
-// LeafIndex: the owner's side of an index of shared leaves. It reads leaves by its CPU (own_leaves.h). It changes them by
-// the same code as clients (own_editors.h), or, where that is a change of one leaf which nobody else uses, at once.
+// LeafIndex: the owner's side of an index of shared leaves. It reads leaves by its CPU (own_leaves.h). It changes them
+// by the same code as clients (own_editors.h), or, where that is a change of one leaf which nobody else uses, at once.
 //
 // A kind of index derives its owner's side from this class: it adds the way to a leaf, its editor, and the parts of
 // repair, load and check that concern what leads to leaves. Keys: IntegerKeys or ByteKeys.
@@ -22,6 +22,7 @@
 #include "index/service.h"
 #include "index/shared_leaf/blocks/block_lending.h"
 #include "index/shared_leaf/blocks/leaf_blocks.h"
+#include "index/shared_leaf/claim/claim_ranges.h"
 #include "index/shared_leaf/owner/own_editors.h"
 #include "index/shared_leaf/owner/own_leaves.h"
 #include "rdma/rpc.h"
@@ -34,10 +35,18 @@ class AnyLeafIndex : public LocalIndex, public BlockLender {
   // The call by which a client asks for what it has to know first, and the response to it.
   virtual rdma::MethodId describe_method() const = 0;
   virtual void Describe(rdma::WireWriter& writer) const = 0;
+  // The ranges by which nodes claim.
+  ClaimRanges& claim_ranges() { return claim_ranges_; }
+  // Sets them, and tells the nodes that claim. CheckRanges has found nothing. ResourceExhausted: they were not told;
+  // set them again.
+  virtual Status SetClaimRanges(std::vector<ClaimRange> ranges) = 0;
+
+ private:
+  ClaimRanges claim_ranges_;
 };
 
-// Serves the clients of all indexes of `service` of one kind: `describe`, and the calls for blocks and changes. Before
-// Node::Serve.
+// Serves the clients of all indexes of `service` of one kind: `describe`, and the calls for blocks, changes and ranges.
+// Before Node::Serve.
 void RegisterLeafMethods(IndexService* service, rdma::MethodId describe, const char* kind);
 
 template <class Keys>
@@ -73,7 +82,6 @@ class LeafIndex : public AnyLeafIndex, public PartedLoader, protected OwnLeafFin
 
   LeafBlocks& blocks() override { return blocks_; }
   Status EndClaims(std::span<WordChange> claims) override;
-  ClaimRanges& claim_ranges() override { return claim_ranges_; }
   Status SetClaimRanges(std::vector<ClaimRange> ranges) override;
 
  protected:
@@ -170,9 +178,6 @@ class LeafIndex : public AnyLeafIndex, public PartedLoader, protected OwnLeafFin
   // The node where searches can always begin: it stays there, and never dies.
   rdma::GlobalAddress first_;
   Editors editors_;
-
- private:
-  ClaimRanges claim_ranges_;
 };
 
 // The owner's side of `Index<Keys>`, added to `service`.

@@ -26,6 +26,7 @@
 #include "index/shared_leaf/claim/claim.h"
 #include "index/shared_leaf/claim/claim_holder.h"
 #include "index/shared_leaf/leaf_client.h"
+#include "index/shared_leaf/leaf_index.h"
 #include "rdma/forwarding.h"
 #include "rdma/relay.h"
 #include "rdma/sim/sim_fabric.h"
@@ -194,7 +195,7 @@ class World {
 
   static std::vector<ClaimRange> AllFor(rdma::NodeId id) { return {{.first = OwnedKey(Key(uint64_t{0})), .node = id}}; }
   void SetRanges(const std::vector<ClaimRange>& ranges) {
-    const Status set = dynamic_cast<shared_leaf::BlockLender&>(*index_).SetClaimRanges(ranges);
+    const Status set = dynamic_cast<shared_leaf::AnyLeafIndex&>(*index_).SetClaimRanges(ranges);
     GANNET_CHECK(set.ok(), "%s", set.ToString());
   }
 

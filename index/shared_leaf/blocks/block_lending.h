@@ -18,7 +18,6 @@
 #include "index/service.h"
 #include "index/shared_leaf/blocks/block_source.h"
 #include "index/shared_leaf/blocks/block_stock.h"
-#include "index/shared_leaf/claim/claim_ranges.h"
 #include "rdma/fabric.h"
 
 namespace gannet::index::shared_leaf {
@@ -33,11 +32,6 @@ class BlockLender {
   // Ends claims of leaves (claim/claim.h), which have these words `before`. `after`: the word that a leaf has then; the
   // same word: it keeps its claim, or has changed. InvalidArgument: there is no such leaf, or the word is no claim.
   virtual Status EndClaims(std::span<WordChange> claims) = 0;
-  // The ranges by which nodes claim (claim/claim_ranges.h).
-  virtual ClaimRanges& claim_ranges() = 0;
-  // Sets them, and tells the nodes that claim. CheckRanges has found nothing. ResourceExhausted: they were not told;
-  // set them again.
-  virtual Status SetClaimRanges(std::vector<ClaimRange> ranges) = 0;
 };
 
 // Serves the borrowers of all indexes of `service` that are BlockLenders. Before Node::Serve; once is enough.

@@ -8,10 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/key_wire.h"
-#include "index/service_method.h"
-#include "index/shared_leaf/blocks/block_lending.h"
-#include "index/shared_leaf/blocks/leaf_blocks.h"
-#include "rdma/rpc.h"
 
 namespace gannet::index::shared_leaf {
 namespace {
@@ -22,31 +18,6 @@ size_t WireBytes(const std::vector<ClaimRange>& ranges) {
   size_t bytes = 0;
   for (const ClaimRange& range : ranges) bytes += WireKeyBytes(range.first.view()) + sizeof(rdma::NodeId);
   return bytes;
-}
-
-void PutRanges(rdma::WireWriter& writer, const std::vector<ClaimRange>& ranges) {
-  for (const ClaimRange& range : ranges) {
-    PutKey(writer, range.first.view());
-    writer.PutU16(range.node);
-  }
-}
-
-// Reads up to the end of the message.
-Status GetRanges(rdma::WireReader& reader, std::vector<ClaimRange>* ranges) {
-  while (reader.remaining() > 0) {
-    bool valid = false;
-    const Key first = GetKey(reader, &valid);
-    if (!valid) return absl::InvalidArgumentError("malformed ranges of keys");
-    ranges->push_back({.first = OwnedKey(first), .node = reader.GetU16()});
-  }
-  return reader.Finish();
-}
-
-Status ServeSet(IndexService* service, BlockLender* index, rdma::WireReader& request) {
-  std::vector<ClaimRange> ranges;
-  GANNET_RETURN_IF_ERROR(GetRanges(request, &ranges));
-  GANNET_RETURN_IF_ERROR(CheckRanges(ranges, index->blocks().key_kind(), service->fabric().num_nodes()));
-  return index->SetClaimRanges(std::move(ranges));
 }
 
 }  // namespace
@@ -80,19 +51,21 @@ std::vector<ClaimRange> ClaimRanges::Get() const {
   return ranges_;
 }
 
-void RegisterClaimRanges(IndexService* service) {
-  if (!service->MayRegister(kSetRanges)) return;
-  ServeIndexMethod<BlockLender>(service, kSetRanges, "shared-leaf",
-                                [service](BlockLender* index, Context&, rdma::WireReader& request, rdma::WireWriter&) {
-                                  return ServeSet(service, index, request);
-                                });
-  ServeIndexMethod<BlockLender>(
-      service, kReadRanges, "shared-leaf",
-      [](BlockLender* index, Context&, rdma::WireReader& request, rdma::WireWriter& response) {
-        GANNET_RETURN_IF_ERROR(request.Finish());
-        PutRanges(response, index->claim_ranges().Get());
-        return absl::OkStatus();
-      });
+void PutRanges(rdma::WireWriter& writer, const std::vector<ClaimRange>& ranges) {
+  for (const ClaimRange& range : ranges) {
+    PutKey(writer, range.first.view());
+    writer.PutU16(range.node);
+  }
+}
+
+Status GetRanges(rdma::WireReader& reader, std::vector<ClaimRange>* ranges) {
+  while (reader.remaining() > 0) {
+    bool valid = false;
+    const Key first = GetKey(reader, &valid);
+    if (!valid) return absl::InvalidArgumentError("malformed ranges of keys");
+    ranges->push_back({.first = OwnedKey(first), .node = reader.GetU16()});
+  }
+  return reader.Finish();
 }
 
 coro::Task<Status> SetRanges(rdma::Channel* channel, rdma::NodeId owner, IndexId index, std::vector<ClaimRange> ranges,

@@ -20,8 +20,8 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "index/index.h"
-#include "index/service.h"
 #include "rdma/fabric.h"
+#include "rdma/rpc.h"
 
 namespace gannet::index::shared_leaf {
 
@@ -44,8 +44,9 @@ class ClaimRanges {
   std::vector<ClaimRange> ranges_;
 };
 
-// Serves both calls for all indexes of `service` that are BlockLenders. Before Node::Serve; once is enough.
-void RegisterClaimRanges(IndexService* service);
+// The ranges in a message; those that are read go up to its end.
+void PutRanges(rdma::WireWriter& writer, const std::vector<ClaimRange>& ranges);
+Status GetRanges(rdma::WireReader& reader, std::vector<ClaimRange>* ranges);
 
 // A client's side. `ranges`: CheckRanges has found nothing.
 coro::Task<Status> SetRanges(rdma::Channel* channel, rdma::NodeId owner, IndexId index, std::vector<ClaimRange> ranges,
