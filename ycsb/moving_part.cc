@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "index/shared_leaf/claim/claim_ranges.h"
+
 namespace gannet::ycsb {
 
 // A client of the giver stores what it has loaded after its last operation. When all have stored the new number, the
@@ -28,19 +30,24 @@ MovingPart::Range MovingPart::SliceAt(int server) const {
           .to = given == 1 ? part_.LastKeyAt(server) : cluster_.keys().LoadedKey(end) - 1};
 }
 
-std::vector<index::ClaimRange> MovingPart::RangesAt(Cluster* cluster, int server, const MovingPart* moving, int moved) {
+std::vector<index::ClaimRange> MovingPart::RangesAt(Cluster* cluster, int server, const MovingPart* moving, int given,
+                                                    int taken) {
   const KeySpace& keys = cluster->keys();
   const int machines = cluster->options().machines;
   const int parts = moving == nullptr ? machines : machines - 1;
   std::vector<index::ClaimRange> ranges;
-  const auto add = [&](uint64_t first, int holder) {
-    ranges.push_back({.first = index::OwnedKey(index::Key(first)), .node = cluster->machine(holder).node->id()});
+  const auto add = [&](uint64_t first, rdma::NodeId node) {
+    ranges.push_back({.first = index::OwnedKey(index::Key(first)), .node = node});
   };
   for (int i = 0; i < parts; ++i) {
     const KeyPart part(&keys, i, parts);
-    add(i == 0 ? 0 : keys.LoadedKey(part.FirstRankAt(server)), i);
+    add(i == 0 ? 0 : keys.LoadedKey(part.FirstRankAt(server)), cluster->machine(i).node->id());
   }
-  if (moved > 0) add(keys.LoadedKey(moving->FirstMovedRankAt(server, moved)), moving->taker());
+  const auto add_moved = [&](int slices, rdma::NodeId node) {
+    add(keys.LoadedKey(moving->FirstMovedRankAt(server, slices)), node);
+  };
+  if (given > taken) add_moved(given, index::shared_leaf::kNobody);
+  if (taken > 0) add_moved(taken, cluster->machine(moving->taker()).node->id());
   return ranges;
 }
 

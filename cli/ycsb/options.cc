@@ -169,7 +169,7 @@ Status Complete(bench::YcsbOptions* o) {
                  o->sub_models > 0 ? "--sub-models" : "--trainers", index::KindsWith(&index::IndexTraits::learned),
                  kind.name);
   }
-  if (const uint64_t memory = UsableMemoryBytes(); o->cache_bytes > memory) {
+  if (const uint64_t memory = UsableMemoryBytes(); kind.make_pool != nullptr && o->cache_bytes > memory) {
     return Wrong("--cache-bytes %s: this machine has %s; give at most that", FormatBytes(o->cache_bytes),
                  FormatBytes(memory));
   }

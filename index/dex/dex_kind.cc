@@ -27,6 +27,9 @@ namespace dex {
 
 void SharedPages::SetRanges(std::vector<ClaimRange> ranges, Asked asked) {
   const std::lock_guard lock(mutex_);
+  // Another client has asked later, and had its answer first: a word of a board only grows.
+  const bool is_same = connection_.load(std::memory_order_relaxed) == asked.connection;
+  if (is_same && asked.word < word_.load(std::memory_order_relaxed)) return;
   ranges_ = std::move(ranges);
   number_.fetch_add(1, std::memory_order_release);
   connection_.store(asked.connection, std::memory_order_relaxed);
