@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/stop.h"
 #include "index/registry.h"
-#include "index/shared_leaf/claim/claim_ranges.h"
 #include "index/xstore/xstore.h"
 #include "ycsb/record.h"
 
@@ -106,16 +105,6 @@ coro::Task<Status> Connection::Insert(uint64_t key, rdma::GlobalAddress entry) {
   }
   const StatusOr<index::Change> inserted = co_await indexes_[server]->Insert(key, entry);
   co_return inserted.status();
-}
-
-coro::Task<Status> Connection::SetClaimRanges(rdma::NodeId server, std::vector<index::ClaimRange> ranges) {
-  auto* const leaves = dynamic_cast<LeafCombiner::Leaves*>(indexes_[server].get());
-  if (leaves == nullptr) co_return absl::OkStatus();
-  const Status set = co_await index::shared_leaf::SetRanges(channel_.get(), server, kIndex, std::move(ranges),
-                                                            rdma::Channel::kDefaultCallTimeout);
-  GANNET_CO_RETURN_IF_ERROR(set);
-  Status learned = co_await leaves->LearnRanges();
-  co_return learned;
 }
 
 coro::Task<Status> Connection::HandBackLeaves(rdma::NodeId server, uint64_t from, uint64_t to) {

@@ -64,8 +64,6 @@ class Connection {
   // Inserts an entry into the index of the key's server. Inserts into shared leaves are combined with those of the
   // other threads of the machine.
   coro::Task<Status> Insert(uint64_t key, rdma::GlobalAddress entry);
-  // Gives a server other ranges (index/shared_leaf/claim/claim_ranges.h), which this machine then goes by.
-  coro::Task<Status> SetClaimRanges(rdma::NodeId server, std::vector<index::ClaimRange> ranges);
   // Hands back the leaves of a server that this machine keeps (shared_leaf/leaf_client.h).
   coro::Task<Status> HandBackLeaves(rdma::NodeId server, uint64_t from, uint64_t to);
   // A thread of the connection's machine uses its caches no more. The last one hands back all leaves.

@@ -98,12 +98,11 @@ class Runner {
       for (int server = 0; options.caches.share && server < cluster->options().servers; ++server) {
         AddCaches(&cluster->machine(i));
       }
+      MovingPart::SetRanges(cluster, i, moving_.get(), 0);
       cluster->machine(i).running = options.threads_per_machine;
     }
     for (int i = 0; cluster->has_servers() && i < cluster->options().servers; ++i) {
       cluster->server(i).set_locked_by_clients(options.paths.updates == Path::kOneSided);
-      if (cluster->options().partitioned)
-        cluster->server(i).SetClaimRanges(MovingPart::RangesAt(cluster, i, moving_.get(), 0, 0));
     }
     for (int i = 0; i < threads; ++i) {
       workers_.push_back(std::make_unique<BenchWorker>(cluster, &options_, i, threads, moving_.get(), &control_));

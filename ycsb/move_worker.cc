@@ -59,9 +59,6 @@ coro::Task<Status> MoveWorker::Move() {
 }
 
 coro::Task<Status> MoveWorker::MoveSlice() {
-  const int slices = moving_.taken() + 1;
-  const Status given = co_await SetRanges(slices, slices - 1);
-  GANNET_CO_RETURN_IF_ERROR(given);
   moving_.Give();
   while (!moving_.HasEnded()) co_await connection_->worker().SleepUntil(NowNanos() + kPaceNanos);
   for (int server = 0; server < cluster_.options().servers; ++server) {
@@ -69,18 +66,7 @@ coro::Task<Status> MoveWorker::MoveSlice() {
     const Status handed = co_await connection_->HandBackLeaves(static_cast<rdma::NodeId>(server), keys.from, keys.to);
     GANNET_CO_RETURN_IF_ERROR(handed);
   }
-  const Status taken = co_await SetRanges(slices, slices);
-  GANNET_CO_RETURN_IF_ERROR(taken);
   moving_.Take();
-  co_return absl::OkStatus();
-}
-
-coro::Task<Status> MoveWorker::SetRanges(int given, int taken) {
-  for (int server = 0; server < cluster_.options().servers; ++server) {
-    const Status set = co_await connection_->SetClaimRanges(
-        static_cast<rdma::NodeId>(server), MovingPart::RangesAt(&cluster_, server, &moving_, given, taken));
-    GANNET_CO_RETURN_IF_ERROR(set);
-  }
   co_return absl::OkStatus();
 }
 

@@ -30,8 +30,6 @@ class MoveWorker final : public bench::Worker {
  private:
   coro::Task<Status> Move();
   coro::Task<Status> MoveSlice();
-  // The servers get the ranges of so many slices that are given and taken, and the giver learns them.
-  coro::Task<Status> SetRanges(int given, int taken);
   const rdma::VerbCounters& VerbsSoFar() const override { return connection_->channel().counters(); }
   void MeasurementBegins() override;
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <utility>
 
-#include "index/shared_leaf/claim/claim_ranges.h"
+#include "index/dex/dex.h"
 
 namespace gannet::ycsb {
 
@@ -15,6 +15,12 @@ int MovingPart::Begin(int machine, int client) {
   const int given = given_.load(std::memory_order_acquire);
   seen_[static_cast<size_t>(client)].store(given, std::memory_order_release);
   return given;
+}
+
+void MovingPart::Give() {
+  const int given = given_.load(std::memory_order_relaxed) + 1;
+  SetRanges(&cluster_, giver_, this, given);
+  given_.store(given, std::memory_order_release);
 }
 
 bool MovingPart::HasEnded() const {
@@ -30,25 +36,30 @@ MovingPart::Range MovingPart::SliceAt(int server) const {
           .to = given == 1 ? part_.LastKeyAt(server) : cluster_.keys().LoadedKey(end) - 1};
 }
 
-std::vector<index::ClaimRange> MovingPart::RangesAt(Cluster* cluster, int server, const MovingPart* moving, int given,
-                                                    int taken) {
-  const KeySpace& keys = cluster->keys();
-  const int machines = cluster->options().machines;
-  const int parts = moving == nullptr ? machines : machines - 1;
-  std::vector<index::ClaimRange> ranges;
-  const auto add = [&](uint64_t first, rdma::NodeId node) {
-    ranges.push_back({.first = index::OwnedKey(index::Key(first)), .node = node});
-  };
-  for (int i = 0; i < parts; ++i) {
-    const KeyPart part(&keys, i, parts);
-    add(i == 0 ? 0 : keys.LoadedKey(part.FirstRankAt(server)), cluster->machine(i).node->id());
+void MovingPart::Take() {
+  const int given = given_.load(std::memory_order_relaxed);
+  SetRanges(&cluster_, taker(), this, given);
+  taken_.store(given, std::memory_order_release);
+}
+
+void MovingPart::SetRanges(Cluster* cluster, int machine, const MovingPart* moving, int moved) {
+  const ClusterOptions& o = cluster->options();
+  Machine& of = cluster->machine(machine);
+  const int parts = moving == nullptr ? o.machines : o.machines - 1;
+  for (size_t server = 0; of.claims != nullptr && server < of.caches.size(); ++server) {
+    std::vector<index::ClaimRange> ranges;
+    const auto add = [&](uint64_t first, int holder) {
+      ranges.push_back({.first = index::OwnedKey(index::Key(first)), .node = cluster->machine(holder).node->id()});
+    };
+    for (int i = 0; i < parts; ++i) {
+      const KeyPart part(&cluster->keys(), i, parts);
+      add(i == 0 ? 0 : cluster->keys().LoadedKey(part.FirstRankAt(static_cast<int>(server))), i);
+    }
+    if (moved > 0) {
+      add(cluster->keys().LoadedKey(moving->FirstMovedRankAt(static_cast<int>(server), moved)), moving->taker());
+    }
+    dynamic_cast<index::dex::SharedPages&>(*of.caches[server]).Pin(std::move(ranges));
   }
-  const auto add_moved = [&](int slices, rdma::NodeId node) {
-    add(keys.LoadedKey(moving->FirstMovedRankAt(server, slices)), node);
-  };
-  if (given > taken) add_moved(given, index::shared_leaf::kNobody);
-  if (taken > 0) add_moved(taken, cluster->machine(moving->taker()).node->id());
-  return ranges;
 }
 
 }  // namespace gannet::ycsb

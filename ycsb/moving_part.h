@@ -3,11 +3,10 @@
 //
 // They move in slices, the greatest keys first. For each slice
 //
-//   1. its servers get other ranges (index/shared_leaf/claim/claim_ranges.h), by which it is nobody's, and the giver
-//      learns them: it neither keeps nor claims its leaves any more; then the giver's clients draw none of its keys;
+//   1. the giver's clients draw none of its keys any more, and the giver neither keeps nor claims its leaves;
 //   2. each of them ends the operation that it had begun before;
 //   3. the giver hands back the leaves of the slice that it keeps;
-//   4. by the ranges it is the taker's, whose clients draw its keys.
+//   4. the taker's clients draw its keys.
 //
 // So no operation waits for a move; nobody uses the keys of a slice in steps 2 and 3.
 #pragma once
@@ -41,7 +40,9 @@ class MovingPart {
   MovingPart& operator=(const MovingPart&) = delete;
 
   // A part can be given in slices if there are so many keys.
-  static uint64_t LeastKeys(int servers, int machines) { return KeyPart::LeastKeys(servers, machines - 1) * kSlices; }
+  static uint64_t LeastKeys(int servers, int machines) {
+    return KeyPart::LeastKeys(servers, machines - 1) * kSlices;
+  }
 
   int giver() const { return giver_; }
   int taker() const { return giver_ + 1; }
@@ -62,8 +63,8 @@ class MovingPart {
            (machine == giver_);
   }
 
-  // One thread takes the steps. In step 1 the servers get the ranges of one more given slice, then this is called.
-  void Give() { given_.store(taken() + 1, std::memory_order_release); }
+  // One thread takes the steps. This is step 1, for the next slice.
+  void Give();
   // Step 2 is over.
   bool HasEnded() const;
   // The keys of the slice at a server.
@@ -72,14 +73,13 @@ class MovingPart {
     uint64_t to = 0;
   };
   Range SliceAt(int server) const;
-  // In step 4 the servers get the ranges of one more taken slice, then this is called.
-  void Take() { taken_.store(given_.load(std::memory_order_relaxed), std::memory_order_release); }
+  // Step 4.
+  void Take();
   int taken() const { return taken_.load(std::memory_order_acquire); }
 
-  // The ranges of a server's keys, by the nodes of the machines, if so many slices are given and taken. `moving`: null
-  // if no keys move.
-  static std::vector<index::ClaimRange> RangesAt(Cluster* cluster, int server, const MovingPart* moving, int given,
-                                                 int taken);
+  // Gives the machine's caches the ranges of all machines, if so many slices have moved. `moving`: null if no keys
+  // move.
+  static void SetRanges(Cluster* cluster, int machine, const MovingPart* moving, int moved);
 
  private:
   uint64_t FirstMovedRankAt(int server, int moved) const {

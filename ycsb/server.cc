@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/stop.h"
-#include "index/shared_leaf/leaf_index.h"
 #include "rdma/versioned.h"
 #include "ycsb/record.h"
 #include "ycsb/value.h"
@@ -118,11 +117,6 @@ Status Server::Load(const KeySpace& space, uint64_t first, uint64_t end, const s
   Status loaded = index_->BulkLoad(guard.context(), entries, options_.fill);
   if (loaded.ok() && progress) progress(end - first);
   return loaded;
-}
-
-void Server::SetClaimRanges(std::vector<index::ClaimRange> ranges) {
-  auto* const leaves = dynamic_cast<index::shared_leaf::AnyLeafIndex*>(index_.get());
-  if (leaves != nullptr) leaves->claim_ranges().Set(std::move(ranges));
 }
 
 Status Server::Start(int threads) {

@@ -82,10 +82,6 @@ class Server {
   // Walks over the index: slow. Thread-safe.
   ServerReport Report();
 
-  // Machines that begin to use the server now claim by these ranges (index/shared_leaf/claim/claim_ranges.h), if the
-  // kind of index has claims.
-  void SetClaimRanges(std::vector<index::ClaimRange> ranges);
-
   // Says whether clients lock records by CAS, or this server's CPU does: where atomics of NICs are not atomic with
   // those of CPUs (fabric.h), only one of them may. There, an update by call is refused in the first case.
   void set_locked_by_clients(bool by_clients) { locked_by_clients_.store(by_clients, std::memory_order_relaxed); }

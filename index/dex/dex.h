@@ -70,10 +70,14 @@ class SharedPages final : public shared_leaf::SharedLeaves {
     uint64_t word = 0;
   };
   void SetRanges(std::vector<ClaimRange> ranges, Asked asked);
+  // Gives the clients ranges from elsewhere: they ask no owner from then on. For loads whose coordinator tells each
+  // machine itself, because a leaf that is kept waits for nobody (ycsb/moving_part.h).
+  void Pin(std::vector<ClaimRange> ranges);
   // The owner may have others by now.
   bool MayBeOld(Asked now) const {
-    return connection_.load(std::memory_order_relaxed) != now.connection ||
-           word_.load(std::memory_order_relaxed) != now.word;
+    return !is_pinned_.load(std::memory_order_relaxed) &&
+           (connection_.load(std::memory_order_relaxed) != now.connection ||
+            word_.load(std::memory_order_relaxed) != now.word);
   }
   // True: the caller is to ask, and then calls EndAsking. False: another client asks.
   bool BeginAsking();
@@ -91,6 +95,7 @@ class SharedPages final : public shared_leaf::SharedLeaves {
   std::atomic<uint64_t> connection_{0};  // this and the next: Asked
   std::atomic<uint64_t> word_{0};
   std::atomic<uint64_t> asking_until_{0};
+  std::atomic<bool> is_pinned_{false};
 };
 
 // The page cache of a process.

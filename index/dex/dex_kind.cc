@@ -36,6 +36,13 @@ void SharedPages::SetRanges(std::vector<ClaimRange> ranges, Asked asked) {
   word_.store(asked.word, std::memory_order_relaxed);
 }
 
+void SharedPages::Pin(std::vector<ClaimRange> ranges) {
+  const std::lock_guard lock(mutex_);
+  ranges_ = std::move(ranges);
+  is_pinned_.store(true, std::memory_order_relaxed);
+  number_.fetch_add(1, std::memory_order_release);
+}
+
 // The time sees to it that somebody asks if a client is destroyed while it does.
 bool SharedPages::BeginAsking() {
   constexpr uint64_t kAnswerNanos = 10'000'000;

@@ -29,7 +29,7 @@ Status CheckRanges(const std::vector<ClaimRange>& ranges, KeyKind keys, int node
       return absl::InvalidArgumentError(
           absl::StrCat("range ", i, " begins at ", first.ToString(), "; give ascending keys of the table's kind"));
     }
-    if (ranges[i].node >= nodes && ranges[i].node != kNobody) {
+    if (ranges[i].node >= nodes) {
       return absl::InvalidArgumentError(
           absl::StrCat("range ", i, " is of node ", ranges[i].node, "; the nodes are 0 to ", nodes - 1));
     }

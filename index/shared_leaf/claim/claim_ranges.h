@@ -13,7 +13,6 @@
 // does not notice new ranges, until the node that has its leaves now ends these claims (logical repartitioning, 8.3).
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -28,9 +27,6 @@ namespace gannet::index::shared_leaf {
 
 inline constexpr rdma::MethodId kSetRanges = kBlockMethods + 6;
 inline constexpr rdma::MethodId kReadRanges = kBlockMethods + 7;
-
-// The node of a range whose leaves nobody claims.
-inline constexpr rdma::NodeId kNobody = UINT16_MAX;
 
 // InvalidArgument: the ranges do not begin at ascending keys of this kind, or name a node that is none of `nodes`, or
 // one message cannot have them all.
