@@ -418,6 +418,22 @@ TEST_P(ClaimedLeafThreadsTest, ATransactionCommitsThoughItsLeavesDoNotFitTheCach
       EXPECT_EQ(found, kRows);
       EXPECT_EQ(attempts, 1);
     }
+    for (uint64_t first = 1; first < 2 * kRows; first += 200) {
+      int attempts = 0;
+      const Status done = RunBlockingBody(session, [&](BlockingTransaction& t) -> Status {
+        if (++attempts > 200) return absl::CancelledError("it conflicts with itself");
+        for (uint64_t i = 0; i < 100; ++i) {
+          const index::OwnedKey key = KeyOf(first + 2 * (i * 37 % 100));
+          const auto there = t.Exists(cluster.table(kHolder, "rows"), key.view());
+          if (!there.ok()) return there.status();
+          EXPECT_FALSE(*there);
+          GANNET_RETURN_IF_ERROR(t.Insert(cluster.table(kHolder, "rows"), key.view(), Account{.balance = 1}));
+        }
+        return absl::OkStatus();
+      });
+      EXPECT_TRUE(done.ok()) << done;
+      EXPECT_LE(attempts, 60) << "it conflicts with claims made while its inserts are prepared";
+    }
   });
 }
 
