@@ -29,8 +29,8 @@
 //   a failure   Aborted (it met another transaction), Unavailable, DeadlineExceeded, Unknown, Internal, and every other
 //               code that a read returns. The transaction has failed and cannot continue.
 //
-// A write by its key that meets something else than the transaction has read before fails with Aborted, and not with
-// NotFound or AlreadyExists, unless the transaction has read much: then its commit does.
+// A write by its key that would return NotFound or AlreadyExists, although the transaction has read otherwise, fails
+// with Aborted in its place. If the transaction has read much, or the write can be done, its commit does.
 //
 // A failed transaction does nothing more. It remembers its first failure: each further operation returns it, Commit
 // returns it and rolls back, and Session::Run acts on it, whatever the body returns. So a body may ignore a failure:
