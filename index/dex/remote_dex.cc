@@ -113,9 +113,8 @@ bool RemoteDex<Keys>::MustAskForRanges() {
 // The owner raises the word of those boards that it was told, when it has the new ranges. So the board is told first,
 // then the word is read, then the ranges.
 template <class Keys>
-coro::Task<Status> RemoteDex<Keys>::LearnRanges() {
+coro::Task<void> RemoteDex<Keys>::AskForRanges() {
   asks_ranges_ = false;
-  if (claims_ == nullptr) co_return absl::OkStatus();
   const shared_leaf::Lease lease = co_await claims_->LeaseFrom(this->channel_, this->owner_, this->call_timeout_);
   const SharedPages::Asked asked = {.connection = lease.connection, .word = claims_->RangesWordOf(this->owner_)};
   StatusOr<std::vector<ClaimRange>> ranges = absl::UnavailableError("the owner takes no board now");
@@ -128,7 +127,6 @@ coro::Task<Status> RemoteDex<Keys>::LearnRanges() {
   } else {
     ask_again_nanos_ = NowNanos() + kAskAgainNanos;
   }
-  co_return ranges.status();
 }
 
 template <class Keys>
@@ -257,8 +255,7 @@ template <class Keys>
 coro::Task<void> RemoteDex<Keys>::MakeClaims(std::vector<WordChange>* made) {
   if (asks_ranges_) {
     const std::vector<LeafCopy> leaves = std::exchange(to_claim_, {});
-    const Status learned = co_await LearnRanges();
-    learned.IgnoreError();  // it asks again
+    co_await AskForRanges();
     for (const LeafCopy& leaf : leaves) KeepLeaf(leaf);
   }
   if (!to_claim_.empty()) co_await ClaimOrKeep(made);

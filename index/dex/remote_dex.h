@@ -32,7 +32,6 @@ class RemoteDex final : public blink::TreeClient<Keys>, private shared_leaf::Lea
   bool keeps_leaves() const override {
     return !Keys::kKeysElsewhere && claims_ != nullptr && claims_->keeping() != shared_leaf::Keeping::kNone;
   }
-  coro::Task<Status> LearnRanges() override;
   coro::Task<Status> HandBackLeaves(Key from, Key to) override {
     if (!keeps_leaves()) co_return absl::OkStatus();
     Status handed = co_await kept_.HandBack(from, to);
@@ -94,6 +93,7 @@ class RemoteDex final : public blink::TreeClient<Keys>, private shared_leaf::Lea
   };
   // The ranges may be old, and this client is to ask for them before it claims more leaves.
   bool MustAskForRanges();
+  coro::Task<void> AskForRanges();
   // The node that is to claim, or keep, the leaf of this key, as far as this one knows. *until: where the next range
   // begins; nullopt: this is the last. Null: there are no ranges.
   std::optional<rdma::NodeId> ClaimerOf(const Key& key, std::optional<Key>* until);

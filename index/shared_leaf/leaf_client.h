@@ -67,9 +67,6 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
   BlockSource& blocks() { return blocks_; }
   // This client keeps leaves (claim/claim.h).
   virtual bool keeps_leaves() const { return false; }
-  // Asks for the ranges by which this node claims, or keeps, leaves (claim/claim_ranges.h). Without this it asks when
-  // it READs a leaf.
-  virtual coro::Task<Status> LearnRanges() { co_return absl::OkStatus(); }
   // Writes back and unlocks the leaves that this node keeps by the cache of this client, and that may have keys from
   // `from` to `to`. No thread of this node begins to keep such a leaf meanwhile: none uses the cache, or these keys.
   virtual coro::Task<Status> HandBackLeaves(Key /*from*/, Key /*to*/) { co_return absl::OkStatus(); }
