@@ -31,9 +31,9 @@ class ClaimChains {
     at->second.last = after;
   }
 
-  // The leaf, whose word is `now`, has the set of keys that it had when its word was `seen`, unlocked. False: who
-  // knows. (No version of a leaf returns, so an unlocked word between the first and the last of a chain is one of the
-  // chain.)
+  // The leaf, whose word is `now`, has the set of keys that it had when its word was `seen`, unlocked. False: that is
+  // not known. (No version of a leaf returns, so an unlocked word between the first and the last of a chain is one of
+  // the chain.)
   bool Has(rdma::GlobalAddress leaf, uint64_t seen, uint64_t now) const {
     const Part& part = PartOf(leaf);
     const std::lock_guard lock(part.mutex);
