@@ -14,9 +14,11 @@ namespace gannet::txn {
 // ReadSet::Carry, also for witnesses from before claims by this process, which are no changes of what was read
 // (index/shared_leaf/claim/claim_chains.h).
 inline void Carry(const SessionState& session, const index::Change& change, ReadSet* reads) {
+  // The search for such witnesses is linear in their number, so a process without claims does without it.
+  const bool has_claimed = session.local->claims != nullptr && !session.local->claims->chains().is_empty();
   std::vector<uint64_t> seen_before;
   for (const index::WordChange& word : change.words()) {
-    if (session.local->claims == nullptr || word.created()) continue;
+    if (!has_claimed || word.created()) continue;
     seen_before.clear();
     for (const ReadEntry& witness : reads->witnesses()) {
       const bool is_other = witness.word == word.word && !index::IsSameSet(word.before, witness.seen);

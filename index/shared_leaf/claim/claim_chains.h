@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -24,12 +25,16 @@ class ClaimChains {
   void Note(rdma::GlobalAddress leaf, uint64_t before, uint64_t after) {
     Part& part = PartOf(leaf);
     const std::lock_guard lock(part.mutex);
+    is_empty_.store(false, std::memory_order_relaxed);
     if (part.chains.size() >= kMostOfPart) part.chains.clear();
     const auto [at, is_new] = part.chains.try_emplace(leaf.bits(), Chain{before, after});
     if (is_new) return;
     if (at->second.last != before) at->second.first = before;
     at->second.last = after;
   }
+
+  // Nothing was noted: this process claims nothing.
+  bool is_empty() const { return is_empty_.load(std::memory_order_relaxed); }
 
   // The leaf, whose word is `now`, has the set of keys that it had when its word was `seen`, unlocked. False: that is
   // not known. (No version of a leaf returns, so an unlocked word between the first and the last of a chain is one of
@@ -59,6 +64,7 @@ class ClaimChains {
   const Part& PartOf(rdma::GlobalAddress leaf) const { return parts_[leaf.offset() / 64 % kParts]; }
 
   std::array<Part, kParts> parts_;
+  std::atomic<bool> is_empty_{true};
 };
 
 }  // namespace gannet::index::shared_leaf
