@@ -37,9 +37,9 @@ void BasicBlinkIndex<Keys>::Describe(rdma::WireWriter& writer) const {
 
 namespace {
 
-// The child to which an inner node of integer keys leads, searched where it lies in the owner's memory. Whoever changes
-// the node has locked it first, and leaves another state word, so what was read is right if the word is the same before
-// and after, and not locked. kNotFound: it is not, or the node does not cover the key.
+// The child to which an inner node of integer keys leads. The node is searched in the owner's memory, without a copy. A
+// change of it begins with its lock, and ends with another state word. So what was read is right if the word is the
+// same before and after, and not locked. kNotFound: it is not, or the node does not cover the key.
 struct ChildInPlace {
   enum class Is : uint8_t { kNotFound, kLeaf, kChild };  // kLeaf: this is no inner node
   Is is = Is::kNotFound;

@@ -125,7 +125,7 @@ Status Cluster::Start() {
   return started;
 }
 
-// Of three seeds of four: a node claims all leaves of a table, or two divide the keys. A data node may be dead.
+// In three seeds of four a node claims all leaves of a table, or two divide the keys. A data node may be dead.
 Status Cluster::SetClaimRanges(txn::Database& database) const {
   if (drawn_->seed % 4 == 0) return absl::OkStatus();
   const auto count = static_cast<uint64_t>(nodes());

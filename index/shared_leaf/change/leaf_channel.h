@@ -128,9 +128,9 @@ class LeafChannel {
   // `connection`: that of the blocks that the change makes leaves; then False also if it has ended. 0: any. The owner
   // ends a claim of the leaf first. ClaimedElsewhere: another node has claimed it.
   coro::Task<StatusOr<bool>> Lock(const LeafLock& draft, uint64_t connection = 0);
-  // What Lock and Commit do, by the owner's CPU, without a coroutine. False: the leaf has changed since the draft's
-  // image; or it is claimed, or this channel is no owner's, or needs its NIC for locks: then Lock and Commit do it.
-  // `lock`: of the draft, before it appended its change to `posting`.
+  // Locks a leaf, changes it and unlocks it by the owner's CPU, without a coroutine. False: the leaf is claimed, or has
+  // changed since the draft's image, and nothing was done. Only if may_change_at_once(). `lock`: of the draft, before
+  // it appended its change to `posting`.
   bool ChangeAtOnce(const rdma::Operation& lock, Posting* posting);
   bool may_change_at_once() const { return by_own_cpu_ && locked_.empty(); }
   // Gives back a lock; no line was written.
