@@ -4,6 +4,7 @@
 
 #include "base/sometimes.h"
 #include "index/witness_word.h"
+#include "txn/session/session_state.h"
 
 namespace gannet::txn {
 
@@ -20,20 +21,20 @@ ReadSet::ReadSet() {
 }
 
 void ReadSet::Shrink() {
-  witness_of_.clear();
+  witnesses_of_.clear();
   if (records_.capacity() > (idle_ < kWhile ? kMostKeptAWhile : kMostKept)) records_ = {};
   if (witnesses_.capacity() > kMostKept) witnesses_ = {};
 }
 
-void ReadSet::Carry(const index::Change& change) {
+void ReadSet::Carry(const index::Change& change, const SessionState& session) {
   if (change.empty() || witnesses_.empty()) return;
-  if (witnesses_.size() > kFewWitnesses || !witness_of_.empty()) [[unlikely]]
-    return CarryMany(change);
+  if (witnesses_.size() > kFewWitnesses || !witnesses_of_.empty()) [[unlikely]]
+    return CarryMany(change, session);
   size_t held = 0;  // of the change's words
   for (const index::WordChange& word : change.words()) {
     bool is_held = false;
     for (ReadEntry& witness : witnesses_) {
-      if (witness.word != word.word || !index::IsSameSet(word.before, witness.seen)) continue;
+      if (witness.word != word.word || !session.HasSameSet({witness.word, witness.seen}, word.before)) continue;
       Sometimes<"commit: a witness is carried over an own insert">();
       witness.seen = word.after;
       is_held = true;
@@ -47,32 +48,41 @@ void ReadSet::Carry(const index::Change& change) {
   }
 }
 
-// Does what Carry does, in constant time. Witnesses of one word with the same set are one here. Of several with
-// different sets, all but one are out of date, which the validation will find.
-void ReadSet::CarryMany(const index::Change& change) {
+// Does what Carry does, in constant time, but for words that the transaction has seen with several values.
+void ReadSet::CarryMany(const index::Change& change, const SessionState& session) {
   const auto note = [this](rdma::GlobalAddress word, size_t i) {
-    return witness_of_.try_emplace(word.bits(), static_cast<uint32_t>(i)).second;
+    return witnesses_of_.try_emplace(word.bits(), WitnessesOfWord{.first = static_cast<uint32_t>(i)});
   };
-  if (witness_of_.empty()) {
+  if (witnesses_of_.empty()) {
     size_t kept = 0;
     for (const ReadEntry witness : witnesses_) {
-      witnesses_[kept] = witness;
-      const bool first = note(witness.word, kept);
-      if (first || !index::IsSameSet(witnesses_[witness_of_[witness.word.bits()]].seen, witness.seen)) ++kept;
+      const auto [of_word, is_first] = note(witness.word, kept);
+      if (!is_first) {
+        if (index::IsSameSet(witnesses_[of_word->second.first].seen, witness.seen)) continue;
+        of_word->second.has_others = true;
+      }
+      witnesses_[kept++] = witness;
     }
     witnesses_.resize(kept);
   }
   size_t held = 0;
   for (const index::WordChange& word : change.words()) {
-    const auto found = witness_of_.find(word.word.bits());
-    if (found == witness_of_.end() || !index::IsSameSet(word.before, witnesses_[found->second].seen)) continue;
-    Sometimes<"commit: a witness is carried over an own insert">();
-    witnesses_[found->second].seen = word.after;
-    ++held;
+    const auto found = witnesses_of_.find(word.word.bits());
+    if (found == witnesses_of_.end()) continue;
+    bool is_held = false;
+    const size_t end = found->second.has_others ? witnesses_.size() : found->second.first + 1;
+    for (size_t i = found->second.first; i < end; ++i) {
+      if (witnesses_[i].word != word.word || !session.HasSameSet({word.word, witnesses_[i].seen}, word.before))
+        continue;
+      Sometimes<"commit: a witness is carried over an own insert">();
+      witnesses_[i].seen = word.after;
+      is_held = true;
+    }
+    if (is_held) ++held;
   }
   if (held == 0 || held == change.words().size()) return;
   for (const index::WordChange& word : change.words()) {
-    if (note(word.word, witnesses_.size())) TakeWitness(word);
+    if (note(word.word, witnesses_.size()).second) TakeWitness(word);
   }
 }
 

@@ -17,6 +17,8 @@
 
 namespace gannet::txn {
 
+struct SessionState;
+
 // Validation: the word at `word` must still hold `seen`. For state words of records and for witnesses alike.
 struct ReadEntry {
   rdma::GlobalAddress word;
@@ -57,8 +59,9 @@ class ReadSet {
   // confirmed. (One witness is not enough: a search may have met a mixture of moments, and found its witness last.)
   bool is_snapshot() const { return size() == confirmed_ || (records_.size() == 1 && witnesses_.empty()); }
 
-  // The transaction itself made `change` to an index: a witness that was current before it is current after it.
-  void Carry(const index::Change& change);
+  // The transaction, of this session, itself made `change` to an index: a witness that was current before it is current
+  // after it.
+  void Carry(const index::Change& change, const SessionState& session);
 
   QuiescentInterval& quiescent() { return quiescent_; }
   const QuiescentInterval& quiescent() const { return quiescent_; }
@@ -72,7 +75,7 @@ class ReadSet {
       idle_ = records_.size() > records_.capacity() / 4 ? 0 : idle_ + 1;
     records_.clear();
     witnesses_.clear();
-    if (!witness_of_.empty() || records_.capacity() > kMostKept || witnesses_.capacity() > kMostKept) [[unlikely]]
+    if (!witnesses_of_.empty() || records_.capacity() > kMostKept || witnesses_.capacity() > kMostKept) [[unlikely]]
       Shrink();
   }
 
@@ -83,7 +86,7 @@ class ReadSet {
   static constexpr int kWhile = 16;  // transactions that do not need it
 
   void Shrink();
-  void CarryMany(const index::Change& change);
+  void CarryMany(const index::Change& change, const SessionState& session);
   void TakeWitness(const index::WordChange& word);
 
   bool uses_verbs_ = false;
@@ -92,7 +95,11 @@ class ReadSet {
   QuiescentInterval quiescent_;
   PlainVector<ReadEntry> records_;
   std::vector<ReadEntry> witnesses_;
-  absl::flat_hash_map<uint64_t, uint32_t> witness_of_;  // by word; empty unless a commit carries many
+  struct WitnessesOfWord {
+    uint32_t first;           // its place in witnesses_
+    bool has_others = false;  // also behind it
+  };
+  absl::flat_hash_map<uint64_t, WitnessesOfWord> witnesses_of_;  // by word; empty unless a commit carries many
 };
 
 }  // namespace gannet::txn

@@ -64,7 +64,7 @@ Status LocalWrites::Index(WriteEntry& entry) {
   if (change.ok()) [[likely]] {
     entry.indexed = true;
     redo_.RaiseInsertVersion(entry);
-    reads_.Carry(*change);
+    reads_.Carry(*change, *session_);
     return absl::OkStatus();
   }
   if (!absl::IsAlreadyExists(change.status())) return change.status();

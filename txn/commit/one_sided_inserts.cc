@@ -10,7 +10,6 @@
 #include "rdma/rpc.h"
 #include "rdma/versioned.h"
 #include "txn/access/access_internal.h"
-#include "txn/commit/carry.h"
 #include "txn/commit/commit_internal.h"
 #include "txn/node/record_stock.h"
 #include "txn/peer/wire.h"
@@ -244,7 +243,7 @@ coro::Task<Status> OneSidedInserts::ChangeLeaves(Redo::Stay* stay, bool* validat
     if (posted.ok()) StartAboveRemovedVersions();
     operations_.clear();
     for (index::InsertBatch* const batch : batches_) batch->AppendChanges(&operations_);
-    for (index::Insertion& one : insertions_) Carry(*session_, std::exchange(one.change, {}), &reads_);
+    for (index::Insertion& one : insertions_) reads_.Carry(std::exchange(one.change, {}), *session_);
     const auto to_prepare = std::ranges::count_if(
         writes_.entries(), [this](const WriteEntry& entry) { return IsPrepared(entry) && !entry.indexed; });
     *validated = first_error.ok() && locked == static_cast<size_t>(to_prepare);

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/sometimes.h"
 #include "txn/access/access_internal.h"
-#include "txn/commit/carry.h"
 #include "txn/commit/commit_internal.h"
 #include "txn/peer/wire.h"
 #include "txn/session/session_state.h"
@@ -111,7 +110,7 @@ Status PrepareCalls::DecodeMade(const OwnerCall& call, rdma::WireReader& reader)
       entry.moved_to = prepared.record;
       entry.moved_state = prepared.state;
     }
-    Carry(*session_, prepared.change, &reads_);
+    reads_.Carry(prepared.change, *session_);
   }
   return reader.Finish();
 }
