@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -433,6 +434,59 @@ TEST_P(ClaimedLeafThreadsTest, ATransactionCommitsThoughItsLeavesDoNotFitTheCach
       });
       EXPECT_TRUE(done.ok()) << done;
       EXPECT_EQ(attempts, 1);
+    }
+  });
+}
+
+// Nobody else does anything, so each attempt ends as a model says. The model: the keys that are there.
+TEST_P(ClaimedLeafThreadsTest, ALoneNodeWithASmallCacheNeverConflicts) {
+  DatabaseOptions options{.data_nodes = 1, .read_path = ReadPathPolicy::kOneSided};
+  options.page_cache_bytes = 5000;
+  SimulatedCluster cluster(2, {.seed = 7}, options,
+                           {{.name = "rows",
+                             .key_kind = GetParam(),
+                             .index = IndexKind::kDex,
+                             .payload_bytes = sizeof(Account),
+                             .expected_rows = kRows}});
+  std::set<uint64_t> there;
+  cluster.On(kHolder, [&](Session& session) {
+    const Status set = cluster.database(kHolder).SetClaimRanges("rows", AllFor(kHolder, GetParam()));
+    ASSERT_TRUE(set.ok()) << set;
+    const Table& table = cluster.table(kHolder, "rows");
+    Random random(1);
+    for (int n = 0; n < 2000; ++n) {
+      std::set<uint64_t> expected = there;
+      int attempts = 0;
+      bool is_duplicate = false;
+      const Status done = RunBlockingBody(session, [&](BlockingTransaction& t) -> Status {
+        if (++attempts > 1) return absl::CancelledError("it conflicts with itself");
+        const uint64_t near = random.Below(kRows);
+        for (uint64_t i = random.Below(30); i-- > 0;) {
+          const uint64_t number = random.OneIn(2) ? near + random.Below(60) : random.Below(kRows);
+          const index::OwnedKey key = KeyOf(number);
+          const bool is_there = expected.contains(number);
+          if (!random.OneIn(40)) {
+            const auto found = t.Exists(table, key.view());
+            if (!found.ok()) return found.status();
+            EXPECT_EQ(*found, is_there);
+          } else if (is_there && there.contains(number)) {
+            is_duplicate = true;
+            return t.Insert(table, key.view(), Account{.balance = 1});
+          }
+          if (!is_there) {
+            GANNET_RETURN_IF_ERROR(t.Insert(table, key.view(), Account{.balance = 1}));
+            expected.insert(number);
+          } else if (random.OneIn(2)) {
+            GANNET_RETURN_IF_ERROR(t.Remove(table, key.view()));
+            expected.erase(number);
+          } else {
+            GANNET_RETURN_IF_ERROR(t.Update(table, key.view(), Account{.balance = 2}));
+          }
+        }
+        return absl::OkStatus();
+      });
+      ASSERT_TRUE(is_duplicate ? absl::IsAlreadyExists(done) : done.ok()) << done << " in transaction " << n;
+      if (!is_duplicate) there = std::move(expected);
     }
   });
 }
