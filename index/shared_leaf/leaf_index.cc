@@ -73,18 +73,19 @@ Status LeafIndex<Keys>::MakeFirst(Context& context) {
   return absl::OkStatus();
 }
 
-template <class Keys>
-void LeafIndex<Keys>::FindMany(std::span<const index::Key> keys, std::span<FindResult> results) {
-  for (size_t i = 0; i < keys.size(); ++i) results[i] = Find(keys[i]);
-}
-
 // Separators that a client's split left out are mended by the changes that take more, such as splits.
 template <class Keys>
 template <class Edit>
 std::optional<Change> LeafIndex<Keys>::ChangeAtOnce(typename Editors::Pooled* editor, const Key& key,
                                                     const Edit& edit) {
+  if (!editor->leaves().may_change_at_once()) return std::nullopt;
   LeafCopy leaf;
-  if (!editor->leaves().may_change_at_once() || !this->Locate(Keys::At(key), &leaf).ok()) return std::nullopt;
+  leaf.address = editor->last_leaf();
+  // It may be dead, or another leaf by now, but it is a block of this index.
+  const bool is_last = !leaf.address.is_null() &&
+                       blocks_.Look(leaf.address.offset(), &leaf.image) == LeafLook::kWhole &&
+                       leaf.image.level() == 0 && Keys::CoversKey(leaf.image, key);
+  if (!is_last && !this->Locate(Keys::At(key), &leaf).ok()) return std::nullopt;
   const uint64_t before = leaf.image.head.state;
   if (IsLocked(before)) return std::nullopt;  // it is kept
   typename Keys::Draft draft(leaf.address, leaf.image, editor->leaves().owner_bits());
@@ -93,6 +94,7 @@ std::optional<Change> LeafIndex<Keys>::ChangeAtOnce(typename Editors::Pooled* ed
   editor->posting().Clear();
   draft.AppendChange(&editor->posting());
   if (!editor->leaves().ChangeAtOnce(lock, &editor->posting())) return std::nullopt;
+  editor->last_leaf() = leaf.address;
   Change change;
   change.AddChanged(leaf.address, before, draft.unlocked());
   return change;

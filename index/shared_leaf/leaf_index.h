@@ -57,7 +57,9 @@ class LeafIndex : public AnyLeafIndex, public PartedLoader, protected OwnLeafFin
   ~LeafIndex() override;
 
   FindResult Find(const index::Key& key) override { return leaves_.Find(key); }
-  void FindMany(std::span<const index::Key> keys, std::span<FindResult> results) override;
+  void FindMany(std::span<const index::Key> keys, std::span<FindResult> results) override {
+    leaves_.FindMany(keys, results);
+  }
   StatusOr<Change> Insert(Context& context, const index::Key& key, rdma::GlobalAddress record,
                           rdma::GlobalAddress* existing) override;
   StatusOr<Change> Remove(Context& context, const index::Key& key, rdma::GlobalAddress record) override;
@@ -157,6 +159,7 @@ class LeafIndex : public AnyLeafIndex, public PartedLoader, protected OwnLeafFin
 
   // Changes the leaf of the key, as `edit` changes its draft, by this thread and without a coroutine, where that is all
   // it takes. nullopt: it takes more, such as a split or the end of a claim; or `edit` has returned false.
+  // The leaf that `editor` changed last often covers the key, too: then it is not searched for.
   template <class Edit>
   std::optional<Change> ChangeAtOnce(typename Editors::Pooled* editor, const Key& key, const Edit& edit);
 

@@ -61,7 +61,8 @@ struct OwnChannel {
   LeafChannel leaves;
   OwnBlocks blocks;
   coro::Worker worker;
-  Posting posting;  // of a change that is made at once
+  Posting posting;                // of a change that is made at once
+  rdma::GlobalAddress last_leaf;  // that was changed so, or null
 };
 
 // Thread-safe.
@@ -119,6 +120,7 @@ class OwnEditors {
     Editor* operator->() { return own_->editor.get(); }
     LeafChannel& leaves() { return own_->channel.leaves; }
     Posting& posting() { return own_->channel.posting; }
+    rdma::GlobalAddress& last_leaf() { return own_->channel.last_leaf; }
     template <class T>
     T Run(coro::Task<T> task) {
       return own_->channel.worker.BlockOn(std::move(task));

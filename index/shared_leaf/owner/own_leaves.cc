@@ -66,15 +66,27 @@ Status OwnLeaves<Keys>::ForEach(const Visit& visit) const {
 }
 
 template <class Keys>
-FindResult OwnLeaves<Keys>::Find(const index::Key& wanted) const {
+FindResult OwnLeaves<Keys>::FindFrom(LeafCopy* leaf, const index::Key& wanted) const {
   const Key key = Keys::KeyFrom(wanted);
+  if (leaf->address.is_null() || !Keys::CoversKey(leaf->image, key)) {
+    if (!finder_->Locate(Keys::At(key), leaf).ok()) {
+      leaf->address = {};
+      return {};  // lost
+    }
+  }
+  if (IsKept(leaf->image.head.state) && !GANNET_MUTANT(kKeptReadByOwner))
+    return {.record = {}, .witness = leaf->witness()};
+  const int slot = FindOwnKey<Keys>(*blocks_, *schema_, key, *leaf);
+  if (slot < 0) return {.record = {}, .witness = leaf->witness()};
+  return {.record = Keys::TargetOf(leaf->image.template entry<Entry>(slot), node_->id())};
+}
+
+// Keys that are near each other, such as the lines of an order, have one leaf. Its copy is of a moment of this call, so
+// it is as good for each of them as one that was read for this key.
+template <class Keys>
+void OwnLeaves<Keys>::FindMany(std::span<const index::Key> keys, std::span<FindResult> results) const {
   LeafCopy leaf;
-  if (!finder_->Locate(Keys::At(key), &leaf).ok()) return {};  // lost
-  if (IsKept(leaf.image.head.state) && !GANNET_MUTANT(kKeptReadByOwner))
-    return {.record = {}, .witness = leaf.witness()};
-  const int slot = FindOwnKey<Keys>(*blocks_, *schema_, key, leaf);
-  if (slot < 0) return {.record = {}, .witness = leaf.witness()};
-  return {.record = Keys::TargetOf(leaf.image.template entry<Entry>(slot), node_->id())};
+  for (size_t i = 0; i < keys.size(); ++i) results[i] = FindFrom(&leaf, keys[i]);
 }
 
 template <class Keys>

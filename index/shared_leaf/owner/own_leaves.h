@@ -75,7 +75,11 @@ class OwnLeaves {
 
   // These are the methods of LocalIndex with the same names (index.h). If a leaf that they need is kept, Find returns
   // no record, and a witness that has seen the word of a kept leaf (claim.h); the scans return LeafIsKept.
-  FindResult Find(const index::Key& key) const;
+  FindResult Find(const index::Key& key) const {
+    LeafCopy leaf;
+    return FindFrom(&leaf, key);
+  }
+  void FindMany(std::span<const index::Key> keys, std::span<FindResult> results) const;
   Status Scan(const ScanRange& range, ScanResult* result) const;
   Status ScanStep(const ScanRange& range, size_t most_witnesses, std::optional<ScanPosition>* position,
                   ScanResult* result) const;
@@ -97,6 +101,8 @@ class OwnLeaves {
   Status Check(LeafCopy* node, std::optional<Key>* low) const;
 
  private:
+  // Find. `leaf`: without an address, or as it was read in the same call; afterwards the key's, if it was found.
+  FindResult FindFrom(LeafCopy* leaf, const index::Key& key) const;
   void Repair(std::byte* leaf, bool is_linked);
   // Scans from *next on, at most `limit` entries and `most_leaves` leaves. True: there may be more, from *next.
   StatusOr<bool> ScanSome(const Key& from, const Key& to, bool reverse, size_t limit, size_t most_leaves,
