@@ -18,7 +18,7 @@ bool IsRecordOf(const LocalNode& local, const Table& table, rdma::GlobalAddress 
   const bool has_key = options.key_kind == index::KeyKind::kInteger ? meta.key_bytes == index::kIntegerKeyBytes
                                                                     : meta.key_bytes <= options.max_key_bytes;
   return meta.table == table.id() && has_key && meta.payload_bytes <= table.accepted_payload_bytes() &&
-         record.offset() + index::RecordBytes(meta.key_bytes, meta.payload_bytes) <= local.node.memory().size();
+         record.offset() + index::RecordBytes(meta.key_bytes, meta.payload_bytes) <= local.memory.size();
 }
 
 bool LeadsToKeyUnlessDamaged(const LocalNode& local, const Table& table, const Key& key, rdma::GlobalAddress record) {

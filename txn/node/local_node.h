@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 
 #include "index/service.h"
 #include "index/shared_leaf/claim/claim_holder.h"
@@ -33,17 +35,20 @@ struct LocalNode {
   // For clients of indexes whose leaves this node may claim. Null: the node is alone.
   index::shared_leaf::ClaimHolder* claims;
   int data_nodes;  // DatabaseOptions::data_nodes, but never 0
+  // The node's memory, and where its writable part begins, without a call.
+  const std::span<std::byte> memory = node.memory();
+  const uint64_t writable_offset = node.writable_offset();
 
   rdma::NodeId id() const { return node.id(); }
   // Null if there is none.
   const Table* TableById(TableId id) const { return tables.ById(id); }
   // True if a record can begin at this address.
   bool MayHaveRecord(rdma::GlobalAddress at) const {
-    return at.node() == id() && at.offset() % kLineBytes == 0 && at.offset() >= node.writable_offset() &&
-           at.offset() + kLineBytes <= node.memory().size();
+    return at.node() == id() && at.offset() % kLineBytes == 0 && at.offset() >= writable_offset &&
+           at.offset() + kLineBytes <= memory.size();
   }
   // A record of this node, for its CPU.
-  std::byte* Direct(rdma::GlobalAddress record) const { return node.memory().data() + record.offset(); }
+  std::byte* Direct(rdma::GlobalAddress record) const { return memory.data() + record.offset(); }
   // True if sessions of this node make calls, or await verbs: a single node whose CPU may do everything itself does
   // not.
   bool calls() const { return fabric.num_nodes() > 1 || !fabric.capabilities().cpu_coherent_atomics; }
