@@ -41,18 +41,19 @@ namespace {
 // change of it begins with its lock, and ends with another state word. So what was read is right if the word is the
 // same before and after, and not locked. kNotFound: it is not, or the node does not cover the key.
 struct ChildInPlace {
-  enum class Is : uint8_t { kNotFound, kLeaf, kChild };  // kLeaf: this is no inner node
+  enum class Is : uint8_t { kNotFound, kArrived, kChild };
   Is is = Is::kNotFound;
   uint8_t level = 0;
   rdma::GlobalAddress child;
 };
-ChildInPlace FindChildInPlace(const std::byte* node, uint64_t key) {
+// kArrived: the node is not above `lowest`.
+ChildInPlace FindChildInPlace(const std::byte* node, uint8_t lowest, uint64_t key) {
   using Head = shared_leaf::LeafHead;
   const uint64_t state = LoadWord(node);
   if (IsLocked(state) || IsAbsent(state)) return {};
   const uint64_t slots = LoadWord(node + offsetof(Head, slots));
   const uint8_t level = shared_leaf::LeafSlots::Unpack(slots).level;
-  if (level == 0) return {.is = ChildInPlace::Is::kLeaf, .level = 0, .child = {}};
+  if (level <= lowest) return {.is = ChildInPlace::Is::kArrived, .level = level, .child = {}};
   if (key < LoadWord(node + offsetof(Head, low)) || key > LoadWord(node + offsetof(Head, high))) return {};
   const std::byte* best = nullptr;
   uint64_t greatest = 0;
@@ -75,36 +76,37 @@ ChildInPlace FindChildInPlace(const std::byte* node, uint64_t key) {
 }  // namespace
 
 template <class Keys>
-bool BasicBlinkIndex<Keys>::LocateByHints(const Point& point, LeafCopy* leaf) const {
+bool BasicBlinkIndex<Keys>::LocateByHints(uint8_t level, const Point& point, LeafCopy* node) const {
   if constexpr (Keys::kKeysElsewhere) {
+    if (level != 0) return false;
     const SeparatorTable::Words words(point);
     uint64_t offset = first_.offset();
-    uint8_t level = kMaxLevels;
-    while (level > 1) {
+    uint8_t above = kMaxLevels;
+    while (above > 1) {
       uint8_t of_node = 0;
       offset = separators_->ChildOf(offset, LoadWord(blocks_.Memory(offset)), words, &of_node);
-      if (of_node >= level || !blocks_.MayHave({first_.node(), offset})) return false;
-      level = of_node;
+      if (of_node >= above || !blocks_.MayHave({first_.node(), offset})) return false;
+      above = of_node;
     }
-    leaf->address = {first_.node(), offset};
+    node->address = {first_.node(), offset};
   } else {
-    leaf->address = first_;
+    node->address = first_;
     uint8_t above = kMaxLevels;
     for (;;) {
-      const ChildInPlace found = FindChildInPlace(blocks_.Memory(leaf->address.offset()), point);
-      if (found.is == ChildInPlace::Is::kLeaf) break;
+      const ChildInPlace found = FindChildInPlace(blocks_.Memory(node->address.offset()), level, point);
+      if (found.is == ChildInPlace::Is::kArrived) break;
       if (found.is != ChildInPlace::Is::kChild || found.level >= above || !blocks_.MayHave(found.child)) return false;
-      leaf->address = found.child;
+      node->address = found.child;
       above = found.level;
     }
   }
-  const LeafLook look = blocks_.Look(leaf->address.offset(), &leaf->image);
-  return look == LeafLook::kWhole && leaf->image.level() == 0 && Keys::Covers(leaf->image, point);
+  const LeafLook look = blocks_.Look(node->address.offset(), &node->image);
+  return look == LeafLook::kWhole && node->image.level() == level && Keys::Covers(node->image, point);
 }
 
 template <class Keys>
 Status BasicBlinkIndex<Keys>::LocateAt(uint8_t level, const Point& point, LeafCopy* place) const {
-  if (level == 0 && LocateByHints(point, place)) return absl::OkStatus();
+  if (LocateByHints(level, point, place)) return absl::OkStatus();
   Patience patience(leaves_.patience_nanos());
   do {
     Descent<Keys> descent(first_, point, level);

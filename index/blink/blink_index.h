@@ -18,7 +18,7 @@ inline constexpr rdma::MethodId kDescribe = kBlinkMethods;
 
 // Keys: IntegerKeys or ByteKeys.
 template <class Keys>
-class BasicBlinkIndex final : public shared_leaf::LeafIndex<Keys> {
+class BasicBlinkIndex final : public shared_leaf::LeafIndex<Keys>, private CurrentNodes<Keys> {
  public:
   using Base = shared_leaf::LeafIndex<Keys>;
   using typename Base::Schema;
@@ -54,13 +54,18 @@ class BasicBlinkIndex final : public shared_leaf::LeafIndex<Keys> {
   // The node of `level` that covers the point. DataLoss: there is no way to it.
   Status LocateAt(uint8_t level, const Point& point, LeafCopy* place) const;
   Status Locate(const Point& point, LeafCopy* leaf) const override { return LocateAt(0, point, leaf); }
-  // Finds the leaf as LocateAt does for level 0, by what needs no copies of inner nodes: the nodes where they are, or
-  // separators_. False: that leads to no leaf that covers the point.
-  bool LocateByHints(const Point& point, LeafCopy* leaf) const;
+  // Finds the node as LocateAt does, by what needs no copies of the nodes above it: these where they are, or
+  // separators_, which lead to leaves only. False: that leads to no node that covers the point.
+  bool LocateByHints(uint8_t level, const Point& point, LeafCopy* node) const;
+  // A node that is kept, or to which a separator is missing or stale, is to be READ: that also mends separators.
+  bool FindCurrent(const Point& point, uint8_t level, LeafCopy* node) override {
+    return LocateByHints(level, point, node) && !IsLocked(node->image.head.state);
+  }
   // Visits the nodes from the top down and from left to right.
   Status ForEachNode(const Visit& visit) const override;
   std::unique_ptr<shared_leaf::LeafEditor<Keys>> NewEditor(shared_leaf::OwnChannel* channel) override {
-    return std::make_unique<Editor<Keys>>(&channel->leaves, &schema_, first_, &channel->blocks, nullptr);
+    return std::make_unique<Editor<Keys>>(&channel->leaves, &schema_, first_, &channel->blocks,
+                                          static_cast<CurrentNodes<Keys>*>(this));
   }
   std::unique_ptr<typename Base::Load> NewLoad(LoadRuns entries, double fill, size_t most_parts) override;
 

@@ -51,7 +51,7 @@ struct Sorted {
 
 template <class Keys>
 coro::Task<Status> Editor<Keys>::Locate(Point point, uint8_t level, Notice notice, LeafCopy* place) {
-  if (level == 0 && cache_ != nullptr && cache_->CurrentLeaf(point, place)) co_return absl::OkStatus();
+  if (current_ != nullptr && current_->FindCurrent(point, level, place)) co_return absl::OkStatus();
   Backoff backoff;
   for (int n = 0; n < kMostDescents; ++n) {
     Descent<Keys> descent(root_, point, level);

@@ -43,7 +43,11 @@ class Editor final : public shared_leaf::LeafEditor<Keys> {
   // All but `cache`, which may be null, must outlive this.
   Editor(shared_leaf::LeafChannel* leaves, const Schema* schema, rdma::GlobalAddress root,
          shared_leaf::BlockSource* blocks, PathCache<Keys>* cache)
-      : Base(leaves, schema, blocks), root_(root), cache_(cache) {}
+      : Base(leaves, schema, blocks), root_(root), cache_(cache), current_(cache) {}
+  // The owner's. `own`, too, must outlive it, and is thread-safe.
+  Editor(shared_leaf::LeafChannel* leaves, const Schema* schema, rdma::GlobalAddress root,
+         shared_leaf::BlockSource* blocks, CurrentNodes<Keys>* own)
+      : Base(leaves, schema, blocks), root_(root), cache_(nullptr), current_(own) {}
 
   coro::Task<Status> Locate(Point point, LeafCopy* place) override { return Locate(point, 0, Notice::kLeave, place); }
   int RoomIn(const LeafCopy& place) const override {
@@ -103,7 +107,8 @@ class Editor final : public shared_leaf::LeafEditor<Keys> {
   coro::Task<bool> MergeAt(uint8_t level, const LeafCopy& node, Change* change);
 
   rdma::GlobalAddress root_;
-  PathCache<Keys>* cache_;  // null: none
+  PathCache<Keys>* cache_;       // null: none
+  CurrentNodes<Keys>* current_;  // null: none is known
 };
 
 }  // namespace gannet::index::blink

@@ -1,5 +1,5 @@
 // PathCache: what a client has cached of the ways through a B-link tree. Copies may be stale: what they lead to shows
-// that.
+// that. CurrentNodes: what is known without a verb, and not stale.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,26 @@ struct Start {
   uint8_t above = 0;  // level of the inner node
 };
 
-// Used by one thread at a time. None of the functions suspends.
+// Of the owner: the nodes in its memory. Of a client: the leaves that it has claimed (shared_leaf/claim/claim.h).
 template <class Keys>
-class PathCache {
+class CurrentNodes {
  public:
   using LeafCopy = shared_leaf::LeafCopyOf<Keys>;
   using Point = typename Keys::Point;
+
+  // The node of `level` that covers the point, as it is now. False: it is to be READ. Does not suspend.
+  virtual bool FindCurrent(const Point& point, uint8_t level, LeafCopy* node) = 0;
+
+ protected:
+  ~CurrentNodes() = default;
+};
+
+// Used by one thread at a time. None of the functions suspends.
+template <class Keys>
+class PathCache : public CurrentNodes<Keys> {
+ public:
+  using typename CurrentNodes<Keys>::LeafCopy;
+  using typename CurrentNodes<Keys>::Point;
 
   virtual ~PathCache() = default;
   // The child that covers `point`, of the lowest inner node above `level` that is cached. Null: none is cached, and the
@@ -31,9 +45,7 @@ class PathCache {
   virtual void Keep(const LeafCopy& inner) = 0;
   // The inner node of this level at the point has led astray.
   virtual void Drop(const Point& point, uint8_t level) = 0;
-  // The leaf that covers the point as it is now: this node has claimed it (shared_leaf/claim/claim.h). False: it is to
-  // be READ.
-  virtual bool CurrentLeaf(const Point& /*point*/, LeafCopy* /*leaf*/) { return false; }
+  bool FindCurrent(const Point& /*point*/, uint8_t /*level*/, LeafCopy* /*node*/) override { return false; }
 };
 
 }  // namespace gannet::index::blink

@@ -294,7 +294,8 @@ bool Paths<Keys>::LoadLeaf(rdma::GlobalAddress leaf, Image* image, shared_leaf::
 }
 
 template <class Keys>
-bool Paths<Keys>::CurrentLeaf(const Point& point, LeafCopy* leaf) {
+bool Paths<Keys>::FindCurrent(const Point& point, uint8_t level, LeafCopy* leaf) {
+  if (level != 0) return false;
   if (expected_.has_value()) {
     const LeafCopy expected = *std::exchange(expected_, std::nullopt);
     if (Keys::Covers(expected.image, point)) {

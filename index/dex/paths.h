@@ -42,7 +42,7 @@ class Paths final : public blink::PathCache<Keys> {
   std::optional<blink::Start> StartFor(const Point& point, uint8_t level) override;
   void Keep(const LeafCopy& inner) override;
   void Drop(const Point& point, uint8_t level) override;
-  bool CurrentLeaf(const Point& point, LeafCopy* leaf) override;
+  bool FindCurrent(const Point& point, uint8_t level, LeafCopy* leaf) override;
 
   // The copy of the leaf that covers the point, whole, and its grant. False: there is none.
   bool FindLeaf(const Point& point, LeafCopy* copy, shared_leaf::Grant* grant);

@@ -40,7 +40,12 @@ coro::Task<StatusOr<Change>> LeafEditor<Keys>::InsertAt(uint8_t level, IndexEntr
   for (;;) {
     const Status located = co_await LocateToChange(Keys::At(Keys::KeyOf(entry)), level, &place);
     GANNET_CO_RETURN_IF_ERROR(located);
-    const StatusOr<int> slot = co_await FindSame(level, entry, &place);
+    StatusOr<int> slot = -1;
+    if constexpr (Keys::kKeysElsewhere) {
+      slot = co_await FindSame(level, entry, &place);
+    } else {
+      slot = FindSlot(place.image, Keys::KeyOf(entry));
+    }
     if (!slot.ok()) co_return slot.status();
     if (*slot >= 0) {
       if (existing != nullptr) *existing = TargetOf(place.image.template entry<Entry>(*slot));
@@ -56,7 +61,8 @@ coro::Task<StatusOr<Change>> LeafEditor<Keys>::InsertAt(uint8_t level, IndexEntr
     if (RoomIn(place) > 0) {
       done = co_await changer_.Add(place, Keys::EntryOf(entry), &change);
     } else {
-      done = co_await KnowAllKeys(&place);
+      done = true;
+      if constexpr (Keys::kKeysElsewhere) done = co_await KnowAllKeys(&place);
       if (done.ok() && *done) {
         std::optional<IndexEntry> right;
         SplitHint hint;
@@ -75,10 +81,8 @@ coro::Task<StatusOr<Change>> LeafEditor<Keys>::InsertAt(uint8_t level, IndexEntr
 
 template <class Keys>
 coro::Task<StatusOr<int>> LeafEditor<Keys>::FindSame(uint8_t level, const IndexEntry& entry, LeafCopy* place) {
-  if constexpr (Keys::kKeysElsewhere) {
-    // The separator of a child is its low fence: it needs no comparison.
-    if (level > 0) co_return SlotOf<Keys>(place->image, Keys::EntryOf(entry));
-  }
+  // The separator of a child is its low fence: it needs no comparison.
+  if (level > 0) co_return SlotOf<Keys>(place->image, Keys::EntryOf(entry));
   const Key key = Keys::KeyOf(entry);
   const StatusOr<int> slot = co_await FindKey<Keys>(leaves_, *schema_, key, place);
   co_return slot;

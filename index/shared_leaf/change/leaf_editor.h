@@ -96,7 +96,7 @@ class LeafEditor : public SplitHints<Keys> {
   BasicLeafChanger<Keys> changer_;
 
  private:
-  // The slot that has the entry's key, or leads to its child; -1: there is none.
+  // The slot that has the entry's key, or leads to its child; -1: there is none. Byte keys.
   coro::Task<StatusOr<int>> FindSame(uint8_t level, const IndexEntry& entry, LeafCopy* place);
 };
 
