@@ -28,11 +28,12 @@ enum class Cost : uint8_t {
   kRecordLine,   // copying a line of a record in or out, or of a node of an R-tree
   kTransaction,  // begin and end of one, without its accesses
   kLogByte,      // encoding and checksums
+  kTakenLine,    // a line of memory that another core has changed last (TakeLine)
 };
 // Number of prefetched misses that take the time of a dependent one: 23 ns each, where a dependent one takes 80 ns
 // (XStore, OSDI'20, section 3: 43 million random reads per second on one core).
 inline constexpr size_t kOverlappedMisses = 4;
-inline constexpr size_t kNumCosts = static_cast<size_t>(Cost::kLogByte) + 1;
+inline constexpr size_t kNumCosts = static_cast<size_t>(Cost::kTakenLine) + 1;
 
 class Runtime {
  public:
@@ -48,6 +49,9 @@ class Runtime {
 
   // The running thread works for `units` of `kind`. Other threads may run during that time.
   virtual void Charge(Cost kind, uint64_t units) = 0;
+  // The running thread is about to change this line, as other threads do: it gets it when all have had it that asked
+  // before.
+  virtual void TakeLine(const void* line) = 0;
   // One iteration of a loop that waits for another thread.
   virtual void Relax() = 0;
   // Offers the core to other threads.
@@ -99,6 +103,11 @@ class Runtime {
 inline void PreemptionPoint() {
   if (Runtime* runtime = Runtime::Current()) [[unlikely]]
     runtime->Preempt();
+}
+// Marks a latch or counter of many threads, before it is changed.
+inline void TakeLine(const void* line) {
+  if (Runtime* runtime = Runtime::Current()) [[unlikely]]
+    runtime->TakeLine(line);
 }
 inline void Charge(Cost kind, uint64_t units = 1) {
   if (Runtime* runtime = Runtime::Current()) [[unlikely]]

@@ -2,9 +2,11 @@
 #include <benchmark/benchmark.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <vector>
 
+#include "base/cache_line.h"
 #include "base/coro/worker.h"
 #include "base/thread.h"
 #include "rdma/sim/event_queue.h"
@@ -43,6 +45,27 @@ void SwitchBetweenThreads(benchmark::State& state) {
   for (Runtime::Thread* thread : threads) simulation.Join(thread);
 }
 BENCHMARK(SwitchBetweenThreads)->Arg(2)->Arg(24)->Arg(384);
+
+// Two threads of the machine itself, each on a core of its own, hand a line to each other: Cost::kTakenLine.
+void LineFromCoreToCore(benchmark::State& state) {
+  alignas(kLineBytes) std::atomic<uint64_t> turn{0};
+  constexpr uint64_t kOver = UINT64_MAX;
+  Thread other("other", [&turn] {
+    for (uint64_t seen = 0; seen != kOver; seen = turn.load()) {
+      if (seen % 2 != 0) turn.compare_exchange_strong(seen, seen + 1);
+    }
+  });
+  uint64_t next = 1;
+  for (auto _ : state) {
+    turn.store(next++);
+    while (turn.load() != next) continue;
+    ++next;
+  }
+  turn.store(kOver);
+  other.join();
+  state.SetItemsProcessed(2 * static_cast<int64_t>(state.iterations()));
+}
+BENCHMARK(LineFromCoreToCore)->UseRealTime();
 
 struct Ticker final : Happening {
   explicit Ticker(Simulation* owner) : simulation(owner) {}

@@ -11,6 +11,7 @@
 #include "base/coro/worker.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "index/dex/cache/page_cache.h"
 #include "index/index.h"
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
@@ -29,6 +30,7 @@ struct CacheOptions {
   // blink (inner nodes) and rolex (models): bytes of the cache per machine (or thread) and server; 0: the kind's
   // default.
   size_t index_bytes = 0;
+  index::dex::PageCacheOptions pages;  // dex; but index_bytes of each server, if they are not 0
   // xstore: bytes of a LocationCache in front of the model, per thread (or machine); 0: none.
   size_t xstore_location_bytes = 0;
   bool share = true;  // xstore, blink, rolex: the threads of a machine share their caches

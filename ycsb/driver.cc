@@ -10,6 +10,7 @@
 #include "bench/harness/operation_statistics.h"
 #include "bench/harness/run.h"
 #include "bench/harness/run_control.h"
+#include "index/dex/dex.h"
 #include "ycsb/bench_worker.h"
 #include "ycsb/move_worker.h"
 #include "ycsb/moving_part.h"
@@ -133,14 +134,20 @@ class Runner {
   }
 
  private:
+  // A machine has one, for all servers.
+  std::shared_ptr<index::CachePool> NewPool(const index::IndexKindEntry& kind) const {
+    const size_t bytes = options_.caches.index_bytes * static_cast<size_t>(cluster_->options().servers);
+    if (cluster_->options().index != IndexKind::kDex) return kind.make_pool(bytes);
+    index::dex::PageCacheOptions pages = options_.caches.pages;
+    if (bytes != 0) pages.max_bytes = bytes;
+    return std::make_shared<index::dex::PagePool>(pages);
+  }
   void AddCaches(Machine* machine) const {
     const index::IndexKindEntry& kind = index::EntryOf(cluster_->options().index);
     if (kind.traits.learned) {
       machine->xcaches.push_back(index::MakeSharedCache(options_.caches.xcache));
     } else if (kind.make_pool != nullptr) {
-      // A machine has one, for all servers.
-      const size_t bytes = options_.caches.index_bytes * static_cast<size_t>(cluster_->options().servers);
-      if (machine->caches.empty()) machine->pool = kind.make_pool(bytes);
+      if (machine->caches.empty()) machine->pool = NewPool(kind);
       machine->caches.push_back(machine->pool->NewCache());
     } else if (kind.make_cache != nullptr) {
       machine->caches.push_back(kind.make_cache(options_.caches.index_bytes));

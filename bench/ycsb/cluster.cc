@@ -60,6 +60,7 @@ Status YcsbCluster::OpenFabric() {
   rdma::sim::SimulationOptions simulation;
   simulation.seed = o.seed;
   simulation.cores_per_node = cores_per_node();
+  if (o.contended_lines) simulation.costs.AddContendedLines();
   simulation_ = std::make_unique<rdma::sim::Simulation>(simulation);
   rdma::sim::SimFabricOptions options;
   options.num_nodes = nodes;

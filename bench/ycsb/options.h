@@ -70,8 +70,11 @@ struct YcsbOptions {
   bool version_reads = false;  // clients READ versions, too (version_reads.h); of simulations
   bool spread = true;          // of round trips on a simulated rack (rdma/sim/spread.h)
   index::XCacheMode cache = index::XCacheMode::kWhole;
-  bool locations = false;    // xstore: also a cache of record addresses in front of the model
-  uint64_t cache_bytes = 0;  // 0: the default of the index
+  bool locations = false;           // xstore: also a cache of record addresses in front of the model
+  uint64_t cache_bytes = 0;         // 0: the default of the index
+  int leaf_admission_percent = 10;  // CacheOptions::pages, as the next
+  bool one_cooling_latch = false;
+  bool contended_lines = false;  // of simulations: a line that threads change in turn costs time (Cost::kTakenLine)
 
   // The cluster whose servers are other processes. This process is one client machine of it, and the options above
   // describe the servers' data. None: servers and clients are in this process.

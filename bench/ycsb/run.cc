@@ -42,6 +42,8 @@ ycsb::RunOptions RunOptionsOf(const YcsbOptions& o, int slot, const std::atomic<
   } else if (o.cache_bytes != 0) {
     run.caches.location_bytes = run.caches.index_bytes = run.caches.xcache.max_bytes = o.cache_bytes;
   }
+  run.caches.pages.leaf_admission = o.leaf_admission_percent / 100.0;
+  run.caches.pages.one_cooling_latch = o.one_cooling_latch;
   run.warmup = *o.warmup;
   run.duration = *o.duration;
   run.interval = *o.interval;

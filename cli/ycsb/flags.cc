@@ -246,6 +246,14 @@ void AddPlaceFlags(bench::YcsbOptions* o, Flags* flags) {
       "nodes\nand leaves (dex; those of all servers have their memory together), of record addresses (--cache "
       "locations); or of a\nthread's cache of record addresses (hash). Default: no limit; 64M; 64M; 16 bytes for "
       "each key; 1M");
+  flags->Add("--leaf-admission", "leaf_admission_percent", &o->leaf_admission_percent, form::Integer(0, 100),
+             "Percent of the leaves READ that come into a full cache (dex). Default: 10");
+  flags->AddSwitch("--one-cooling-latch", "one_cooling_latch", &o->one_cooling_latch,
+                   "One latch for all that may leave the cache soon, in place of one for each six copies (dex): what "
+                   "its paper compares with");
+  flags->AddSwitch("--contended-lines", "contended_lines", &o->contended_lines,
+                   "On sim: a latch that another thread of the machine took last costs the time in which a line goes "
+                   "from core to core,\nand threads get it one after the other (dex)");
 }
 
 }  // namespace

@@ -65,6 +65,21 @@ Status CheckMemory(const YcsbOptions& o) {
                FormatBytes(needed), FormatBytes(usable));
 }
 
+Status CheckPages(const YcsbOptions& o) {
+  const char* flag = nullptr;
+  if (o.leaf_admission_percent != YcsbOptions().leaf_admission_percent) flag = "--leaf-admission";
+  if (o.one_cooling_latch) flag = "--one-cooling-latch";
+  if (o.contended_lines) flag = "--contended-lines";
+  if (flag != nullptr && o.index != index::IndexKind::kDex) {
+    return Wrong("%s: is for the cache of --index dex; leave it out with --index %s", flag,
+                 index::EntryOf(o.index).name);
+  }
+  if (o.contended_lines && !o.simulated()) {
+    return Wrong("--contended-lines: lines of this machine's memory cost what they cost; give --fabric sim");
+  }
+  return absl::OkStatus();
+}
+
 Status CheckInline(const YcsbOptions& o) {
   const index::IndexKindEntry& kind = index::EntryOf(o.index);
   const StatusOr<index::IndexRights> rights = index::RightsFor(kind, o.index_rights);
@@ -173,6 +188,7 @@ Status Complete(bench::YcsbOptions* o) {
     return Wrong("--cache-bytes %s: this machine has %s; give at most that", FormatBytes(o->cache_bytes),
                  FormatBytes(memory));
   }
+  GANNET_RETURN_IF_ERROR(CheckPages(*o));
   GANNET_RETURN_IF_ERROR(CheckInline(*o));
   GANNET_RETURN_IF_ERROR(CheckLog(*o));
   if (const auto own = index::ReadOwnOptions(kind, o->index_options); !own.ok()) {

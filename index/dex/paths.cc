@@ -72,7 +72,7 @@ bool Paths<Keys>::FollowOnce(const Point& point, uint8_t level, End* end) {
     }
     if (steps > 0) end->node = node;
     if (look.word.cooling() || (!by_frame && steps > 0)) {
-      cache_.Restore(id, node, end->parent);
+      cache_.Restore(&user_, id, node, end->parent);
       if (!frames.Look(id, &look) || look.node() != node.bits()) return false;
     }
     if (place.level <= level) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/entropy.h"
@@ -72,6 +73,12 @@ struct Simulation::State final : Happening {
   bool pause_is_scheduled = false;
   uint64_t last_number = 0;
   Entropy entropy;
+  // A line that threads change: the thread that had it last, and when that has it.
+  struct Line {
+    const SimThread* by = nullptr;
+    uint64_t until = 0;
+  };
+  absl::flat_hash_map<const void*, Line> lines;
   std::vector<std::unique_ptr<Action>> actions;
   std::vector<Action*> used_actions;
   std::function<void(NodeId, int)> on_kill_point;
@@ -208,6 +215,19 @@ void Simulation::Charge(Cost kind, uint64_t units) {
   self->picoseconds = picoseconds % kPicosPerNano;
   scheduler.Advance(picoseconds / kPicosPerNano);
   if (kind == Cost::kWorkerRound) scheduler.PollersLook();
+}
+
+// A line goes from core to core. Lines are told apart by their addresses, which are others in each run; but nothing
+// depends on their order.
+void Simulation::TakeLine(const void* line) {
+  Scheduler& scheduler = state_->scheduler;
+  const uint64_t nanos = state_->options.costs.picoseconds_per_unit[static_cast<size_t>(Cost::kTakenLine)] / 1000;
+  if (nanos == 0 || scheduler.in_event()) return;
+  State::Line& taken = state_->lines[line];
+  const SimThread* const by = std::exchange(taken.by, scheduler.running());
+  if (by == nullptr || by == taken.by) return;
+  taken.until = std::max(taken.until, now()) + nanos;
+  scheduler.Advance(taken.until - now());
 }
 
 void Simulation::Work(uint64_t nanos) {

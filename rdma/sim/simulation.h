@@ -35,6 +35,8 @@ namespace gannet::rdma::sim {
 struct CpuCosts {
   std::array<uint32_t, kNumCosts> picoseconds_per_unit{};
   static CpuCosts Default();
+  // Kinds that Default leaves out, because they would change the times of all experiments.
+  void AddContendedLines();
 };
 
 struct SimulationOptions {
@@ -126,6 +128,7 @@ class Simulation : public Runtime {
   uint64_t NowNanos() override;
   uint64_t WallNanos() override;
   void Charge(Cost kind, uint64_t units) override;
+  void TakeLine(const void* line) override;
   void Relax() override;
   void Yield() override;
   void Preempt() override;

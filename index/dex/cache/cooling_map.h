@@ -20,8 +20,9 @@ class CoolingMap {
  public:
   static constexpr size_t kPerBucket = 6;
 
-  // For `most` copies.
-  explicit CoolingMap(size_t most) : buckets_(most / kPerBucket + 1), memory_(buckets_ * kLineBytes) {}
+  // For `most` copies. `one_latch`: PageCacheOptions::one_cooling_latch.
+  explicit CoolingMap(size_t most, bool one_latch = false)
+      : buckets_(most / kPerBucket + 1), one_latch_(one_latch), memory_(buckets_ * kLineBytes) {}
 
   size_t bytes() const { return memory_.size(); }
   size_t buckets() const { return buckets_; }
@@ -30,7 +31,7 @@ class CoolingMap {
   // returned; else kNoFrame. A frame that is there already stays where it is.
   FrameId Push(uint64_t node, FrameId frame) {
     std::byte* const line = LineOf(BucketOf(node));
-    const WordLatch latch(line);
+    const WordLatch latch(LatchOf(line));
     Queue queue = Load(line);
     for (size_t i = 0; i < queue.size; ++i) {
       if (queue.frames[i] == frame) return kNoFrame;
@@ -45,7 +46,7 @@ class CoolingMap {
   FrameId Pop(size_t bucket) {
     std::byte* const line = LineOf(bucket);
     if (LoadWord(line + kWordBytes) == 0) return kNoFrame;
-    const WordLatch latch(line);
+    const WordLatch latch(LatchOf(line));
     Queue queue = Load(line);
     if (queue.size == 0) return kNoFrame;
     const FrameId first = queue.TakeAt(0);
@@ -55,7 +56,7 @@ class CoolingMap {
   // The frame leaves the bucket of its node, if it is there.
   void Remove(uint64_t node, FrameId frame) {
     std::byte* const line = LineOf(BucketOf(node));
-    const WordLatch latch(line);
+    const WordLatch latch(LatchOf(line));
     Queue queue = Load(line);
     for (size_t i = 0; i < queue.size; ++i) {
       if (queue.frames[i] != frame) continue;
@@ -97,7 +98,10 @@ class CoolingMap {
   }
   std::byte* LineOf(size_t bucket) const { return memory_.data() + bucket * kLineBytes; }
 
+  std::byte* LatchOf(std::byte* line) const { return one_latch_ ? memory_.data() : line; }
+
   size_t buckets_;
+  bool one_latch_;
   BulkMemory memory_;
 };
 

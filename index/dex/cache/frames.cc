@@ -37,6 +37,7 @@ std::optional<LatchedFrame> Frames::TryLatch(FrameId id, std::optional<FrameWord
   const uint64_t block_word = LoadWord(block);
   if (!IsFrame(id, block_word)) return std::nullopt;
   std::byte* const frame = FrameAt(id);
+  TakeLine(frame);
   const FrameWord word = expected.has_value() ? *expected : FrameWord{LoadWord(frame)};
   // If the block has been cut anew since its word was loaded, `word` may be the content of another frame.
   if (LoadWord(block) != block_word || word.latched()) return std::nullopt;

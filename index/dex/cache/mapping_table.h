@@ -18,6 +18,7 @@ namespace gannet::index::dex {
 class WordLatch {
  public:
   explicit WordLatch(void* word) : word_(word) {
+    TakeLine(word_);
     while (CompareAndSwapWord(word_, 0, 1) != 0) CpuRelax();
   }
   ~WordLatch() { StoreWord(word_, 0); }

@@ -26,8 +26,10 @@ PageCache::PageCache(const PageCacheOptions& options)
       limit_(static_cast<uint32_t>(frames_.blocks() * Frames::kUnits)),
       table_(frames_.blocks() * Frames::kBlockBytes / dex::BytesOf(FrameSize::k192)),
       cooling_(static_cast<size_t>(static_cast<double>(frames_.blocks() * Frames::kBlockBytes) * options.cooling /
-                                   static_cast<double>(dex::BytesOf(FrameSize::k384)))),
-      tree_bytes_((UINT16_MAX + 1) * kWordBytes) {}
+                                   static_cast<double>(dex::BytesOf(FrameSize::k384))),
+               options.one_cooling_latch) {
+  for (BulkMemory& bytes : tree_bytes_) bytes = BulkMemory((UINT16_MAX + 1) * kWordBytes);
+}
 
 PageCache::User::~User() {
   const std::lock_guard lock(cache_.mutex_);
@@ -48,7 +50,7 @@ std::vector<KeptFrame> PageCache::User::TakeKept() {
 bool PageCache::Admits(User* user, uint8_t level) {
   if (level > 0 || frames_.used_blocks() < frames_.blocks() || user->random_.Unit() < options_.leaf_admission)
     return true;
-  refused_.Add();
+  Add(user, Event::kRefused);
   return false;
 }
 
@@ -123,13 +125,13 @@ bool PageCache::Cool(User* user, FrameId id, int depth) {
   }
   if (n > 0) {
     Release(*frame);
-    delegated_.Add();
+    Add(user, Event::kDelegated);
     return depth < kMostLevels && Cool(user, below[user->random_.Below(n)], depth + 1);
   }
   const uint64_t node = frame->node();
   Unswizzle(*frame, place);
   frames_.Unlatch(*frame, (frame->before.bits & FrameWord::kState) | FrameWord::kCooling);
-  cooled_.Add();
+  Add(user, Event::kCooled);
   Evict(user, cooling_.Push(node, id));
   return true;
 }
@@ -139,7 +141,7 @@ void PageCache::Evict(User* user, FrameId id) {
   const std::optional<LatchedFrame> frame = frames_.TryLatch(id);
   if (!frame.has_value()) return;  // it stays, and may be chosen again
   if (frame->before.live() && frame->before.cooling()) {
-    evicted_.Add();
+    Add(user, Event::kEvicted);
     Empty(user, *frame);
   } else {
     Release(*frame);
@@ -151,7 +153,7 @@ void PageCache::HandOver(User* user, const LatchedFrame& frame) {
   for (size_t at = 0; at < kept.bytes.size(); at += kWordBytes) {
     StoreWord(kept.bytes.data() + at, LoadWord(frame.frame + at));
   }
-  kept_taken_.Add();
+  Add(user, Event::kKept);
   if (user != nullptr) {
     user->AddKept(kept);
     return;
@@ -160,14 +162,14 @@ void PageCache::HandOver(User* user, const LatchedFrame& frame) {
   kept_.push_back(kept);
 }
 
-void PageCache::Forget(const LatchedFrame& frame) {
+void PageCache::Forget(User* user, const LatchedFrame& frame) {
   table_.Erase(frame.node(), frame.id);
-  FetchAndAddWord(SizeOf(frame.place().tree), -dex::BytesOf(frame.size));
+  FetchAndAddWord(SizeOf(user, frame.place().tree), -dex::BytesOf(frame.size));
 }
 
 void PageCache::Empty(User* user, const LatchedFrame& frame) {
   if (frame.before.kept()) HandOver(user, frame);
-  Forget(frame);
+  Forget(user, frame);
   frames_.Unlatch(frame, 0);
   KeepFree(user, frame.size, frame.id);
 }
@@ -197,10 +199,10 @@ std::optional<LatchedFrame> PageCache::Recut(User* user, FrameSize size) {
       Unswizzle(frame, frame.place());
       if (frame.before.cooling()) cooling_.Remove(frame.node(), frame.id);
       if (frame.before.kept()) HandOver(user, frame);
-      Forget(frame);
-      evicted_.Add();
+      Forget(user, frame);
+      Add(user, Event::kEvicted);
     }
-    recut_.Add();
+    Add(user, Event::kRecut);
     Sometimes<"dex: a block is cut anew">();
     const std::vector<LatchedFrame> fresh = frames_.Recut(block, size);
     for (const LatchedFrame& frame : std::span(fresh).subspan(1)) {
@@ -220,8 +222,8 @@ bool PageCache::Publish(User* user, const LatchedFrame& frame, rdma::GlobalAddre
     Abandon(user, frame);
     return false;
   }
-  admitted_.Add();
-  FetchAndAddWord(SizeOf(place.tree), dex::BytesOf(frame.size));
+  Add(user, Event::kAdmitted);
+  FetchAndAddWord(SizeOf(user, place.tree), dex::BytesOf(frame.size));
   if (place.parent != kNoFrame) Swizzle(frame, place);
   frames_.Unlatch(frame, FrameWord::kLive | (as == As::kKept ? FrameWord::kKept : 0));
   return true;
@@ -264,8 +266,8 @@ void PageCache::Detach(const LatchedFrame& frame) {
 
 void PageCache::Forsake(User* user, const LatchedFrame& frame) {
   Detach(frame);
-  dropped_.Add();
-  Forget(frame);
+  Add(user, Event::kDropped);
+  Forget(user, frame);
   Abandon(user, frame);
 }
 
@@ -312,7 +314,7 @@ void PageCache::Republish(const LatchedFrame& frame, Place place) {
   frames_.Unlatch(frame, FrameWord::kLive);
 }
 
-void PageCache::Restore(FrameId id, rdma::GlobalAddress node, FrameId parent) {
+void PageCache::Restore(User* user, FrameId id, rdma::GlobalAddress node, FrameId parent) {
   const std::optional<LatchedFrame> frame = frames_.TryLatch(id);
   if (!frame.has_value()) return;
   if (!frame->before.live() || frame->node() != node.bits()) {
@@ -321,7 +323,7 @@ void PageCache::Restore(FrameId id, rdma::GlobalAddress node, FrameId parent) {
   }
   if (frame->before.cooling()) {
     cooling_.Remove(node.bits(), id);
-    restored_.Add();
+    Add(user, Event::kRestored);
     Sometimes<"dex: a copy is used while it cools">();
   }
   Place place = frame->place();
@@ -334,7 +336,7 @@ void PageCache::Drop(User* user, rdma::GlobalAddress node) {
   const std::optional<LatchedFrame> frame = Latch(node).frame;
   if (!frame.has_value()) return;
   Detach(*frame);
-  dropped_.Add();
+  Add(user, Event::kDropped);
   Empty(user, *frame);
 }
 
@@ -383,18 +385,31 @@ void PageCache::Release(const LatchedFrame& frame) {
   StoreWord(frame.frame, frame.before.bits);
 }
 
+// The sum is right, though a share may have given back more than it took.
+uint64_t PageCache::BytesOf(uint16_t tree) const {
+  uint64_t bytes = 0;
+  for (size_t share = 0; share < kShares; ++share) bytes += LoadWord(SizeIn(share, tree));
+  return bytes;
+}
+
 PageCacheStatistics PageCache::statistics() const {
-  const auto of = [](const Count& count) { return count.value.load(std::memory_order_relaxed); };
-  return {.admitted = of(admitted_),
-          .refused = of(refused_),
-          .cooled = of(cooled_),
-          .delegated = of(delegated_),
-          .restored = of(restored_),
-          .evicted = of(evicted_),
-          .dropped = of(dropped_),
-          .recut = of(recut_),
-          .kept = of(kept_taken_),
-          .lost = of(lost_)};
+  const auto of = [this](Event event) {
+    uint64_t sum = 0;
+    for (const Counts& counts : counts_) {
+      sum += counts.of[static_cast<size_t>(event)].load(std::memory_order_relaxed);
+    }
+    return sum;
+  };
+  return {.admitted = of(Event::kAdmitted),
+          .refused = of(Event::kRefused),
+          .cooled = of(Event::kCooled),
+          .delegated = of(Event::kDelegated),
+          .restored = of(Event::kRestored),
+          .evicted = of(Event::kEvicted),
+          .dropped = of(Event::kDropped),
+          .recut = of(Event::kRecut),
+          .kept = of(Event::kKept),
+          .lost = of(Event::kLost)};
 }
 
 }  // namespace gannet::index::dex

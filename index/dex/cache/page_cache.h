@@ -41,6 +41,8 @@ struct PageCacheOptions {
   size_t max_bytes = size_t{64} << 20;  // with all tables
   double leaf_admission = 0.1;          // probability, once no block is unused (5.4)
   double cooling = 0.1;                 // part of the frames that cools at most (5.2)
+  // One latch for the whole cooling map, in place of one for each bucket: what the paper compares with (8.3).
+  bool one_cooling_latch = false;
 };
 
 // Events since the cache was made.
@@ -110,7 +112,7 @@ class PageCache {
   // The number of a tree, whose copies are of no other. Numbers come again after 65,536 trees.
   uint16_t AddTree() { return static_cast<uint16_t>(next_tree_.fetch_add(1)); }
   // The frames of its copies.
-  uint64_t BytesOf(uint16_t tree) const { return LoadWord(SizeOf(tree)); }
+  uint64_t BytesOf(uint16_t tree) const;
 
   const Frames& frames() const { return frames_; }
   // The frame that may have a copy of the node; kComing: it will have one; kNoFrame: none has.
@@ -170,7 +172,7 @@ class PageCache {
   std::optional<LatchedFrame> LatchKept(FrameId id, const FrameLook& look) { return frames_.TryLatch(id, look.word); }
   void Forsake(User* user, const LatchedFrame& frame);
   void NoteLost(bool changes) {
-    if (changes) lost_.Add();
+    if (changes) Add(nullptr, Event::kLost);
   }
   // Takes the frames of the tree's kept leaves whose bodies are wanted, from `block` on, at most `most`, for the user.
   // Returns the block where to go on; the number of blocks: that was all, but for those that were latched (*missed).
@@ -180,7 +182,7 @@ class PageCache {
   void Release(const LatchedFrame& frame);
 
   // A copy that was found by its address: it is hot now, and `parent`, if there is one, leads to its frame.
-  void Restore(FrameId frame, rdma::GlobalAddress node, FrameId parent);
+  void Restore(User* user, FrameId frame, rdma::GlobalAddress node, FrameId parent);
   // Forgets the copy of a node, if there is one. `user`: null, if the caller is none.
   void Drop(User* user, rdma::GlobalAddress node);
 
@@ -209,32 +211,53 @@ class PageCache {
   // Evicts a copy that has left the cooling map.
   void Evict(User* user, FrameId frame);
   // A latched copy is none any more; and its frame is free.
-  void Forget(const LatchedFrame& frame);
+  void Forget(User* user, const LatchedFrame& frame);
   void Empty(User* user, const LatchedFrame& frame);
   // Cuts a block of frames of another size anew.
   std::optional<LatchedFrame> Recut(User* user, FrameSize size);
   // The parent leads to the child by its address (by its frame) from now on, if it leads there. The child is latched.
   void Unswizzle(const LatchedFrame& child, const Place& place);
   bool Swizzle(const LatchedFrame& child, const Place& place);
-  std::byte* SizeOf(uint16_t tree) const { return tree_bytes_.data() + tree * kWordBytes; }
-
-  struct Count {
-    std::atomic<uint64_t> value{0};
-    void Add() { value.fetch_add(1, std::memory_order_relaxed); }
+  // Each of these has a line of its own for the words that count, which the users share: threads that count seldom meet
+  // in one.
+  static constexpr size_t kShares = 8;
+  static size_t ShareOf(const User* user) { return user == nullptr ? 0 : user->number_ % kShares; }
+  // The bytes of a tree's frames, as far as users of this share have taken them and given them back.
+  std::byte* SizeOf(const User* user, uint16_t tree) const { return SizeIn(ShareOf(user), tree); }
+  std::byte* SizeIn(size_t share, uint16_t tree) const { return tree_bytes_[share].data() + tree * kWordBytes; }
+  // The words of PageCacheStatistics, in its order.
+  enum class Event : uint8_t {
+    kAdmitted,
+    kRefused,
+    kCooled,
+    kDelegated,
+    kRestored,
+    kEvicted,
+    kDropped,
+    kRecut,
+    kKept,
+    kLost
   };
+  static constexpr size_t kEvents = static_cast<size_t>(Event::kLost) + 1;
+  struct alignas(2 * kLineBytes) Counts {
+    std::array<std::atomic<uint64_t>, kEvents> of{};
+  };
+  void Add(const User* user, Event event) {
+    counts_[ShareOf(user)].of[static_cast<size_t>(event)].fetch_add(1, std::memory_order_relaxed);
+  }
 
   const PageCacheOptions options_;
   Frames frames_;
   const uint32_t limit_;  // frames are below
   MappingTable table_;
   CoolingMap cooling_;
-  BulkMemory tree_bytes_;  // a word for each tree
+  std::array<BulkMemory, kShares> tree_bytes_;  // a word for each tree
   std::atomic<uint64_t> next_user_{1};
   std::atomic<uint32_t> next_tree_{1};
   Mutex mutex_;
   std::array<std::vector<FrameId>, kFrameSizes> free_;  // guarded by mutex_: that no user keeps
   std::vector<KeptFrame> kept_;                         // the same
-  Count admitted_, refused_, cooled_, delegated_, restored_, evicted_, dropped_, recut_, kept_taken_, lost_;
+  std::array<Counts, kShares> counts_;
 };
 
 }  // namespace gannet::index::dex

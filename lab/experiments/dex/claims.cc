@@ -96,6 +96,20 @@ std::vector<Claim> ClaimsOf(const std::vector<Experiment>& experiments) {
       step("push-down against caching alone", System::kDex, System::kDexPushes, label, push_down, "");
     }
   }
+  if (const Experiment* const fig9 = FindExperiment(experiments, "fig9"); fig9 != nullptr) {
+    const auto step = [&](const char* what, PartOfCache from, PartOfCache to, double share, double paper) {
+      const Point* const before = FindPoint(*fig9, NameOf(from), CacheLabel(share));
+      const Point* const after = FindPoint(*fig9, NameOf(to), CacheLabel(share));
+      if (before == nullptr || after == nullptr) return;
+      claims.push_back(Claim::Of(absl::StrFormat("%s, %s", what, CacheLabel(share)),
+                                 RatioOf(after->measured.mops, before->measured.mops), paper, "section 8.3",
+                                 "the cost of a line that cores hand on is measured here, on two cores"));
+    };
+    for (const auto& [share, map, admission] : {std::tuple(kCacheShare / 4, 12.0, 1.25), {kCacheShare, 10.0, 1.21}}) {
+      step("the cooling map against one lock", PartOfCache::kNone, PartOfCache::kCoolingMap, share, map);
+      step("lazy against eager admission", PartOfCache::kCoolingMap, PartOfCache::kLazyAdmission, share, admission);
+    }
+  }
   if (const Experiment* const fig12 = FindExperiment(experiments, "fig12"); fig12 != nullptr) {
     for (const auto& [workload, verbs, throughput] :
          {std::tuple(Table1()[1].name, 0.44, 1.4), {Table1()[2].name, 0.51, 1.55}}) {

@@ -38,6 +38,11 @@ const char* NameOf(System system) {
   return kNames[static_cast<size_t>(system)];
 }
 
+const char* NameOf(PartOfCache part) {
+  static constexpr const char* kNames[] = {"one latch, eager", "cooling map, eager", "cooling map, lazy admission"};
+  return kNames[static_cast<size_t>(part)];
+}
+
 std::span<const WorkloadOfTable1> Table1() {
   return kTable1;
 }
@@ -75,7 +80,7 @@ Point PointOf(const Options& options, System system, const WorkloadOfTable1& wor
 }
 
 std::vector<Experiment> Experiments(const Options& options) {
-  return {Fig6(options), Fig7(options), Fig8(options), Fig10(options), Fig11(options), Fig12(options)};
+  return {Fig6(options), Fig7(options), Fig8(options), Fig9(options), Fig10(options), Fig11(options), Fig12(options)};
 }
 
 Report MakeReport(const Options& options, std::vector<Experiment> experiments) {

@@ -43,6 +43,28 @@ TEST(Simulation, FractionsOfNanosecondsAddUp) {
   EXPECT_EQ(simulation.now(), 10u);
 }
 
+TEST(Simulation, ALineThatThreadsChangeGoesFromOneToTheNext) {
+  SimulationOptions options = NanoPerStep();
+  options.costs.picoseconds_per_unit[static_cast<size_t>(Cost::kTakenLine)] = 100'000;
+  Simulation simulation(options);
+  const uint64_t line = 0;
+  std::vector<uint64_t> taken;
+  std::vector<Runtime::Thread*> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.push_back(simulation.StartOn(0, "takes", [&] {
+      TakeLine(&line);
+      taken.push_back(simulation.now());
+    }));
+  }
+  for (Runtime::Thread* thread : threads) simulation.Join(thread);
+  const uint64_t first = taken.at(0);
+  EXPECT_EQ(taken, (std::vector<uint64_t>{first, first + 100, first + 200}));
+  TakeLine(&line);
+  const uint64_t own = simulation.now();
+  TakeLine(&line);
+  EXPECT_EQ(simulation.now(), own) << "who has it last pays nothing";
+}
+
 TEST(Simulation, ActionsHappenInTheOrderOfTimeAndThenOfPosting) {
   Simulation simulation(NanoPerStep());
   std::vector<int> order;
