@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "log/file/file_system.h"
+#include "log/file/posix_directory.h"
 
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
@@ -116,8 +116,7 @@ int DiskRing::DropWritten() {
   for (Piece& piece : pieces_) {
     if (piece.result == 0) error = EIO;
     if (piece.result < 0 && !Transient(piece.result)) error = -piece.result;
-    // A partly written block is written again, to stay aligned.
-    const size_t written = piece.result > 0 ? static_cast<size_t>(piece.result) / kDiskBlockBytes * kDiskBlockBytes : 0;
+    const size_t written = piece.result > 0 ? GoOnAfter(static_cast<size_t>(piece.result)) : 0;
     piece.offset += written;
     piece.data = piece.data.subspan(written);
     piece.result = 0;

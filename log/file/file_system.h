@@ -8,10 +8,11 @@
 // What survives a crash: the content of a file as of its last successful Sync (or WriteDurably), and the names of a
 // directory as of its last successful SyncDirectory. Of later writes, any subset of the sectors may have survived.
 //
-// Errors. ResourceExhausted: the disk is full (the file is as long as before). DataLoss: the device failed (EIO). After
-// a failed Sync it is unknown which unsynced content is on disk, and a second Sync that succeeds proves nothing; give
-// the file up and write the data to another. InvalidArgument: the path names another kind of object (a directory
-// instead of a file, a FIFO, ...). NotFound, AlreadyExists, PermissionDenied as usual. Messages name the path.
+// Errors. ResourceExhausted: the disk is full, or a quota or a limit of the process does not let the file grow (it is
+// as long as before). DataLoss: the device failed (EIO). After a failed Sync it is unknown which unsynced content is on
+// disk, and a second Sync that succeeds proves nothing; give the file up and write the data to another.
+// InvalidArgument: the path names another kind of object (a directory instead of a file, a FIFO, ...). NotFound,
+// AlreadyExists, PermissionDenied as usual. Messages name the path.
 #pragma once
 
 #include <cstddef>

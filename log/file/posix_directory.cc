@@ -114,6 +114,10 @@ void CheckAligned(const std::string& path, uint64_t offset, std::span<const std:
                "%s: offset=%d bytes=%d address=%p", path, offset, data.size(), data.data());
 }
 
+size_t GoOnAfter(size_t written) {
+  return written < kDiskBlockBytes ? written : written / kDiskBlockBytes * kDiskBlockBytes;
+}
+
 Status MustBeFile(int fd, const std::string& path) {
   struct stat state {};
   if (fstat(fd, &state) != 0) return PosixError(errno, absl::StrCat("looking at ", path));

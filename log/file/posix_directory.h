@@ -39,6 +39,10 @@ Status MustBeFile(int fd, const std::string& path);
 StatusOr<size_t> ReadFully(int fd, const std::string& path, uint64_t offset, std::span<std::byte> out);
 // Allocates the space on disk and makes the file `bytes` long. If that fails, the file stays `old_bytes` long.
 Status AllocateSpace(int fd, const std::string& path, uint64_t old_bytes, uint64_t bytes);
+// Number of bytes that a write need not repeat, after the kernel has written only the first `written` ones: whole
+// blocks, so that the rest is aligned, too. If that is no whole block, a limit can lie within the block. Then it is all
+// bytes: only a write that begins at the limit returns the reason.
+size_t GoOnAfter(size_t written);
 void CheckAligned(const std::string& path, uint64_t offset, std::span<const std::byte> data);
 
 // Owns a file descriptor and closes it. A forked child closes it at its beginning.

@@ -1,7 +1,10 @@
 #include "log/file/posix_error.h"
 
+#include <sys/resource.h>
+
 #include <cerrno>
 #include <cstring>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -11,8 +14,17 @@ namespace {
 
 struct Meaning {
   absl::StatusCode code;
-  const char* advice;
+  std::string advice;
 };
+
+std::string AdviceOnFileSize() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+    return "the file system allows no more";
+  }
+  return absl::StrCat("the process may write files of at most ", limit.rlim_cur,
+                      " bytes; raise that limit (ulimit -f)");
+}
 
 Meaning MeaningOf(int error) {
   switch (error) {
@@ -20,8 +32,7 @@ Meaning MeaningOf(int error) {
     case EDQUOT:
       return {absl::StatusCode::kResourceExhausted, "make room on that disk, or raise the quota"};
     case EFBIG:
-      return {absl::StatusCode::kResourceExhausted,
-              "the file system or the limit of the process (ulimit -f) allows no more"};
+      return {absl::StatusCode::kResourceExhausted, AdviceOnFileSize()};
     case ENOENT:
     case ENOTDIR:
       return {absl::StatusCode::kNotFound, "check the path"};

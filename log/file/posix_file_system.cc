@@ -120,10 +120,15 @@ Status PosixFile::WriteAndSync(uint64_t offset, std::span<const std::byte> data,
   }
   Outcome outcome = TryWrite(offset, data, sync);
   if (outcome.error == EINVAL && !outcome.sync_failed && direct_.valid()) {
-    // The write is aligned, so the file system accepted the flag but does not support it.
-    fallbacks_->NoteDirect(path_);
-    direct_ = Descriptor();
+    // Either the file system accepted the flag but does not support it, or the kernel cut the write off at a limit
+    // within a block. The page cache takes any length: there the first succeeds, and the second returns the limit.
+    Descriptor direct = std::exchange(direct_, Descriptor());
     outcome = TryWrite(offset, data, sync);
+    if (outcome.error == 0 || outcome.sync_failed) {
+      fallbacks_->NoteDirect(path_);
+    } else {
+      direct_ = std::move(direct);
+    }
   }
   if (outcome.error == 0) {
     size_ = std::max<uint64_t>(size_, offset + data.size());
@@ -158,10 +163,10 @@ int PosixFile::WritePlainly(int fd, uint64_t offset, std::span<const std::byte> 
     const ssize_t bytes = pwrite(fd, data.data(), data.size(), static_cast<off_t>(offset));
     if (bytes < 0 && errno == EINTR) continue;
     if (bytes < 0) return errno;
-    const size_t blocks = static_cast<size_t>(bytes) / kDiskBlockBytes * kDiskBlockBytes;
-    if (blocks == 0) return EIO;
-    offset += blocks;
-    data = data.subspan(blocks);
+    if (bytes == 0) return EIO;
+    const size_t written = internal::GoOnAfter(static_cast<size_t>(bytes));
+    offset += written;
+    data = data.subspan(written);
   }
   return 0;
 }

@@ -1,11 +1,9 @@
 // The promises of every file system (log/file/file_system.h), tested on each of them.
 #include "log/file/file_system.h"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -13,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -21,6 +20,7 @@
 #include "log/file/posix_file_system.h"
 #include "log/file/simulated/faulty_file_system.h"
 #include "log/manifest/whole_file.h"
+#include "tests/log/full_disk.h"
 
 namespace gannet::log {
 namespace file_system_test {
@@ -307,25 +307,6 @@ TEST_P(FileSystemTest, DamagedWholeFilesAreRefused) {
   }
 }
 
-// A process limit takes the place of a full disk, because it needs no root.
-class FullDisk {
- public:
-  explicit FullDisk(uint64_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {
-    getrlimit(RLIMIT_FSIZE, &old_);
-    rlimit limit = old_;
-    limit.rlim_cur = bytes;
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FullDisk() {
-    setrlimit(RLIMIT_FSIZE, &old_);
-    signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit old_{};
-  sighandler_t handler_;
-};
-
 TEST_P(FileSystemTest, AFullDiskIsToldAndLeavesTheFileAsLongAsItWas) {
   auto* const faulty = dynamic_cast<FaultyFileSystem*>(files_.get());
   const auto file = Create("a");
@@ -346,6 +327,38 @@ TEST_P(FileSystemTest, AFullDiskIsToldAndLeavesTheFileAsLongAsItWas) {
   EXPECT_TRUE(file->WriteDurably(16 * kDiskBlockBytes, data.span()).ok());
   EXPECT_TRUE(Holds(*OpenToRead("a"), 0, data.span()));
   EXPECT_TRUE(Holds(*OpenToRead("a"), 16 * kDiskBlockBytes, data.span()));
+}
+
+// The kernel writes up to the limit, within a block, before it refuses.
+TEST_P(FileSystemTest, ALimitWithinABlockIsAFullDisk) {
+  if (!GetParam().on_disk) GTEST_SKIP() << "no limit of the process holds there";
+  const AlignedBuffer data = Filled(4 * kDiskBlockBytes, 11);
+  ASSERT_TRUE(Create("before")->Write(0, data.span()).ok());
+  const std::string description = files_->Description();
+  for (const uint64_t more : {1, 100, 512, 1696, 4095}) {
+    for (const bool durably : {false, true}) {
+      const auto write = [&](File& file) {
+        return durably ? file.WriteDurably(kDiskBlockBytes, data.span()) : file.Write(kDiskBlockBytes, data.span());
+      };
+      for (const uint64_t blocks : {0, 1, 2}) {
+        const std::string name = absl::StrCat("a", more, "-", durably, "-", blocks);
+        const auto file = Create(name);
+        ASSERT_TRUE(file->Allocate(kDiskBlockBytes).ok());
+        {
+          const uint64_t limit = blocks * kDiskBlockBytes + more;
+          const FullDisk full(limit);
+          const Status refused = write(*file);
+          EXPECT_TRUE(absl::IsResourceExhausted(refused)) << name << ": " << refused;
+          EXPECT_THAT(std::string(refused.message()), HasSubstr(Path(name)));
+          EXPECT_THAT(std::string(refused.message()), HasSubstr(absl::StrCat(limit, " bytes")));
+          EXPECT_EQ(*OpenToRead(name)->Size(), kDiskBlockBytes) << name;
+        }
+        EXPECT_TRUE(write(*file).ok()) << name;
+        EXPECT_TRUE(Holds(*OpenToRead(name), kDiskBlockBytes, data.span())) << name;
+      }
+    }
+  }
+  EXPECT_EQ(files_->Description(), description) << "a full disk is no reason to write in another way";
 }
 
 std::vector<Kind> Kinds() {

@@ -1,5 +1,7 @@
 // Disks that are full or fail: a refused change is not there, an acknowledged one is, and work continues afterwards.
 #include <atomic>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
@@ -10,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "log/checkpoint/checkpoint.h"
 #include "log/manifest/manifest.h"
+#include "tests/log/full_disk.h"
 #include "tests/txn/durable_cluster.h"
 #include "tests/txn/worker_history.h"
 
@@ -92,6 +95,48 @@ TEST(DiskFailureTest, AFullDiskOpensAndRefusesCommitsOnly) {
     ASSERT_TRUE(database.Checkpoint().ok());
     EXPECT_EQ(ExpectPrefix(ReadState(database, 0), 5, 0, n + 1), n + 1);
   }
+}
+
+// The kernel writes a part of a block before it refuses the rest.
+TEST(DiskFailureTest, ALimitOfTheProcessWithinABlockIsAFullDisk) {
+  std::string directory = testing::TempDir() + "gannet-limit-XXXXXX";
+  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  constexpr uint64_t kRows = 1000;
+  constexpr uint64_t kLimit = 100'000;
+  const std::string payload(512, 'x');
+  const DatabaseOptions options{.create_if_missing = true};
+  {
+    const auto database = Database::Open(directory, options).value();
+    const Table& rows =
+        **database->CreateTable({.name = "rows", .index = IndexKind::kXStore, .payload_bytes = payload.size()});
+    ASSERT_TRUE(database->Start().ok());
+    const auto insert = [&](uint64_t key) {
+      return database->Run([&](BlockingTransaction& t) { return t.Insert(rows, key, payload); });
+    };
+    for (uint64_t key = 0; key < kRows; ++key) ASSERT_TRUE(insert(key).ok());
+    {
+      const log::FullDisk full(kLimit);
+      for (const Status& refused : {database->Checkpoint(), database->Backup(directory + "-copy")}) {
+        EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+        EXPECT_NE(refused.message().find("100000 bytes; raise that limit (ulimit -f)"), std::string::npos) << refused;
+      }
+    }
+    const Status taken = database->Checkpoint();
+    EXPECT_TRUE(taken.ok()) << taken;
+    EXPECT_TRUE(insert(kRows).ok());
+    EXPECT_TRUE(database->Close().ok());
+  }
+  {
+    const auto database = Database::Open(directory, options).value();
+    ASSERT_TRUE(database->Start().ok());
+    ScanRows all;
+    const Status read = database->Run(
+        [&](BlockingTransaction& t) { return t.Scan(*database->FindTable("rows"), {.from = 0, .to = kRows}, &all); });
+    EXPECT_TRUE(read.ok()) << read;
+    EXPECT_EQ(all.size(), kRows + 1);
+  }
+  std::filesystem::remove_all(directory);
+  std::filesystem::remove_all(directory + "-copy");
 }
 
 // The previous checkpoint, and the log that only it needs, make room for the next one; but the newest must be
