@@ -12,6 +12,9 @@ namespace gannet::cli {
 
 // The flag says something that a cluster file says: it cannot be given with --cluster.
 inline constexpr Marks kOfServers = 1;
+// Only servers in this process can do what the flag says, and a cluster file has no place for it: it cannot be given
+// with --cluster.
+inline constexpr Marks kOfOneProcess = 8;
 // The flag says how data is kept: it needs --dir.
 inline constexpr Marks kOfDirectory = 2;
 // The report has the flag's value in its part about durability, in the place of the configuration.

@@ -33,12 +33,13 @@ Status WriteFiles(const bench::YcsbResult& result, bool histogram, ReportFiles* 
   return files->Write("--html", [&result] { return ToHtml(result); });
 }
 
-int Execute(const YcsbFlags& flags, const std::string& flag_of_servers, bench::YcsbOptions options) {
+int Execute(const YcsbFlags& flags, const std::string& flag_of_servers, const std::string& flag_of_one_process,
+            bench::YcsbOptions options) {
   const auto fail = [](const Status& status, int exit_code) {
     absl::FPrintF(stderr, "gannet ycsb: %s\n", status.message());
     return exit_code;
   };
-  Status complete = ReadCluster(flags, flag_of_servers, &options);
+  Status complete = ReadCluster(flags, flag_of_servers, flag_of_one_process, &options);
   if (complete.ok()) complete = Complete(&options);
   if (!complete.ok()) return fail(complete, kExitBadFlags);
   StatusOr<ReportFiles> files = ReportFiles::Open(flags.report);
@@ -84,8 +85,9 @@ void AddYcsbCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<bench::YcsbOptions>();
   FlagsOfYcsb(options.get(), flags.get()).AddTo(command);
   command->callback([=] {
-    const std::string flag_of_servers = FlagsOfYcsb(options.get(), flags.get()).FirstGiven(*command, kOfServers);
-    *exit_code = Execute(*flags, flag_of_servers, *options);
+    const Flags all = FlagsOfYcsb(options.get(), flags.get());
+    *exit_code =
+        Execute(*flags, all.FirstGiven(*command, kOfServers), all.FirstGiven(*command, kOfOneProcess), *options);
   });
 }
 

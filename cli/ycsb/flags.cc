@@ -92,7 +92,7 @@ void AddWorkFlags(bench::YcsbOptions* o, Flags* flags) {
              "measurement, the\none before it gives it half of its part, while clients work. The measurement lasts "
              "until that is done. "
              "Default:\nno keys move",
-             kOfServers);
+             kOfOneProcess);
   flags->Add("--path", "path", &o->paths.reads, PathOf(ycsb::kPathNames),
              "How reads and scans reach a record: one-sided (the client looks it up by READs, with the index's cache) "
              "or rpc\n(one call to the server), or adaptive (the cheaper one for each). Default: one-sided");
@@ -126,7 +126,7 @@ void AddDataFlags(bench::YcsbOptions* o, Flags* flags) {
       "--index-options", "index_options", &o->index_options, form::Path("OPTIONS"),
       "Options of this index, as a table has them. rolex: epsilon=N, the error bound of its models in sixteenths "
       "of\na leaf (16). Default: those of the index",
-      kOfServers);
+      kOfOneProcess);
   AddIndexRights(flags, &o->index_rights, "with --inline by verbs", "").Reports([o]() -> Json {
     return index::NameOf(o->clients_change_index() ? index::IndexRights::kClients : index::IndexRights::kOwnerOnly);
   });
@@ -145,7 +145,7 @@ void AddDataFlags(bench::YcsbOptions* o, Flags* flags) {
                    absl::StrCat("Values of 8 bytes lie in the entries of the index, in the place of the record's "
                                 "address: ",
                                 index::KindsWith(&index::IndexTraits::holds_values)),
-                   kOfServers);
+                   kOfOneProcess);
   flags->Add("--fill", "fill_percent", &o->fill_percent, form::Integer(10, 100),
              "Percent of a leaf that loading fills. Default: 50", kOfServers);
   flags->Add("--sub-models", "sub_models", &o->sub_models, form::Integer(1, UINT32_MAX),
@@ -157,7 +157,7 @@ void AddDataFlags(bench::YcsbOptions* o, Flags* flags) {
              "On sim: whether servers log the writes that they do. none; async: a write is answered when it is in the "
              "log's\nbuffer; sync: its client then waits until it is on the disk. What is loaded is not logged. "
              "Default: none",
-             kOfServers);
+             kOfOneProcess);
 }
 
 // --cache sets two members.
@@ -209,30 +209,30 @@ void AddPlaceFlags(bench::YcsbOptions* o, Flags* flags) {
       ->AddSwitch(
           "--colocated", "colocated", &o->colocated,
           "Each client machine is a server, too, and has cores for both. So there are as many servers as machines",
-          kOfServers)
+          kOfOneProcess)
       .Excludes("--servers");
   flags->AddSwitch(
       "--partitioned", "partitioned", &o->partitioned,
       absl::StrCat("Each client machine works on a part of the keys that is its own, of all servers. With ",
                    index::KindsWith(&index::IndexTraits::has_claims),
                    " it claims\nthe leaves of its part, and reads them without a verb"),
-      kOfServers);
+      kOfOneProcess);
   flags->Add(
       "--kept-leaves", "kept_leaves", &o->keeping, Name<index::shared_leaf::Keeping>(bench::kKeepingNames),
       "With --partitioned and --inline: a machine locks the leaves of its part that it caches, and changes "
       "them in its\ncache. write-through: the owner has each change before it is done. write-back: when the leaf is "
       "evicted; what a machine\nhas changed since is lost if it dies. none: claims only. Default: none",
-      kOfServers);
+      kOfOneProcess);
   flags->Add("--server-threads", "server_threads", &o->server_threads, form::Integer(1, 64),
              "Threads of a server that answer calls; on sim each has a core. Default: 1 on shm, 24 on sim", kOfServers);
   flags->Add("--nic", "nic", &o->nic, form::Path("NAME"),
              "Model of the NICs, on sim: cx4-100g, 2x-cx4-100g (a machine of XStore's testbed has two), cx5-100g, "
              "cx6-100g, cx6-200g\nor ideal. Default: cx4-100g",
-             kOfServers);
+             kOfOneProcess);
   flags->Add("--disk", "disk", &o->disk, form::Path("NAME"),
              "Model of each server's disk, for --durability: nvme (20 us, 1.9 GB/s) or sata-ssd (65 us, 460 MB/s).\n"
              "Default: nvme",
-             kOfServers);
+             kOfOneProcess);
   flags
       ->AddSwitch("--no-spread", "spread", &o->spread,
                   "On sim: every round trip takes the same time, apart from queues. Without this flag one in ten takes "

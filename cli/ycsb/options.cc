@@ -197,7 +197,8 @@ Status Complete(bench::YcsbOptions* o) {
   return in_cluster ? absl::OkStatus() : CheckMemory(*o);
 }
 
-Status ReadCluster(const YcsbFlags& flags, const std::string& flag_of_servers, YcsbOptions* o) {
+Status ReadCluster(const YcsbFlags& flags, const std::string& flag_of_servers, const std::string& flag_of_one_process,
+                   YcsbOptions* o) {
   if (flags.cluster.empty()) {
     if (!flags.wait.has_value()) return absl::OkStatus();
     return Wrong("--wait: is for servers that load; give --cluster, too, or leave it out");
@@ -205,6 +206,10 @@ Status ReadCluster(const YcsbFlags& flags, const std::string& flag_of_servers, Y
   if (!flag_of_servers.empty()) {
     return Wrong("%s: is for servers in this process; with --cluster the file says it, so leave %s out",
                  flag_of_servers, flag_of_servers);
+  }
+  if (!flag_of_one_process.empty()) {
+    return Wrong("%s: needs servers in this process; leave %s out, or --cluster", flag_of_one_process,
+                 flag_of_one_process);
   }
   if (o->clients.machines > 1) {
     return Wrong(

@@ -14,7 +14,9 @@ namespace gannet::cli {
 Status Complete(bench::YcsbOptions* options);
 
 // Sets in *options what the file of flags.cluster says, if there is one; before Complete. `flag_of_servers` is a flag
-// that was given although the file says it, or empty. Errors as Complete.
-Status ReadCluster(const YcsbFlags& flags, const std::string& flag_of_servers, bench::YcsbOptions* options);
+// that was given although the file says it, `flag_of_one_process` one that needs servers in this process; both may be
+// empty. Errors as Complete.
+Status ReadCluster(const YcsbFlags& flags, const std::string& flag_of_servers, const std::string& flag_of_one_process,
+                   bench::YcsbOptions* options);
 
 }  // namespace gannet::cli
