@@ -213,7 +213,8 @@ Status Database::SetClaimRanges(std::string_view name, const std::vector<index::
                      index::KindsWith(&index::IndexTraits::has_claims)));
   }
   const int nodes = state_->fabric->num_nodes();
-  GANNET_RETURN_IF_ERROR(index::shared_leaf::CheckRanges(ranges, table->options().key_kind, nodes));
+  GANNET_RETURN_IF_ERROR(
+      index::shared_leaf::CheckRanges(ranges, table->options().key_kind, table->options().max_key_bytes, nodes));
   if (!state_->started) return absl::FailedPreconditionError("call Database::Start before SetClaimRanges");
   if (nodes == 1) return absl::OkStatus();  // it reads its own leaves anyway
   StatusOr<RunSessions::Borrowed> borrowed = state_->run_sessions->Borrow();

@@ -128,9 +128,9 @@ class Database {
   // and others ask them, also nodes that come later. They are advice, and may be changed while transactions run; a data
   // node that was started again is to be given them again. A node that has left, or died, need not be taken out: what
   // it does not claim, nobody does. InvalidArgument: the kind has no claims, the ranges are not ascending or too many,
-  // their keys are not of the table's kind, or there is no such node. NotFound: there is no such table.
-  // FailedPrecondition: before Start, after Close, or in a forked child. Unavailable or DeadlineExceeded: a data node
-  // did not answer; the others have the ranges. Thread-safe.
+  // their keys are not of the table's kind or longer than its keys may be, or there is no such node. NotFound: there is
+  // no such table. FailedPrecondition: before Start, after Close, or in a forked child. Unavailable or
+  // DeadlineExceeded: a data node did not answer; the others have the ranges. Thread-safe.
   Status SetClaimRanges(std::string_view table, const std::vector<index::ClaimRange>& ranges);
   // Null if there is none. Thread-safe. Tables of the directory are there from Open on, and may be used from Start on.
   // The entries of a secondary index are a table, too, which only the engine writes.

@@ -122,7 +122,8 @@ coro::Task<void> RemoteDex<Keys>::AskForRanges() {
     ranges = co_await shared_leaf::ReadRanges(this->channel_, this->owner_, this->id_, this->call_timeout_);
   }
   pages_->EndAsking();
-  if (ranges.ok()) {
+  // The message may hold anything.
+  if (ranges.ok() && shared_leaf::CheckRanges(*ranges, Keys::kKind, this->max_key_bytes_, rdma::kMaxNodes).ok()) {
     pages_->SetRanges(*std::move(ranges), asked);
   } else {
     ask_again_nanos_ = NowNanos() + kAskAgainNanos;

@@ -19,7 +19,8 @@ void RegisterClaimRanges(IndexService* service) {
       [service](AnyLeafIndex* index, Context&, rdma::WireReader& request, rdma::WireWriter&) -> Status {
         std::vector<ClaimRange> ranges;
         GANNET_RETURN_IF_ERROR(GetRanges(request, &ranges));
-        GANNET_RETURN_IF_ERROR(CheckRanges(ranges, index->blocks().key_kind(), service->fabric().num_nodes()));
+        GANNET_RETURN_IF_ERROR(
+            CheckRanges(ranges, index->blocks().key_kind(), index->max_key_bytes(), service->fabric().num_nodes()));
         return index->SetClaimRanges(std::move(ranges));
       });
   ServeIndexMethod<AnyLeafIndex>(

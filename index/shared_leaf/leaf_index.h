@@ -23,6 +23,7 @@
 #include "index/shared_leaf/blocks/block_lending.h"
 #include "index/shared_leaf/blocks/leaf_blocks.h"
 #include "index/shared_leaf/claim/claim_ranges.h"
+#include "index/shared_leaf/leaf/schema_wire.h"
 #include "index/shared_leaf/owner/own_editors.h"
 #include "index/shared_leaf/owner/own_leaves.h"
 #include "rdma/rpc.h"
@@ -35,6 +36,8 @@ class AnyLeafIndex : public LocalIndex, public BlockLender {
   // The call by which a client asks for what it has to know first, and the response to it.
   virtual rdma::MethodId describe_method() const = 0;
   virtual void Describe(rdma::WireWriter& writer) const = 0;
+  // Bytes of the longest key that the index takes.
+  virtual size_t max_key_bytes() const = 0;
   // The ranges by which nodes claim.
   ClaimRanges& claim_ranges() { return claim_ranges_; }
   // Sets them, and tells the nodes that claim. CheckRanges has found nothing. ResourceExhausted: they were not told;
@@ -56,6 +59,7 @@ class LeafIndex : public AnyLeafIndex, public PartedLoader, protected OwnLeafFin
 
   ~LeafIndex() override;
 
+  size_t max_key_bytes() const override { return MaxKeyBytesOf<Keys>(schema_); }
   FindResult Find(const index::Key& key) override { return leaves_.Find(key); }
   void FindMany(std::span<const index::Key> keys, std::span<FindResult> results) override {
     leaves_.FindMany(keys, results);

@@ -15,6 +15,8 @@
 #include "base/thread.h"
 #include "gtest/gtest.h"
 #include "index/claim_boards.h"
+#include "index/shared_leaf/claim/claim_ranges.h"
+#include "index/shared_leaf/leaf_index.h"
 #include "rdma/counters.h"
 #include "tests/txn/simulated_cluster.h"
 #include "txn/run/database_state.h"
@@ -281,6 +283,30 @@ TEST_P(ClaimedLeafTest, RangesAreChecked) {
     EXPECT_TRUE(database.SetClaimRanges("rows", many).ok());
     EXPECT_TRUE(database.SetClaimRanges("rows", {}).ok());
   });
+}
+
+// The program is told. The owner takes no such key from another node either, and a client none from the owner: any
+// program may have made the message.
+TEST_P(ClaimedLeafTest, KeysThatAreTooLongAreRefusedOnTheWay) {
+  if (GetParam() == index::KeyKind::kInteger) GTEST_SKIP() << "all have one length";
+  for (const size_t bytes : {index::kIntegerKeyBytes + 1, index::kShortKeyBytes + 1, index::kMaxKeyBytes}) {
+    const std::vector<index::ClaimRange> ranges = {
+        {.first = index::OwnedKey(index::Key(std::string(bytes, 'x'))), .node = kHolder}};
+    cluster_.On(kHolder, [&](Session& session) {
+      const Status given = cluster_.database(kHolder).SetClaimRanges("rows", ranges);
+      EXPECT_TRUE(absl::IsInvalidArgument(given)) << given;
+      const Status set = session.worker().BlockOn(
+          index::shared_leaf::SetRanges(&session.channel(), kOwner, At(kHolder).id(), ranges, absl::Seconds(10)));
+      EXPECT_TRUE(absl::IsInvalidArgument(set)) << set;
+    });
+    cluster_.On(kOwner, [&](Session&) {
+      auto& index = dynamic_cast<index::shared_leaf::AnyLeafIndex&>(At(kOwner).local_index());
+      EXPECT_TRUE(index.SetClaimRanges(ranges).ok()) << "it has been checked, as it believes";
+    });
+    for (const int node : {kHolder, kOther}) {
+      cluster_.On(node, [&](Session& session) { EXPECT_EQ(CountRows(session, node, 0, 2 * kRows), kRows); });
+    }
+  }
 }
 
 // A node learns of ranges that were set at another one when it READs a leaf, also if it claimed nothing before.

@@ -13,6 +13,7 @@
 // does not notice new ranges, until the node that has its leaves now ends these claims (logical repartitioning, 8.3).
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -28,9 +29,9 @@ namespace gannet::index::shared_leaf {
 inline constexpr rdma::MethodId kSetRanges = kBlockMethods + 6;
 inline constexpr rdma::MethodId kReadRanges = kBlockMethods + 7;
 
-// InvalidArgument: the ranges do not begin at ascending keys of this kind, or name a node that is none of `nodes`, or
-// one message cannot have them all.
-Status CheckRanges(const std::vector<ClaimRange>& ranges, KeyKind keys, int nodes);
+// InvalidArgument: the ranges do not begin at ascending keys of this kind and of at most `max_key_bytes`, or name a
+// node that is none of `nodes`, or one message cannot have them all.
+Status CheckRanges(const std::vector<ClaimRange>& ranges, KeyKind keys, size_t max_key_bytes, int nodes);
 
 // The owner's side, for one index. Thread-safe.
 class ClaimRanges {

@@ -12,16 +12,22 @@
 
 namespace gannet::index::shared_leaf {
 
+// Bytes of the longest key that the index takes.
+template <class Keys>
+size_t MaxKeyBytesOf(const typename Keys::Schema& schema) {
+  if constexpr (Keys::kKeysElsewhere) {
+    return schema.max_key_bytes;
+  } else {
+    return kIntegerKeyBytes;
+  }
+}
+
 template <class Keys>
 void PutSchema(const typename Keys::Schema& schema, rdma::WireWriter& writer) {
-  size_t max_key_bytes = kIntegerKeyBytes;
   KeyedHash::Seed seed{};
-  if constexpr (Keys::kKeysElsewhere) {
-    max_key_bytes = schema.max_key_bytes;
-    seed = schema.hash.seed();
-  }
+  if constexpr (Keys::kKeysElsewhere) seed = schema.hash.seed();
   writer.PutU8(static_cast<uint8_t>(Keys::kKind));
-  writer.PutU16(static_cast<uint16_t>(max_key_bytes));
+  writer.PutU16(static_cast<uint16_t>(MaxKeyBytesOf<Keys>(schema)));
   for (const uint64_t word : seed) writer.PutU64(word);
 }
 
