@@ -15,7 +15,7 @@ Status CheckMaxKeyBytes(size_t max_key_bytes, size_t most) {
 
 std::string Key::ToString() const {
   if (kind_ == KeyKind::kInteger) return absl::StrCat(integer_);
-  if (kind_ == KeyKind::kNone) return "a negative number";
+  if (kind_ == KeyKind::kNone) return absl::StrCat(static_cast<int64_t>(integer_));
   const std::string shown = absl::BytesToHexString(absl::string_view(data_, std::min<size_t>(size_, kShortKeyBytes)));
   return size_ <= kShortKeyBytes ? absl::StrCat("0x", shown) : absl::StrCat("0x", shown, "... (", size_, " bytes)");
 }

@@ -32,7 +32,7 @@ inline constexpr size_t kIntegerKeyBytes = 8;
 // Flipping this bit of a signed number gives the integer whose order among integers is the same.
 inline constexpr uint64_t kSignBit = uint64_t{1} << 63;
 
-// kNone: the kind of a Key that fits no table, a negative number.
+// kNone: the kind of a Key that fits no table, a negative number. It has no bytes.
 enum class KeyKind : uint8_t { kInteger, kBytes, kNone };
 
 class TupleKey;
@@ -50,7 +50,7 @@ class Key {
       : Key(static_cast<uint64_t>(integer)) {
     if constexpr (std::signed_integral<Integer>) {
       if (integer < 0) [[unlikely]]
-        *this = Key(KeyKind::kNone);
+        *this = Key(KeyKind::kNone, integer_, 0);
     }
   }
   constexpr Key(std::string_view bytes)  // NOLINT
@@ -76,6 +76,7 @@ class Key {
 
   KeyKind kind() const { return kind_; }
   size_t size() const { return size_; }
+  // The number of an integer key, and of a negative number.
   uint64_t integer() const { return integer_; }
   std::string_view bytes() const { return {data_, size_}; }
 
@@ -91,8 +92,10 @@ class Key {
   std::string ToString() const;
 
  private:
-  // Makes a key without bytes. A negative number makes such a key, which fits no table.
-  explicit constexpr Key(KeyKind kind) : data_(nullptr), size_(0), kind_(kind) {}
+  friend class OwnedKey;
+
+  // Makes an integer key, or one of a negative number.
+  constexpr Key(KeyKind kind, uint64_t integer, uint32_t size) : integer_(integer), size_(size), kind_(kind) {}
 
   union {
     uint64_t integer_;
@@ -133,7 +136,7 @@ class OwnedKey {
   }
 
   // Valid as long as this object is there and unchanged.
-  Key view() const { return kind_ == KeyKind::kInteger ? Key(integer_) : Key(bytes()); }
+  Key view() const { return kind_ == KeyKind::kBytes ? Key(bytes()) : Key(kind_, integer_, size_); }
   KeyKind kind() const { return kind_; }
   uint64_t integer() const { return integer_; }
   // The bytes of a byte key.
@@ -144,7 +147,7 @@ class OwnedKey {
   // What this had is not freed.
   void Set(const Key& key) {
     const size_t size = key.size();
-    if (key.kind() == KeyKind::kInteger) {
+    if (key.kind() != KeyKind::kBytes) {
       integer_ = key.integer();
     } else if (size > kShortKeyBytes) [[unlikely]] {
       SetLong(key.bytes());
@@ -158,7 +161,7 @@ class OwnedKey {
   void Take(OwnedKey& other) {
     kind_ = other.kind_;
     size_ = other.size_;
-    if (kind_ == KeyKind::kInteger) {
+    if (kind_ != KeyKind::kBytes) {
       integer_ = other.integer_;
       return;
     }

@@ -23,6 +23,7 @@
 #include "txn/schema/new_table.h"
 #include "txn/schema/schema.h"
 #include "txn/session/session_state.h"
+#include "txn/store/key_status.h"
 
 namespace gannet::txn {
 namespace {
@@ -214,7 +215,8 @@ Status Database::SetClaimRanges(std::string_view name, const std::vector<index::
   }
   const int nodes = state_->fabric->num_nodes();
   GANNET_RETURN_IF_ERROR(
-      index::shared_leaf::CheckRanges(ranges, table->options().key_kind, table->options().max_key_bytes, nodes));
+      index::shared_leaf::CheckRanges(ranges, table->options().key_kind, table->options().max_key_bytes, nodes,
+                                      [table](const index::Key& key) { return TextOf(*table, key); }));
   if (!state_->started) return absl::FailedPreconditionError("call Database::Start before SetClaimRanges");
   if (nodes == 1) return absl::OkStatus();  // it reads its own leaves anyway
   StatusOr<RunSessions::Borrowed> borrowed = state_->run_sessions->Borrow();

@@ -36,7 +36,17 @@ TEST(KeyTest, ComesFromIntegersOfAnyType) {
   for (const Key& negative : {Key(-1), Key(INT64_MIN), Key(short{-3})}) {
     EXPECT_EQ(negative.kind(), KeyKind::kNone);
     EXPECT_TRUE(negative.bytes().empty());
+    const index::OwnedKey owned(negative);
+    index::OwnedKey moved = index::OwnedKey(negative);
+    moved = index::OwnedKey(owned);
+    for (const Key& view : {owned.view(), moved.view()}) {
+      EXPECT_EQ(view.kind(), KeyKind::kNone);
+      EXPECT_EQ(view.integer(), negative.integer());
+      EXPECT_TRUE(view.bytes().empty());
+    }
   }
+  EXPECT_EQ(Key(short{-3}).ToString(), "-3");
+  EXPECT_EQ(Key(INT64_MIN).ToString(), "-9223372036854775808");
 }
 
 TEST(KeyTest, OfSignedNumbersAreInTheirOrder) {

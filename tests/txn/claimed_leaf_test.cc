@@ -309,6 +309,41 @@ TEST_P(ClaimedLeafTest, KeysThatAreTooLongAreRefusedOnTheWay) {
   }
 }
 
+TEST(ClaimRangesTest, TheWrongKeyIsShownAsItWasGiven) {
+  const auto database = Database::OpenInMemory({.memory_bytes = uint64_t{256} << 20}).value();
+  ASSERT_TRUE(database
+                  ->CreateTable({.name = "numbers",
+                                 .key_form = KeyForm::kSigned,
+                                 .index = IndexKind::kDex,
+                                 .payload_bytes = sizeof(uint64_t)})
+                  .ok());
+  ASSERT_TRUE(database
+                  ->CreateTable({.name = "codes",
+                                 .key_kind = index::KeyKind::kBytes,
+                                 .max_key_bytes = 8,
+                                 .index = IndexKind::kDex,
+                                 .payload_bytes = sizeof(uint64_t)})
+                  .ok());
+  ASSERT_TRUE(database->Start().ok());
+  const auto expect = [&](const char* table, const std::vector<index::Key>& keys, const std::string& says) {
+    std::vector<index::ClaimRange> ranges;
+    for (const index::Key& key : keys) ranges.push_back({.first = index::OwnedKey(key), .node = 0});
+    const Status set = database->SetClaimRanges(table, ranges);
+    EXPECT_TRUE(absl::IsInvalidArgument(set)) << set;
+    EXPECT_EQ(std::string(set.message()), says);
+  };
+  const std::string negative = "range 0 begins at -5; Key::Signed makes keys of negative numbers";
+  expect("numbers", {-5}, negative);
+  expect("codes", {-5}, negative);
+  const index::Key five = index::Key::Signed(-5);
+  expect("numbers", {five, five}, "range 1 begins at -5; give ascending keys of the table's kind");
+  expect("numbers", {"b"}, "range 0 begins at \"b\"; give ascending keys of the table's kind");
+  expect("codes", {five}, "range 0 begins at 9223372036854775803; give ascending keys of the table's kind");
+  expect("codes", {"0", "123456789"},
+         "range 1 begins at \"123456789\", a key of 9 bytes; the table's keys have at most 8");
+  EXPECT_TRUE(database->SetClaimRanges("codes", {{.first = index::OwnedKey(index::Key("12345678")), .node = 0}}).ok());
+}
+
 // A node learns of ranges that were set at another one when it READs a leaf, also if it claimed nothing before.
 TEST_P(ClaimedLeafTest, RangesReachNodesThatDidNotClaim) {
   const auto verbs_of_absent_rows = [&](int node) {

@@ -27,25 +27,6 @@ size_t CharacterBytes(std::string_view text) {
   return (first > 0xf0 || byte(1) >= 0x90) && (first < 0xf4 || byte(1) < 0x90) ? 4 : 0;
 }
 
-std::string TextOf(const Table& table, const index::Key& key) {
-  const KeyForm form = table.key_form();
-  if (key.kind() == index::KeyKind::kInteger) {
-    return form == KeyForm::kSigned ? absl::StrCat(key.signed_integer()) : absl::StrCat(key.integer());
-  }
-  if (table.index_traits().spatial) {
-    const StatusOr<index::RectangleKey> rectangle = index::DecodeRectangleKey(key);
-    if (rectangle.ok()) return absl::StrCat(rectangle->box.ToString(), " id ", rectangle->id);
-  }
-  // The form may not be known. The first byte of a tuple is a control character, so hardly any text is then taken for a
-  // tuple.
-  if (form == KeyForm::kTuple || (form == KeyForm::kPlain && key.size() > 0)) {
-    const StatusOr<std::vector<index::TupleField>> fields = index::FieldsOfTuple(key.bytes());
-    if (fields.ok()) return index::TupleText(*fields, Quoted);
-  }
-  if (key.size() <= index::kShortKeyBytes) return Quoted(key.bytes());
-  return absl::StrCat(Quoted(key.bytes().substr(0, index::kShortKeyBytes)), "... (", key.size(), " bytes)");
-}
-
 [[gnu::cold]] Status NoRectangle(const Table& table, const Status& why) {
   return absl::InvalidArgumentError(absl::StrCat(NameOf(table), ": ", why.message()));
 }
@@ -80,6 +61,26 @@ std::string Quoted(std::string_view text) {
     text.remove_prefix(bytes > 1 ? bytes : 1);
   }
   return quoted + '"';
+}
+
+std::string TextOf(const Table& table, const index::Key& key) {
+  const KeyForm form = table.key_form();
+  if (key.kind() == index::KeyKind::kInteger) {
+    return form == KeyForm::kSigned ? absl::StrCat(key.signed_integer()) : absl::StrCat(key.integer());
+  }
+  if (key.kind() == index::KeyKind::kNone) return key.ToString();
+  if (table.index_traits().spatial) {
+    const StatusOr<index::RectangleKey> rectangle = index::DecodeRectangleKey(key);
+    if (rectangle.ok()) return absl::StrCat(rectangle->box.ToString(), " id ", rectangle->id);
+  }
+  // The form may not be known. The first byte of a tuple is a control character, so hardly any text is then taken for a
+  // tuple.
+  if (form == KeyForm::kTuple || (form == KeyForm::kPlain && key.size() > 0)) {
+    const StatusOr<std::vector<index::TupleField>> fields = index::FieldsOfTuple(key.bytes());
+    if (fields.ok()) return index::TupleText(*fields, Quoted);
+  }
+  if (key.size() <= index::kShortKeyBytes) return Quoted(key.bytes());
+  return absl::StrCat(Quoted(key.bytes().substr(0, index::kShortKeyBytes)), "... (", key.size(), " bytes)");
 }
 
 std::string NameOf(const Table& table) {

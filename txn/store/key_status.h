@@ -18,10 +18,11 @@ namespace gannet::txn {
 std::string Quoted(std::string_view text);
 // `table 'cities'`.
 std::string NameOf(const Table& table);
-// `table 'cities', key "Zürich"`; an integer key as its number, a tuple as (12,"Main"), a key of a spatial table as
-// `[1, 2] x [3, 4] id 7`: by TableOptions::key_form. If that is kPlain, bytes that could be a tuple are taken for one.
-// Bytes that cannot be printed are escaped as in C; of a key of more than index::kShortKeyBytes the first ones are
-// there, and its length.
+// `"Zürich"`; an integer key as its number, a tuple as (12,"Main"), a key of a spatial table as `[1, 2] x [3, 4] id 7`:
+// by TableOptions::key_form. If that is kPlain, bytes that could be a tuple are taken for one. Bytes that cannot be
+// printed are escaped as in C; of a key of more than index::kShortKeyBytes the first ones are there, and its length.
+std::string TextOf(const Table& table, const index::Key& key);
+// `table 'cities', key "Zürich"`: the key as TextOf writes it.
 std::string NameOfRow(const Table& table, const index::Key& key);
 
 inline bool IsKeyOf(const Table& table, const index::Key& key) {

@@ -22,15 +22,20 @@ size_t WireBytes(const std::vector<ClaimRange>& ranges) {
 
 }  // namespace
 
-Status CheckRanges(const std::vector<ClaimRange>& ranges, KeyKind keys, size_t max_key_bytes, int nodes) {
+Status CheckRanges(const std::vector<ClaimRange>& ranges, KeyKind keys, size_t max_key_bytes, int nodes,
+                   const std::function<std::string(const Key&)>& text) {
   for (size_t i = 0; i < ranges.size(); ++i) {
     const Key first = ranges[i].first.view();
+    if (first.kind() == KeyKind::kNone) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("range ", i, " begins at ", text(first), "; Key::Signed makes keys of negative numbers"));
+    }
     if (first.kind() != keys || (i > 0 && !(ranges[i - 1].first.view() < first))) {
       return absl::InvalidArgumentError(
-          absl::StrCat("range ", i, " begins at ", first.ToString(), "; give ascending keys of the table's kind"));
+          absl::StrCat("range ", i, " begins at ", text(first), "; give ascending keys of the table's kind"));
     }
     if (first.size() > max_key_bytes) {
-      return absl::InvalidArgumentError(absl::StrCat("range ", i, " begins at ", first.ToString(), ", a key of ",
+      return absl::InvalidArgumentError(absl::StrCat("range ", i, " begins at ", text(first), ", a key of ",
                                                      first.size(), " bytes; the table's keys have at most ",
                                                      max_key_bytes));
     }

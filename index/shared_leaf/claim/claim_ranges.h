@@ -14,6 +14,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -30,8 +32,9 @@ inline constexpr rdma::MethodId kSetRanges = kBlockMethods + 6;
 inline constexpr rdma::MethodId kReadRanges = kBlockMethods + 7;
 
 // InvalidArgument: the ranges do not begin at ascending keys of this kind and of at most `max_key_bytes`, or name a
-// node that is none of `nodes`, or one message cannot have them all.
-Status CheckRanges(const std::vector<ClaimRange>& ranges, KeyKind keys, size_t max_key_bytes, int nodes);
+// node that is none of `nodes`, or one message cannot have them all. `text` writes keys for the message.
+Status CheckRanges(const std::vector<ClaimRange>& ranges, KeyKind keys, size_t max_key_bytes, int nodes,
+                   const std::function<std::string(const Key&)>& text = &Key::ToString);
 
 // The owner's side, for one index. Thread-safe.
 class ClaimRanges {
