@@ -222,7 +222,7 @@ GANNET_CHECKED gannet_code gannet_open(const char* directory, const gannet_optio
                                        gannet_database** database);
 /* Writes what is not durable yet, and closes. The handle and its tables are then invalid, also after an error, which
  * says that not everything that was committed is durable. But GANNET_FAILED_PRECONDITION: a transaction is open, or a
- * thread is in gannet_run; nothing was done, and the handle stays valid. */
+ * thread is in gannet_run or gannet_create_index; nothing was done, and the handle stays valid. */
 GANNET_API gannet_code gannet_close(gannet_database* database);
 /* Makes all commits durable by a checkpoint, while transactions run. The log before it is not needed any more. */
 GANNET_CHECKED gannet_code gannet_checkpoint(gannet_database* database);

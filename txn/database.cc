@@ -22,6 +22,7 @@
 #include "txn/run/session.h"
 #include "txn/schema/new_table.h"
 #include "txn/schema/schema.h"
+#include "txn/session/session_registry.h"
 #include "txn/session/session_state.h"
 #include "txn/store/key_status.h"
 
@@ -217,6 +218,7 @@ Status Database::SetClaimRanges(std::string_view name, const std::vector<index::
   GANNET_RETURN_IF_ERROR(
       index::shared_leaf::CheckRanges(ranges, table->options().key_kind, table->options().max_key_bytes, nodes,
                                       [table](const index::Key& key) { return TextOf(*table, key); }));
+  const SessionRegistry::Call call(&state_->sessions, "SetClaimRanges");
   if (!state_->started) return absl::FailedPreconditionError("call Database::Start before SetClaimRanges");
   if (nodes == 1) return absl::OkStatus();  // it reads its own leaves anyway
   StatusOr<RunSessions::Borrowed> borrowed = state_->run_sessions->Borrow();

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,7 +19,10 @@
 #include "rdma/relay.h"
 #include "rdma/shm/shm_fabric.h"
 #include "tests/txn/durable_cluster.h"
+#include "tests/txn/lossy_fabric.h"
 #include "txn/database.h"
+#include "txn/run/database_state.h"
+#include "txn/run/run_sessions.h"
 #include "txn/run/session.h"
 
 namespace gannet::txn {
@@ -77,6 +81,22 @@ TEST_P(CloseTest, ARunThatIsUnderWayIsNamedAndGoesOn) {
   });
   EXPECT_TRUE(absl::IsFailedPrecondition(closed)) << closed;
   EXPECT_TRUE(ran.ok()) << ran;
+  closed = database_->Close();
+  EXPECT_TRUE(closed.ok()) << closed;
+}
+
+TEST_P(CloseTest, ACreateIndexThatIsUnderWayIsNamedAndGoesOn) {
+  EXPECT_TRUE(database_->Run([&](BlockingTransaction& t) { return t.Insert(*rows_, uint64_t{1}, uint64_t{1}); }).ok());
+  Status closed;
+  const auto key_and_close = [&](const index::Key& key, std::span<const std::byte>) {
+    closed = database_->Close();
+    return std::optional<index::OwnedKey>(key);
+  };
+  const Status made = database_->CreateIndex({.name = "again", .table = "rows", .function = key_and_close}).status();
+  EXPECT_TRUE(made.ok()) << made;
+  EXPECT_TRUE(absl::IsFailedPrecondition(closed)) << closed;
+  EXPECT_EQ(std::string(closed.message()),
+            "Database::Close: Database::CreateIndex is in progress; let it return first");
   closed = database_->Close();
   EXPECT_TRUE(closed.ok()) << closed;
 }
@@ -200,6 +220,27 @@ class LosingChannel final : public rdma::RelayChannel {
 
   const std::atomic<bool>* loses_;
 };
+
+TEST(CloseTogetherTest, ASetClaimRangesThatIsUnderWayIsNamedAndGoesOn) {
+  LossPlan plan;
+  const DurableOptions options{
+      .nodes = 2, .wrap = [&plan](rdma::Fabric* inner) { return std::make_unique<LossyFabric>(inner, &plan); }};
+  auto cluster = DurableCluster::Open(
+      nullptr, {{.name = "rows", .index = IndexKind::kDex, .payload_bytes = sizeof(uint64_t)}}, options);
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  Database& database = (*cluster)->database(0);
+  Status closed;
+  plan.loss = Loss::kNothing;
+  plan.when_fired = [&] { closed = database.Close(); };
+  plan.channel = &database.state().run_sessions->Borrow()->session().channel();  // this thread's next call takes it
+  const Status set = database.SetClaimRanges("rows", {{.first = index::OwnedKey(index::Key(0)), .node = 1}});
+  EXPECT_TRUE(set.ok()) << set;
+  EXPECT_TRUE(absl::IsFailedPrecondition(closed)) << closed;
+  EXPECT_EQ(std::string(closed.message()),
+            "Database::Close: Database::SetClaimRanges is in progress; let it return first");
+  closed = (*cluster)->Close();
+  EXPECT_TRUE(closed.ok()) << closed;
+}
 
 // The nodes live, so their logs go on when they reach each other again. A close that begins in between must neither
 // fail nor make the other nodes fail.

@@ -17,6 +17,7 @@
 // have changed since. In between the manifest never calls an index complete that is not kept.
 #include <algorithm>
 #include <functional>
+#include <list>
 #include <memory>
 #include <span>
 #include <string>
@@ -41,6 +42,7 @@
 #include "txn/schema/quiesce.h"
 #include "txn/schema/schema.h"
 #include "txn/schema/table_options.h"
+#include "txn/session/session_registry.h"
 #include "txn/store/key_status.h"
 
 namespace gannet::txn {
@@ -207,6 +209,7 @@ class IndexBuild {
   // The table whose rows are indexed, and that of the entries, on each node.
   std::vector<Table*> tables_;
   std::vector<Table*> entries_;
+  std::list<SessionRegistry::Call> calls_;  // one for each session, which it outlives
   std::vector<std::unique_ptr<Session>> sessions_;
   bool is_new_ = false;  // no earlier build
 };
@@ -275,9 +278,11 @@ Status IndexBuild::Run(absl::Duration wait) {
 // A node with an open session does not close: all stay open until the index is complete or given up.
 Status IndexBuild::OpenSessions() {
   for (DatabaseState* const node : nodes_) {
+    calls_.emplace_back(&node->sessions, "CreateIndex");
     StatusOr<std::unique_ptr<Session>> session = Session::Open(*node);
     if (!session.ok()) {
       sessions_.clear();
+      calls_.clear();
       return OfNode(nodes_, *node, session.status());
     }
     sessions_.push_back(*std::move(session));

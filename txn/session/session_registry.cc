@@ -1,5 +1,6 @@
 #include "txn/session/session_registry.h"
 
+#include <algorithm>
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
@@ -73,9 +74,24 @@ TransactionStatistics SessionRegistry::transactions() const {
   return sum;
 }
 
+SessionRegistry::Call::Call(SessionRegistry* registry, const char* name) : registry_(registry), name_(name) {
+  const std::lock_guard lock(registry_->mutex_);
+  registry_->calls_.push_back(name);
+}
+
+SessionRegistry::Call::~Call() {
+  if (!registry_->home_.is_here()) return;
+  const std::lock_guard lock(registry_->mutex_);
+  registry_->calls_.erase(std::ranges::find(registry_->calls_, name_));
+}
+
 StatusOr<bool> SessionRegistry::Close() {
   const std::lock_guard lock(mutex_);
   if (closed_) return false;
+  if (!calls_.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("Database::Close: Database::", calls_.front(), " is in progress; let it return first"));
+  }
   if (open_ > 0) {
     return absl::FailedPreconditionError(absl::StrCat("Database::Close: ", open_,
                                                       open_ == 1 ? " session is open" : " sessions are open",

@@ -46,7 +46,22 @@ class SessionRegistry {
   PathStatistics PathsOf(TableId table, AccessKind kind) const;
   TransactionStatistics transactions() const;
 
-  // Closes the database. False: it was closed. FailedPrecondition if sessions are open: nothing was done then.
+  // A call of Database that uses sessions of its own, as long as the object lives. Close names it.
+  class Call {
+   public:
+    // `name`: of the function. A literal.
+    Call(SessionRegistry* registry, const char* name);
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    ~Call();
+
+   private:
+    SessionRegistry* const registry_;
+    const char* const name_;
+  };
+
+  // Closes the database. False: it was closed. FailedPrecondition if sessions are open, or there is a Call: nothing was
+  // done then.
   StatusOr<bool> Close();
   // Closes the database even if sessions are open. False: it was closed.
   bool CloseAnyway();
@@ -59,6 +74,7 @@ class SessionRegistry {
   mutable Mutex mutex_;  // guards the members below
   bool closed_ = false;
   size_t open_ = 0;
+  std::vector<const char*> calls_;  // their names
   uint64_t opened_ = 0;
   std::vector<SessionCounts> counts_;            // of the open sessions
   std::vector<PathStatistics> paths_of_closed_;  // by table and kind
