@@ -182,7 +182,8 @@ TEST(CloseTogetherTest, ANodeWithABrokenLogDoesNotWaitForOthers) {
   for (uint64_t key = 0; broken.log_health().ok(); ++key) {
     const Status wrote =
         broken.Run([&](BlockingTransaction& t) { return t.Insert((*cluster)->table("rows"), key, key); });
-    ASSERT_TRUE(wrote.ok()) << wrote;
+    // The log may break at any moment.
+    ASSERT_TRUE(wrote.ok() || !broken.log_health().ok()) << wrote;
   }
   const auto begun = std::chrono::steady_clock::now();
   EXPECT_FALSE(broken.Close().ok());
