@@ -127,6 +127,194 @@ static void test_codes(void) {
   EXPECT(GANNET_ABORTED == 10 && GANNET_OUT_OF_RANGE == 11 && GANNET_DATA_LOSS == 15);
 }
 
+/* ---- Null pointers ---- */
+
+/* The call gives NULL for this argument: the message names both. */
+#define EXPECT_NULL(argument, function, ...)                                   \
+  do {                                                                         \
+    EXPECT_CODE(GANNET_INVALID_ARGUMENT, function(__VA_ARGS__));               \
+    EXPECT(strcmp(gannet_message(), #function ": " argument " is NULL") == 0); \
+  } while (0)
+
+static void test_null_database(gannet_database* database) {
+  gannet_table* table = NULL;
+  gannet_transaction* t = NULL;
+  const char* text = NULL;
+  EXPECT_NULL("database", gannet_open, NULL, NULL, NULL);
+  EXPECT_NULL("database", gannet_checkpoint, NULL);
+  EXPECT_NULL("database", gannet_backup, NULL, "/nowhere");
+  EXPECT_NULL("directory", gannet_backup, database, NULL);
+  EXPECT_NULL("database", gannet_log_health, NULL);
+  EXPECT_NULL("database", gannet_metrics, NULL, &text);
+  EXPECT_NULL("text", gannet_metrics, database, NULL);
+  EXPECT_NULL("database", gannet_create_table, NULL, "none", NULL, &table);
+  EXPECT_NULL("name", gannet_create_table, database, NULL, NULL, &table);
+  EXPECT_NULL("table", gannet_create_table, database, "none", NULL, NULL);
+  EXPECT_NULL("database", gannet_find_table, NULL, "none", &table);
+  EXPECT_NULL("name", gannet_find_table, database, NULL, &table);
+  EXPECT_NULL("table", gannet_find_table, database, "none", NULL);
+  EXPECT_NULL("database", gannet_rename_table, NULL, "from", "to");
+  EXPECT_NULL("from", gannet_rename_table, database, NULL, "to");
+  EXPECT_NULL("to", gannet_rename_table, database, "from", NULL);
+  EXPECT_NULL("database", gannet_drop_table, NULL, "none");
+  EXPECT_NULL("name", gannet_drop_table, database, NULL);
+  EXPECT_NULL("database", gannet_widen_table, NULL, "none", 8);
+  EXPECT_NULL("name", gannet_widen_table, database, NULL, 8);
+  EXPECT_NULL("database", gannet_arrange_table, NULL, "none");
+  EXPECT_NULL("name", gannet_arrange_table, database, NULL);
+  EXPECT_NULL("database", gannet_run, NULL, NULL, NULL);
+  EXPECT_NULL("body", gannet_run, database, NULL, NULL);
+  EXPECT_NULL("database", gannet_begin, NULL, &t);
+  EXPECT_NULL("transaction", gannet_begin, database, NULL);
+  EXPECT_NULL("transaction", gannet_commit, NULL);
+  EXPECT_NULL("transaction", gannet_validate, NULL);
+  EXPECT_NULL("transaction", gannet_rollback, NULL);
+  EXPECT(table == NULL && t == NULL && text == NULL);
+}
+
+static void test_null_in_operations(gannet_transaction* t, const gannet_table* table) {
+  const gannet_key key = gannet_key_integer(1);
+  const gannet_bytes some = {"some", 4};
+  const gannet_bytes none = {NULL, 4};
+  gannet_bytes view = {NULL, 7};
+  int64_t sum = 7;
+  size_t size = 7;
+  int yes = 7;
+  char buffer[4] = "abc";
+  EXPECT_NULL("transaction", gannet_get, NULL, table, key, &view);
+  EXPECT_NULL("table", gannet_get, t, NULL, key, &view);
+  EXPECT_NULL("payload", gannet_get, t, table, key, NULL);
+  EXPECT_NULL("transaction", gannet_get_copy, NULL, table, key, buffer, 4, &size);
+  EXPECT_NULL("table", gannet_get_copy, t, NULL, key, buffer, 4, &size);
+  EXPECT_NULL("buffer", gannet_get_copy, t, table, key, NULL, 4, &size);
+  EXPECT_NULL("size", gannet_get_copy, t, table, key, buffer, 4, NULL);
+  EXPECT_NULL("transaction", gannet_exists, NULL, table, key, &yes);
+  EXPECT_NULL("table", gannet_exists, t, NULL, key, &yes);
+  EXPECT_NULL("exists", gannet_exists, t, table, key, NULL);
+  EXPECT_NULL("transaction", gannet_insert, NULL, table, key, "some", 4);
+  EXPECT_NULL("table", gannet_insert, t, NULL, key, "some", 4);
+  EXPECT_NULL("transaction", gannet_update, NULL, table, key, "some", 4);
+  EXPECT_NULL("table", gannet_update, t, NULL, key, "some", 4);
+  EXPECT_NULL("transaction", gannet_upsert, NULL, table, key, "some", 4);
+  EXPECT_NULL("table", gannet_upsert, t, NULL, key, "some", 4);
+  EXPECT_NULL("transaction", gannet_update_if, NULL, table, key, some, some, &yes);
+  EXPECT_NULL("table", gannet_update_if, t, NULL, key, some, some, &yes);
+  EXPECT_NULL("expected.data", gannet_update_if, t, table, key, none, some, &yes);
+  EXPECT_NULL("updated", gannet_update_if, t, table, key, some, some, NULL);
+  EXPECT_NULL("transaction", gannet_remove, NULL, table, key);
+  EXPECT_NULL("table", gannet_remove, t, NULL, key);
+  EXPECT_NULL("transaction", gannet_add, NULL, table, key, 0, 1, &sum);
+  EXPECT_NULL("table", gannet_add, t, NULL, key, 0, 1, &sum);
+  EXPECT(view.size == 7 && sum == 7 && size == 7 && yes == 7 && strcmp(buffer, "abc") == 0);
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_insert(t, table, key, NULL, 4));
+  EXPECT_MESSAGE("the payload is NULL");
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_update(t, table, key, NULL, 4));
+  EXPECT_MESSAGE("the payload is NULL");
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_upsert(t, table, key, NULL, 4));
+  EXPECT_MESSAGE("the payload is NULL");
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_update_if(t, table, key, some, none, &yes));
+  EXPECT_MESSAGE("the payload is NULL");
+}
+
+static void test_null_in_cursors(gannet_transaction* t, const gannet_table* table) {
+  const gannet_key key = gannet_key_integer(1);
+  const gannet_rectangle window = {0, 0, 1, 1};
+  gannet_cursor* rows = NULL;
+  EXPECT_NULL("transaction", gannet_cursor_open, NULL, table, GANNET_CURSOR_READ, &rows);
+  EXPECT_NULL("table", gannet_cursor_open, t, NULL, GANNET_CURSOR_READ, &rows);
+  EXPECT_NULL("cursor", gannet_cursor_open, t, table, GANNET_CURSOR_READ, NULL);
+  EXPECT_NULL("transaction", gannet_search_open, NULL, table, &window, GANNET_CURSOR_READ, &rows);
+  EXPECT_NULL("table", gannet_search_open, t, NULL, &window, GANNET_CURSOR_READ, &rows);
+  EXPECT_NULL("window", gannet_search_open, t, table, NULL, GANNET_CURSOR_READ, &rows);
+  EXPECT_NULL("cursor", gannet_search_open, t, table, &window, GANNET_CURSOR_READ, NULL);
+  EXPECT_NULL("transaction", gannet_nearest_open, NULL, table, 0, 0, 1, GANNET_CURSOR_READ, &rows);
+  EXPECT_NULL("table", gannet_nearest_open, t, NULL, 0, 0, 1, GANNET_CURSOR_READ, &rows);
+  EXPECT_NULL("cursor", gannet_nearest_open, t, table, 0, 0, 1, GANNET_CURSOR_READ, NULL);
+  EXPECT_NULL("cursor", gannet_cursor_set_range, NULL, &key, 1, &key, 1);
+  EXPECT_NULL("cursor", gannet_cursor_set_prefix, NULL, "a", 1);
+  EXPECT_NULL("cursor", gannet_cursor_first, NULL);
+  EXPECT_NULL("cursor", gannet_cursor_last, NULL);
+  EXPECT_NULL("cursor", gannet_cursor_next, NULL);
+  EXPECT_NULL("cursor", gannet_cursor_previous, NULL);
+  EXPECT_NULL("cursor", gannet_cursor_seek_forward, NULL, key);
+  EXPECT_NULL("cursor", gannet_cursor_seek_backward, NULL, key);
+  EXPECT_NULL("cursor", gannet_cursor_update, NULL, "some", 4);
+  EXPECT_NULL("cursor", gannet_cursor_remove, NULL);
+  EXPECT(rows == NULL);
+  EXPECT_CODE(GANNET_OK, gannet_cursor_open(t, table, GANNET_CURSOR_READ, &rows));
+  EXPECT_NULL("data", gannet_cursor_set_prefix, rows, NULL, 1);
+  gannet_cursor_close(rows);
+}
+
+static void test_null_in_keys(void) {
+  const gannet_rectangle box = {0, 0, 1, 1};
+  gannet_tuple* const tuple = gannet_tuple_new();
+  gannet_key rest = gannet_tuple_key(tuple);
+  gannet_rectangle decoded;
+  uint64_t id = 0;
+  int64_t number = 0;
+  double real = 0;
+  int yes = 0;
+  size_t size = 0;
+  char bytes[GANNET_RECTANGLE_KEY_BYTES];
+  EXPECT_NULL("rectangle", gannet_encode_rectangle, NULL, 1, bytes);
+  EXPECT_NULL("bytes", gannet_encode_rectangle, &box, 1, NULL);
+  EXPECT_NULL("rectangle", gannet_decode_rectangle, rest, NULL, &id);
+  EXPECT_NULL("id", gannet_decode_rectangle, rest, &decoded, NULL);
+  EXPECT_NULL("tuple", gannet_tuple_add_signed, NULL, 1);
+  EXPECT_NULL("tuple", gannet_tuple_add_unsigned, NULL, 1);
+  EXPECT_NULL("tuple", gannet_tuple_add_double, NULL, 1);
+  EXPECT_NULL("tuple", gannet_tuple_add_bool, NULL, 1);
+  EXPECT_NULL("tuple", gannet_tuple_add_bytes, NULL, "a", 1);
+  EXPECT_NULL("data", gannet_tuple_add_bytes, tuple, NULL, 1);
+  EXPECT_NULL("rest", gannet_tuple_read_signed, NULL, &number);
+  EXPECT_NULL("to", gannet_tuple_read_signed, &rest, NULL);
+  EXPECT_NULL("rest", gannet_tuple_read_unsigned, NULL, &id);
+  EXPECT_NULL("to", gannet_tuple_read_unsigned, &rest, NULL);
+  EXPECT_NULL("rest", gannet_tuple_read_double, NULL, &real);
+  EXPECT_NULL("to", gannet_tuple_read_double, &rest, NULL);
+  EXPECT_NULL("rest", gannet_tuple_read_bool, NULL, &yes);
+  EXPECT_NULL("to", gannet_tuple_read_bool, &rest, NULL);
+  EXPECT_NULL("rest", gannet_tuple_read_bytes, NULL, bytes, 1, &size);
+  EXPECT_NULL("buffer", gannet_tuple_read_bytes, &rest, NULL, 1, &size);
+  EXPECT_NULL("to", gannet_tuple_read_bytes, &rest, bytes, 1, NULL);
+  gannet_tuple_free(tuple);
+}
+
+static void test_null(gannet_database* database) {
+  gannet_table* const table = make_table(database, "scratch", GANNET_KEY_INTEGER, "xstore", 8, 1);
+  gannet_transaction* t = NULL;
+  test_null_database(database);
+  test_null_in_keys();
+  EXPECT_CODE(GANNET_OK, gannet_begin(database, &t));
+  test_null_in_operations(t, table);
+  test_null_in_cursors(t, table);
+  EXPECT_CODE(GANNET_OK, gannet_commit(t)); /* it has not failed */
+  gannet_transaction_free(t);
+  EXPECT_CODE(GANNET_OK, gannet_drop_table(database, "scratch"));
+}
+
+/* ---- Messages ---- */
+
+static void* fail_in_thread(void* context) {
+  gannet_table* found = context;
+  EXPECT(strcmp(gannet_message(), "") == 0); /* nothing has failed here */
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_find_table(NULL, "of the thread", &found));
+  EXPECT(found == context);
+  return NULL;
+}
+
+static void test_messages(void) {
+  gannet_table* found = NULL;
+  pthread_t thread;
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_drop_table(NULL, "none"));
+  EXPECT(pthread_create(&thread, NULL, fail_in_thread, &found) == 0);
+  EXPECT(pthread_join(thread, NULL) == 0);
+  EXPECT(!gannet_try_again(NULL, GANNET_ABORTED));
+  EXPECT_CODE(GANNET_OK, gannet_close(NULL));
+  EXPECT_MESSAGE("gannet_drop_table"); /* of this thread's last error */
+}
+
 /* ---- Tables ---- */
 
 static void test_key_form(gannet_database* database) {
@@ -143,6 +331,79 @@ static void test_key_form(gannet_database* database) {
   EXPECT_MESSAGE("key -5");
   gannet_transaction_free(t);
   EXPECT_CODE(GANNET_OK, gannet_drop_table(database, "numbers"));
+}
+
+/* An option that no table can have is named. */
+static void expect_bad_table(gannet_database* database, const gannet_table_options* options, const char* says) {
+  gannet_table* table = NULL;
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_create_table(database, "bad", options, &table));
+  EXPECT_MESSAGE(says);
+  EXPECT(table == NULL);
+}
+
+static void test_bad_tables(gannet_database* database) {
+  gannet_table_options* const options = gannet_table_options_new();
+  char text[5000];
+  memset(text, 'x', sizeof text - 1);
+  text[sizeof text - 1] = 0;
+  gannet_table_options_set_key(options, GANNET_KEY_BYTES, 0);
+  expect_bad_table(database, options, "max_key_bytes is 0");
+  gannet_table_options_set_key(options, GANNET_KEY_BYTES, SIZE_MAX);
+  expect_bad_table(database, options, "max_key_bytes");
+  gannet_table_options_set_key(options, GANNET_KEY_INTEGER, 0);
+  gannet_table_options_set_payload(options, 65537, 1);
+  expect_bad_table(database, options, "65537");
+  gannet_table_options_set_payload(options, 8, 0);
+  gannet_table_options_set_index(options, NULL);
+  expect_bad_table(database, options, "xstore");
+  gannet_table_options_set_index(options, "catfish"); /* whose keys are rectangles */
+  expect_bad_table(database, options, "40");
+  gannet_table_options_set_index(options, "hash");
+  gannet_table_options_set_application(options, text);
+  expect_bad_table(database, options, "4096");
+  gannet_table_options_free(options);
+}
+
+static gannet_code fill_widened(gannet_transaction* t, void* context) {
+  return gannet_upsert(t, context, gannet_key_integer(1), "12345678", 8);
+}
+
+static gannet_code read_widened(gannet_transaction* t, void* context) {
+  gannet_bytes payload = {NULL, 0};
+  const gannet_code code = gannet_get(t, context, gannet_key_integer(1), &payload);
+  EXPECT(payload.size == 12 && memcmp(payload.data, "12345678\0\0\0", 12) == 0);
+  return code;
+}
+
+/* What the header says of tables that change under those that use them. */
+static void test_changed_tables(gannet_database* database) {
+  gannet_table* const table = make_table(database, "changing", GANNET_KEY_INTEGER, "hash", 8, 0);
+  gannet_table* other = NULL;
+  gannet_transaction* t = NULL;
+  gannet_cursor* rows = NULL;
+  gannet_bytes view;
+  EXPECT_CODE(GANNET_OK, gannet_run(database, fill_widened, table));
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_arrange_table(database, "changing"));
+  EXPECT_CODE(GANNET_OK, gannet_widen_table(database, "changing", 12));
+  EXPECT_CODE(GANNET_OK, gannet_run(database, read_widened, table));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_run(database, fill_widened, table));
+
+  EXPECT_CODE(GANNET_OK, gannet_create_table(database, "other", NULL, &other));
+  EXPECT_CODE(GANNET_ALREADY_EXISTS, gannet_rename_table(database, "changing", "other"));
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_rename_table(database, "changing", ""));
+  EXPECT_CODE(GANNET_OK, gannet_drop_table(database, "changing"));
+  EXPECT_CODE(GANNET_OK, gannet_drop_table(database, "other"));
+  EXPECT(strcmp(gannet_table_name(table), "changing") == 0); /* the handles are still there */
+  EXPECT(gannet_table_payload_bytes(table) == 12);
+  EXPECT_CODE(GANNET_OK, gannet_begin(database, &t));
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_get(t, table, gannet_key_integer(1), &view));
+  EXPECT_MESSAGE("changing");
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_upsert(t, other, gannet_key_integer(1), "x", 1));
+  EXPECT_CODE(GANNET_OK, gannet_cursor_open(t, other, GANNET_CURSOR_READ, &rows));
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_cursor_first(rows));
+  gannet_cursor_close(rows);
+  EXPECT_CODE(GANNET_OK, gannet_commit(t)); /* it has not failed */
+  gannet_transaction_free(t);
 }
 
 static void test_tables(gannet_database* database) {
@@ -202,6 +463,9 @@ static void test_tables(gannet_database* database) {
   EXPECT_CODE(GANNET_OK, gannet_drop_table(database, "scratch"));
   EXPECT_CODE(GANNET_NOT_FOUND, gannet_find_table(database, "scratch", &found));
   test_key_form(database);
+  test_bad_tables(database);
+  test_changed_tables(database);
+  test_null(database);
   EXPECT(gannet_table_count(database) == 1);
 }
 
@@ -225,6 +489,8 @@ static gannet_code use_operations(gannet_transaction* t, void* context) {
   gannet_bytes view = {NULL, 0};
   const gannet_bytes old = {"gull", 4};
   const gannet_bytes changed = {"gannet", 6};
+  static const char long_key[33] = {0};
+  static const char long_payload[1001] = {0};
 
   EXPECT_CODE(GANNET_NOT_FOUND, gannet_get(t, rows, one, &view));
   EXPECT_MESSAGE("'rows', key 1");
@@ -268,6 +534,21 @@ static gannet_code use_operations(gannet_transaction* t, void* context) {
   EXPECT_CODE(GANNET_OK, gannet_remove(t, texts, text_key("fish")));
   EXPECT_CODE(GANNET_NOT_FOUND, gannet_remove(t, texts, text_key("fish")));
   EXPECT_MESSAGE("\"fish\"");
+  EXPECT_CODE(GANNET_OK, gannet_validate(t));
+
+  /* Of no row. What is asked for stays as it was. */
+  yes = 7;
+  sum = 7;
+  size = 7;
+  EXPECT_CODE(GANNET_NOT_FOUND, gannet_update(t, texts, text_key("fish"), "eel", 3));
+  EXPECT_CODE(GANNET_NOT_FOUND, gannet_update_if(t, texts, text_key("fish"), old, changed, &yes));
+  EXPECT_CODE(GANNET_NOT_FOUND, gannet_add(t, rows, gannet_key_integer(3), 0, 1, &sum));
+  EXPECT_CODE(GANNET_NOT_FOUND, gannet_get_copy(t, texts, text_key("fish"), buffer, sizeof buffer, &size));
+  EXPECT(yes == 7 && sum == 7 && size == 7);
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_get(t, texts, gannet_key_bytes(long_key, sizeof long_key), &view));
+  EXPECT_MESSAGE("33 bytes");
+  EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_upsert(t, texts, text_key("fish"), long_payload, sizeof long_payload));
+  EXPECT_MESSAGE("1001 bytes");
   EXPECT_CODE(GANNET_OK, gannet_validate(t));
 
   /* Not for the transaction of gannet_run, which ends it itself. */
@@ -438,6 +719,46 @@ static void test_too_many(void) {
   gannet_transaction_free(open[1]);
   EXPECT_CODE(GANNET_OK, gannet_close(database));
   gannet_options_free(options);
+}
+
+static gannet_code fill_memory(gannet_transaction* t, void* context) {
+  static const char payload[4096] = {0};
+  uint64_t key = 0;
+  gannet_code code = GANNET_OK;
+  for (key = 0; key < 10000 && code == GANNET_OK; ++key) {
+    code = gannet_insert(t, context, gannet_key_integer(key), payload, sizeof payload);
+  }
+  return code;
+}
+
+/* A database without a directory, with little of everything. */
+static void test_in_memory(void) {
+  gannet_options* const options = gannet_options_new();
+  gannet_database* database = NULL;
+  gannet_table* table = NULL;
+  gannet_transaction* t = NULL;
+  gannet_bytes view;
+  gannet_code code;
+  gannet_options_set_memory_bytes(options, (uint64_t)16 << 20);
+  gannet_options_set_durable_within_milliseconds(options, 10);
+  EXPECT_CODE(GANNET_OK, gannet_open(NULL, options, &database));
+  gannet_options_free(options);
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_checkpoint(database));
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_backup(database, "/nowhere"));
+  EXPECT_CODE(GANNET_OK, gannet_log_health(database));
+  EXPECT(gannet_logged_epoch(database) == 0 && gannet_durable_epoch(database) == 0);
+
+  EXPECT_CODE(GANNET_OK, gannet_create_table(database, "rows", NULL, &table));
+  EXPECT_CODE(GANNET_RESOURCE_EXHAUSTED, gannet_run(database, fill_memory, table));
+  EXPECT_CODE(GANNET_OK, gannet_begin(database, &t));
+  EXPECT_CODE(GANNET_NOT_FOUND, gannet_get(t, table, gannet_key_integer(0), &view)); /* it was rolled back */
+  EXPECT_CODE(GANNET_DEADLINE_EXCEEDED, gannet_drop_table(database, "rows"));        /* which a transaction may use */
+  gannet_transaction_free(t);
+  do {
+    code = gannet_drop_table(database, "rows");
+  } while (code == GANNET_DEADLINE_EXCEEDED); /* the machine may be slow */
+  EXPECT_CODE(GANNET_OK, code);
+  EXPECT_CODE(GANNET_OK, gannet_close(database));
 }
 
 /* ---- Cursors ---- */
@@ -728,6 +1049,22 @@ static gannet_code use_indexes(gannet_transaction* t, void* context) {
   return GANNET_OK;
 }
 
+/* The transaction itself has given the mail to two rows. */
+static gannet_code share_mail(gannet_transaction* t, void* context) {
+  const struct people* const people = context;
+  gannet_tuple* const tuple = gannet_tuple_new();
+  gannet_key key = gannet_key_integer(77);
+  gannet_bytes payload = {NULL, 77};
+  gannet_code code;
+  EXPECT_CODE(GANNET_OK, put_person(t, people->table, 8, "hal", 2000, 1));
+  EXPECT_CODE(GANNET_OK, put_person(t, people->table, 9, "hal", 2000, 1));
+  gannet_tuple_add_bytes(tuple, "hal", 3);
+  code = gannet_get_by(t, people->by_mail, gannet_tuple_key(tuple), &key, &payload);
+  EXPECT(key.number == 77 && payload.size == 77);
+  gannet_tuple_free(tuple);
+  return code;
+}
+
 static gannet_code steal_mail(gannet_transaction* t, void* context) {
   return put_person(t, context, 4, "bob", 2000, 1);
 }
@@ -792,6 +1129,7 @@ static void test_indexes(gannet_database* database) {
 
   EXPECT_CODE(GANNET_ALREADY_EXISTS, gannet_run(database, steal_mail, table));
   EXPECT_MESSAGE("bob");
+  EXPECT_CODE(GANNET_ALREADY_EXISTS, gannet_run(database, share_mail, &people));
   EXPECT_CODE(GANNET_OK, gannet_run(database, use_indexes, &people));
 
   EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_drop_table(database, "people"));
@@ -1021,6 +1359,68 @@ static void test_open_errors(const char* directory) {
   EXPECT(gannet_durable_epoch(NULL) == 0 && gannet_logged_epoch(NULL) == 0);
 }
 
+/* What the options say is too much or too little is refused before anything is made. */
+static void test_bad_options(const char* directory) {
+  gannet_database* database = NULL;
+  gannet_options* options = NULL;
+  char text[5000];
+  int i;
+  memset(text, 'x', sizeof text - 1);
+  text[sizeof text - 1] = 0;
+  for (i = 0; i < 7; ++i) {
+    const char* const says[] = {"memory_bytes",      "recovery_threads", "4096",        "largest_transaction_bytes",
+                                "open_transactions", "durable_within",   "group_commit"};
+    options = gannet_options_new();
+    gannet_options_set_create_if_missing(options, 1);
+    if (i == 0) gannet_options_set_memory_bytes(options, 1);
+    if (i == 1) gannet_options_set_recovery_threads(options, 0);
+    if (i == 2) gannet_options_set_application(options, text);
+    if (i == 3) gannet_options_set_largest_transaction_bytes(options, UINT64_MAX);
+    if (i == 4) gannet_options_set_open_transactions(options, -1);
+    if (i == 5) gannet_options_set_durable_within_milliseconds(options, 0);
+    if (i == 6) gannet_options_set_group_commit_microseconds(options, UINT64_MAX);
+    EXPECT_CODE(GANNET_INVALID_ARGUMENT, gannet_open(directory, options, &database));
+    EXPECT_MESSAGE(says[i]);
+    gannet_options_free(options);
+  }
+  EXPECT(database == NULL);
+  EXPECT_CODE(GANNET_NOT_FOUND, gannet_open(directory, NULL, &database)); /* nothing was made there */
+}
+
+static gannet_code put_one(gannet_transaction* t, void* context) {
+  return gannet_upsert(t, context, gannet_key_integer(1), "one", 3);
+}
+
+static gannet_code has_one(gannet_transaction* t, void* context) {
+  gannet_bytes payload;
+  return gannet_get(t, context, gannet_key_integer(1), &payload);
+}
+
+/* Without a log, with automatic checkpoints: what gannet_close wrote is there. The directory has one user at a time. */
+static void test_without_log(const char* directory) {
+  gannet_options* const options = gannet_options_new();
+  gannet_database* database = NULL;
+  gannet_database* second = NULL;
+  gannet_table* table = NULL;
+  gannet_options_set_create_if_missing(options, 1);
+  gannet_options_set_durability(options, GANNET_DURABILITY_NONE);
+  gannet_options_set_checkpoint_every_milliseconds(options, UINT64_MAX);
+  gannet_options_set_durable_within_milliseconds(options, UINT64_MAX);
+  EXPECT_CODE(GANNET_OK, gannet_open(directory, options, &database));
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_open(directory, options, &second));
+  EXPECT_MESSAGE(directory);
+  EXPECT(second == NULL);
+  EXPECT_CODE(GANNET_OK, gannet_create_table(database, "rows", NULL, &table));
+  EXPECT_CODE(GANNET_OK, gannet_run(database, put_one, table));
+  EXPECT(gannet_logged_epoch(database) == 0);
+  EXPECT_CODE(GANNET_OK, gannet_close(database));
+  EXPECT_CODE(GANNET_OK, gannet_open(directory, options, &database));
+  EXPECT_CODE(GANNET_OK, gannet_find_table(database, "rows", &table));
+  EXPECT_CODE(GANNET_OK, gannet_run(database, has_one, table));
+  EXPECT_CODE(GANNET_OK, gannet_close(database));
+  gannet_options_free(options);
+}
+
 /* ---- Events and metrics ---- */
 
 struct events {
@@ -1103,8 +1503,14 @@ int main(int argc, char** argv) {
   EXPECT(strlen(gannet_version()) > 0);
   test_codes();
   test_no_handles();
+  test_messages();
   test_open_errors(argv[1]);
+  snprintf(copy, sizeof copy, "%s/bad", argv[1]);
+  test_bad_options(copy);
+  snprintf(copy, sizeof copy, "%s/without-log", argv[1]);
+  test_without_log(copy);
   test_too_many();
+  test_in_memory();
 
   database = open_database(directory, 1);
   test_tables(database);
