@@ -1,7 +1,7 @@
-// Runs transactions again while survivors repair. A transaction that meets a record locked by a dead client is
-// Unavailable, though its data is there: the owners of the records release them within milliseconds
-// (txn/peer/repair.h). Such a transaction did nothing, so it is run again for some time. It is not run again if a
-// server is dead, because that server's data does not come back.
+// Runs transactions again while survivors repair. Run itself waits for records that a dead client has locked, for some
+// time (LockedTooLong of txn/peer/peers.h). A transaction that is Unavailable after that, or because a connection
+// broke, did nothing, though its data is there, so it is run again. It is not run again if a server is dead, because
+// that server's data does not come back.
 #pragma once
 
 #include <cstdint>

@@ -11,6 +11,7 @@
 #include "index/record_header.h"
 #include "tests/txn/cluster.h"
 #include "txn/record/record.h"
+#include "txn/run/manual_transaction.h"
 
 namespace gannet::txn {
 namespace death_test {
@@ -51,6 +52,26 @@ class DeathTest : public testing::TestWithParam<IndexKind> {
     EXPECT_TRUE(status.ok()) << status;
   }
 
+  struct Lock {
+    std::byte* word;
+    uint64_t before;
+  };
+  // Node 0 knows node 1, which locks a row of it.
+  Lock LockByVictim(const Table& table) {
+    const Table& of_victim = cluster.table(1, table.name());
+    const Status known = RunBlockingBody(cluster.NewSession(1), [&](BlockingTransaction& t) {
+      return t.Update(of_victim, kLocked, Account{.balance = 100});
+    });
+    EXPECT_TRUE(known.ok()) << known;
+    const index::FindResult found = table.local_index().Find(Key(kLocked));
+    EXPECT_FALSE(found.record.is_null());
+    std::byte* const word = survivor.channel().Local(found.record);
+    const uint64_t before = LoadWord(word);
+    StoreWord(word, Locked(before, OwnerBits(1, 3)));
+    return {.word = word, .before = before};
+  }
+
+  static constexpr uint64_t kLocked = 4;
   Cluster cluster;
   Session& survivor;
   const Table& points;
@@ -96,31 +117,43 @@ TEST_P(DeathTest, DeathBeforeTheCommitPointUndoesWhatWasDoneHere) {
 }
 
 TEST_P(DeathTest, ALockOfADeadWorkerIsReleased) {
-  // Node 0 knows node 1, which dies between its CAS and its unlock.
-  Session& victim = cluster.NewSession(1);
-  const Status known = RunBlockingBody(
-      victim, [&](BlockingTransaction& t) { return t.Update(cluster.table(1, "points"), 4, Account{.balance = 100}); });
-  ASSERT_TRUE(known.ok()) << known;
-  const index::FindResult found = points.local_index().Find(Key(uint64_t{4}));
-  ASSERT_FALSE(found.record.is_null());
-  std::byte* record = survivor.channel().Local(found.record);
-  const uint64_t state = LoadWord(record);
-  StoreWord(record, Locked(state, OwnerBits(1, 3)));
+  const Lock lock = LockByVictim(points);
   cluster.Kill(1);
   Account account;
-  Status status;
-  for (int attempt = 0; attempt < 100'000; ++attempt) {
-    Step step(survivor);
-    status = step->Get(points, 4, &account);
-    if (status.ok()) break;
-    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-    EXPECT_NE(status.message().find("node 1"), absl::string_view::npos) << status;
+  Status status = absl::AbortedError("");
+  for (int attempt = 0; attempt < 100'000 && absl::IsAborted(status); ++attempt) {
+    status = Step(survivor)->Get(points, kLocked, &account);
     SleepForNanos(1'000'000);
   }
   EXPECT_TRUE(status.ok()) << status;
-  EXPECT_EQ(LoadWord(record), state);
+  EXPECT_EQ(LoadWord(lock.word), lock.before);
   EXPECT_EQ(account.balance, 100);
   ExpectOwnRecordsUsable();
+}
+
+TEST_P(DeathTest, RunWaitsForTheReleaseOfADeadWorkersLocks) {
+  LockByVictim(points);
+  LockByVictim(ordered);
+  cluster.Kill(1);
+  const Status run = cluster.databases[0]->Run([&](BlockingTransaction& t) -> Status {
+    Account account;
+    GANNET_RETURN_IF_ERROR(t.Get(ordered, kLocked, &account));
+    return t.Update(points, kLocked, Account{.balance = 1});
+  });
+  EXPECT_TRUE(run.ok()) << run;
+}
+
+TEST_P(DeathTest, ATransactionByHandWaitsForTheReleaseOfADeadWorkersLock) {
+  LockByVictim(points);
+  cluster.Kill(1);
+  StatusOr<ManualTransaction> t = cluster.databases[0]->Begin();
+  ASSERT_TRUE(t.ok()) << t.status();
+  Status status;
+  do {
+    status = (*t)->Update(points, kLocked, Account{.balance = 1});
+    if (status.ok()) status = t->Commit();
+  } while (t->TryAgain(status));
+  EXPECT_TRUE(status.ok()) << status;
 }
 
 TEST_P(DeathTest, DeathInTheMiddleOfTransfersLeavesNoLockHere) {

@@ -181,7 +181,7 @@ coro::Task<Status> BatchReader::GetByCall(std::span<GetRequest> requests, const 
   uint64_t lock = 0;
   std::span<const uint32_t> pending = group->which;
   for (int round = 1; !pending.empty(); ++round) {
-    if (round > kReadAgain) co_return LockedTooLong(session_->local->fabric, lock);
+    if (round > kReadAgain) co_return session_->LockedTooLong(lock);
     if (round > 1) {
       session_->channel->CountRetry();
       co_await session_->Yield();

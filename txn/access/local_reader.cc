@@ -75,7 +75,7 @@ Look LocalReader::LookAt(GetRequest* request, rdma::GlobalAddress address) {
     if (++spins > kSpinsOnLock) {
       Sometimes<"read: a record of this node stays locked">();
       session_->conflict.Note(*request->table, request->key);
-      request->status = LockedTooLong(session_->local->fabric, state);
+      request->status = session_->LockedTooLong(state);
       return Look::kConflict;
     }
     CpuRelax();

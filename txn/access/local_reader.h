@@ -37,8 +37,8 @@ class LocalReader {
   LocalReader& operator=(const LocalReader&) = delete;
 
   // Serves a request for a record of this node. Ok: request->status is the result. Aborted: the record stays locked, or
-  // its key moves in the index. Unavailable: a worker of a dead node has locked the record. DataLoss: the index is
-  // damaged. Others: those of CheckRow.
+  // its key moves in the index. Unavailable: the record stays locked by a lost node (LockedTooLong).
+  // DataLoss: the index is damaged. Others: those of CheckRow.
   Status Get(GetRequest* request);
   // Serves several requests with the same errors. Their cache misses are waited for together.
   Status GetMany(std::span<GetRequest> requests);

@@ -310,7 +310,7 @@ Status LocalScanner::AppendScanned(const Table& table, const index::ScanRange& r
         return IndexDamaged(table, highest);
       return absl::OkStatus();
     }
-    if (look == Look::kConflict) return Conflict(AbortCause::kLock);
+    if (look == Look::kConflict) return session_->LockedTooLong(LoadWord(session_->Direct(failed.record)));
     if (look == Look::kDamaged || IsGoneForGood(table, failed)) return IndexDamaged(table, failed.key.view());
     // A record was removed during the scan: it begins again (AppendFound says why entries read for update may stay).
     reads_.ForgetRecordsFrom(reads);
@@ -346,12 +346,12 @@ Status LocalScanner::AppendFound(const Table& table, absl::FunctionRef<Status(in
       if (i + kRowsAhead < entries.size()) prefetch(i + kRowsAhead);
       const index::Entry& entry = entries[i];
       if (AppendRow(table, entry, rows, options, &look)) continue;
+      if (look == Look::kConflict) return session_->LockedTooLong(LoadWord(session_->Direct(entry.record)));
       if (look == Look::kDamaged || (look == Look::kGone && IsGoneForGood(table, entry))) {
         return IndexDamaged(table, entry.key.view());
       }
       break;
     }
-    if (look == Look::kConflict) return Conflict(AbortCause::kLock);
     if (look == Look::kDone) {
       for (const index::Witness& witness : scan_.witnesses) reads_.AddWitness(witness);
       return absl::OkStatus();

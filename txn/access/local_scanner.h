@@ -36,8 +36,9 @@ class LocalScanner {
   LocalScanner& operator=(const LocalScanner&) = delete;
 
   // Appends this node's rows that are wanted, and as many more as the transaction's removals may hide. Aborted: a
-  // record stays locked, or rows come and go all the time. Unavailable: a worker of a dead node has locked a record.
-  // DataLoss: the index is damaged. Others: those of the index. After an error *rows has some of the rows.
+  // record stays locked, or rows come and go all the time. Unavailable: a record stays locked by a lost node
+  // (LockedTooLong). DataLoss: the index is damaged. Others: those of the index. After an error *rows has
+  // some of the rows.
   Status Append(const Table& table, const RowsWanted& wanted, ScanRows* rows, ScanOptions options);
 
  private:

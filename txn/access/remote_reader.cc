@@ -127,7 +127,7 @@ coro::Task<Status> RemoteReader::GetByReads(GetRequest* request, index::RemoteIn
       if (is_judged && !holds_key && found->witness.word.is_null()) {
         co_return IndexDamaged(*request->table, request->key);
       }
-      co_return LockedTooLong(session_->local->fabric, state);
+      co_return session_->LockedTooLong(state);
     }
     if (look == Look::kDone) co_return Served(request);
     gone = is_judged ? found->record : rdma::GlobalAddress();

@@ -39,8 +39,9 @@ class RemoteReader {
   RemoteReader& operator=(const RemoteReader&) = delete;
 
   // Serves a request. Ok: request->status is the result. Aborted: the record stays locked or torn. Unavailable and
-  // DeadlineExceeded: the owner cannot be reached, or is dead. DataLoss: the index is damaged. Internal: the owner's
-  // answer is malformed. Others: those of CheckRow.
+  // DeadlineExceeded: the owner cannot be reached, or is dead. Unavailable, too: the record stays locked by a lost node
+  // (LockedTooLong). DataLoss: the index is damaged. Internal: the owner's answer is malformed. Others:
+  // those of CheckRow.
   coro::Task<Status> Get(GetRequest* request);
   // Does the same by READs, for a request that was checked. `remote` is the client of the table's index at the owner.
   coro::Task<Status> GetByReads(GetRequest* request, index::RemoteIndex* remote);

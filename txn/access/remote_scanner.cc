@@ -133,7 +133,7 @@ coro::Task<Status> RemoteScanner::Fetch(const Table& table, const index::ScanRes
     }
     if (look != Look::kDone) {
       if (look == Look::kGone || !index::RecordHoldsKey(image, request.key)) *doubtful = i;
-      co_return Conflict(AbortCause::kLock);
+      co_return look == Look::kConflict ? session_->LockedTooLong(LoadWord(image)) : Conflict(AbortCause::kLock);
     }
     status = AppendImage(request, entry.record, image, rows, options);
     if (!status.ok()) co_return status;

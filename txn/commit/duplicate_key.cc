@@ -16,7 +16,7 @@ Status DuplicateKey::Note(const WriteEntry& insert, const ReadEntry& existing) {
   if (IsLocked(existing.seen) || IsAbsent(existing.seen)) {
     Sometimes<"commit: an insert meets a record that is locked or absent">();
     session_->conflict.Note(*insert.table, insert.key);
-    return LockedTooLong(session_->local->fabric, existing.seen);
+    return session_->LockedTooLong(existing.seen);
   }
   Sometimes<"commit: an insert meets a committed record">();
   reads_.AddRecord(existing.word, existing.seen);

@@ -27,8 +27,8 @@ class DuplicateKey {
   DuplicateKey& operator=(const DuplicateKey&) = delete;
 
   // `insert`, an entry of the write set, met `existing`. Ok: the commit is to validate, and then ends with Error().
-  // Aborted: what exists is locked by another transaction, or absent. Unavailable: a worker of a dead node has locked
-  // it.
+  // Aborted: what exists is locked by another transaction, or absent. Unavailable: it stays locked by a lost node
+  // (LockedTooLong).
   Status Note(const WriteEntry& insert, const ReadEntry& existing);
   bool found() const { return entry_ != kNone; }
   // AlreadyExists, which names the row. Call it only if found().

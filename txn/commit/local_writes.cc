@@ -39,7 +39,7 @@ Status LocalWrites::Lock(WriteEntry& entry) {
   if (found != entry.seen) [[unlikely]] {
     Sometimes<"commit: a record to write is locked or was changed">();
     session_->conflict.Note(*entry.table, entry.key);
-    return LockedTooLong(session_->local->fabric, found);
+    return session_->LockedTooLong(found);
   }
   entry.locked = true;
   return absl::OkStatus();

@@ -64,7 +64,7 @@ Status RemoteWrites::TakeLocks(const Status& posted, std::span<const rdma::Opera
     if (entry.locked || !conflict.ok()) continue;
     Sometimes<"commit: a record at another node is locked or was changed">();
     session_->conflict.Note(*entry.table, entry.key);
-    conflict = LockedTooLong(session_->local->fabric, operation.result);
+    conflict = session_->LockedTooLong(operation.result);
   }
   return conflict;
 }

@@ -36,8 +36,8 @@ class RemoteWrites {
   // by the same session.
   Status AppendLocks(std::vector<rdma::Operation>* operations);
   // Takes the results of the locks, the first of `operations`. Aborted: a record is locked or was changed. Unavailable:
-  // a worker of a dead node has locked it. After an error of the posting, any lock may be held, so an unlock becomes a
-  // pending operation for each.
+  // it stays locked by a lost node (LockedTooLong). After an error of the posting, any lock may be held,
+  // so an unlock becomes a pending operation for each.
   Status TakeLocks(const Status& posted, std::span<const rdma::Operation> operations);
 
   // Installs updates and unlocks inserts by verbs. What fails becomes a pending operation of the commit's group.

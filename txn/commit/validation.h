@@ -29,8 +29,7 @@ class Validation {
 
   // Adds what was read for update to the read set. Called for a transaction that locks nothing.
   void TakeReadForUpdate();
-  // Looks at all that was read by this node's CPU. Aborted: something has changed. Unavailable: a worker of a dead node
-  // has locked a record.
+  // Looks at all that was read by this node's CPU. Aborted: something has changed.
   Status CheckLocal() const;
   // Looks at all that was read, at other nodes by READs, whose errors it returns, too. `in_the_past`: the moment at
   // which all was read may be any since the transaction began. FailedPrecondition: that of Redo::NoteRemoteEpochs.

@@ -10,7 +10,6 @@
 #include "txn/peer/owner_service.h"
 #include "txn/peer/seen_words.h"
 #include "txn/record/record.h"
-#include "txn/store/conflict.h"
 #include "txn/store/key_status.h"
 
 namespace gannet::txn {
@@ -84,8 +83,7 @@ StatusOr<size_t> OwnerService::Read(std::span<const std::byte> request, std::spa
   SeenWords words;
   const StatusOr<ReadOutcome> read = AnswerRead(*table, key, found, writer, &words);
   if (!read.ok()) return read.status();
-  // The record is locked for long: the caller asks again.
-  if (*read == ReadOutcome::kLocked) return ConflictAtOwner();
+  if (*read == ReadOutcome::kLocked) return LockedHere(found.record);  // for long: the caller asks again
   if (!outcome.empty()) outcome[0] = static_cast<std::byte>(*read);
   return writer.Finish();
 }

@@ -10,7 +10,6 @@
 #include "txn/peer/owner_service.h"
 #include "txn/peer/seen_words.h"
 #include "txn/record/record.h"
-#include "txn/store/conflict.h"
 #include "txn/store/key_status.h"
 
 namespace gannet::txn {
@@ -98,7 +97,7 @@ StatusOr<size_t> OwnerService::Scan(std::span<const std::byte> request, std::spa
     if (!ReadRow(memory + entry.record.offset(), *table, row.key.size(), &payload, &row)) {
       Sometimes<"owner: a row to scan stays locked or is gone">();
       GANNET_RETURN_IF_ERROR(CheckLeadsToKey(*local_, *table, row.key, entry.record));
-      return ConflictAtOwner();
+      return LockedHere(entry.record);
     }
     if (writer.room() < ScannedRowBytes(row.key.size(), payload.size())) break;
     Put(writer, row);

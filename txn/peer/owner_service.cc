@@ -12,6 +12,7 @@
 #include "txn/durable/durability.h"
 #include "txn/node/index_damage.h"
 #include "txn/record/record.h"
+#include "txn/store/conflict.h"
 #include "txn/store/key_status.h"
 
 namespace gannet::txn {
@@ -61,6 +62,11 @@ void OwnerService::CountBytes(TableId table, int64_t bytes) {
   local_->record_bytes.Settle(table, bytes);
 }
 
+Status OwnerService::LockedHere(rdma::GlobalAddress record) const {
+  Status locked = LockedTooLong(*local_, *peers_, LoadWord(local_->Direct(record)));
+  return absl::IsAborted(locked) ? ConflictAtOwner() : locked;
+}
+
 Status OwnerService::CheckItem(const PrepareItem& item) const {
   const Table* table = local_->TableById(item.table);
   if (table == nullptr) return NoTable(item.table);
@@ -82,7 +88,7 @@ StatusOr<PrepareOutcome> OwnerService::PrepareOne(index::Context& context, const
     // The record is locked by the worker that asks, which knows whether by the same transaction.
     if (IsLocked(state) ? (state & ~(kVersionMask | kAbsentBit)) != Locked(0, owner_bits) : IsAbsent(state)) {
       Sometimes<"owner: an insert meets a record that is locked or absent">();
-      return PrepareOutcome::kConflict;
+      if (absl::IsAborted(LockedHere(existing))) return PrepareOutcome::kConflict;  // else the worker judges the lock
     }
     *prepared = {.record = existing, .state = state};
     return PrepareOutcome::kExists;

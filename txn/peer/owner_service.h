@@ -71,6 +71,8 @@ class OwnerService {
   // Defined in owner_scan.cc.
   StatusOr<size_t> Scan(std::span<const std::byte> request, std::span<std::byte> response);
 
+  // The answer to a caller that waits for a record: LockedTooLong, as one of its conflicts.
+  Status LockedHere(rdma::GlobalAddress record) const;
   Status CheckItem(const PrepareItem& item) const;
   Status CheckItem(const FinishItem& item, uint64_t owner_bits) const;
   // The record at `address` if it can be one, is of `table` and has the state `locked_state`; else null.

@@ -4,9 +4,15 @@
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "base/cache_line.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/sometimes.h"
+#include "index/lock_word.h"
+#include "rdma/versioned.h"
+#include "txn/node/local_node.h"
+#include "txn/store/conflict.h"
 
 namespace gannet::txn {
 
@@ -73,6 +79,7 @@ Status Peers::Join(rdma::NodeId node, uint64_t incarnation, uint64_t first_reque
   GANNET_RETURN_IF_ERROR(MakeWay(&peer, node, incarnation));
   if (peer.phase == Phase::kJoined) return absl::OkStatus();
   peer.phase = Phase::kJoined;
+  peer.lost_at = 0;
   peer.incarnation = incarnation;
   peer.connection = connection;
   peer.admits_from = first_request;
@@ -115,6 +122,22 @@ bool Peers::IsLost(rdma::NodeId node, uint64_t connection) const {
   return (peer.phase == Phase::kJoined || peer.phase == Phase::kAccused) && peer.connection != connection;
 }
 
+void Peers::NoteConnection(rdma::NodeId node, uint64_t connection, uint64_t now) {
+  std::lock_guard lock(mutex_);
+  Peer& peer = peers_[node];
+  if (connection != 0) {
+    peer.lost_at = 0;
+  } else if (peer.lost_at == 0) {
+    peer.lost_at = now;
+  }
+}
+
+uint64_t Peers::lost_at(rdma::NodeId node) const {
+  if (!Knows(node)) return 0;
+  std::lock_guard lock(mutex_);
+  return peers_[node].lost_at;
+}
+
 Peers::Phase Peers::phase(rdma::NodeId node) const {
   std::lock_guard lock(mutex_);
   return peers_[node].phase;
@@ -152,6 +175,20 @@ void Peers::SetReleased(rdma::NodeId node) {
   peer.phase = Phase::kStranger;
   peer.incarnation = 0;
   peer.connection = 0;
+}
+
+Status LockedTooLong(const LocalNode& local, const Peers& peers, uint64_t state) {
+  if (!index::IsLocked(state) || rdma::IsLineBusy(state)) return ConflictAt(state);
+  const rdma::NodeId holder = index::LockOwnerNode(state);
+  if (local.fabric.Alive(holder)) return ConflictAt(state);
+  Sometimes<"txn: a record is locked by a worker that is gone">();
+  const uint64_t lost_at = peers.lost_at(holder);
+  const absl::Duration patience = local.options.call_timeout;
+  if (lost_at == 0 || absl::Nanoseconds(NowNanos() - lost_at) < patience) return ConflictAt(state);
+  Sometimes<"txn: a record stays locked by a worker that is gone">();
+  return absl::UnavailableError(absl::StrCat("a record is still locked by worker ", index::LockOwnerChannel(state),
+                                             " of node ", holder, ", which was lost more than ",
+                                             absl::FormatDuration(patience), " ago"));
 }
 
 }  // namespace gannet::txn

@@ -30,6 +30,8 @@
 
 namespace gannet::txn {
 
+struct LocalNode;
+
 // Thread-safe.
 class Peers {
  public:
@@ -73,6 +75,11 @@ class Peers {
   // True if the node joined by another connection than `connection`, which is the present one: it has been lost.
   bool IsLost(rdma::NodeId node, uint64_t connection) const;
 
+  // Called every few milliseconds with the present connection to the node (Node::ConnectionTo). 0: it is lost.
+  void NoteConnection(rdma::NodeId node, uint64_t connection, uint64_t now);
+  // Time of the first NoteConnection that found the node lost. 0: it is not known to be lost.
+  uint64_t lost_at(rdma::NodeId node) const;
+
   Phase phase(rdma::NodeId node) const;
   uint64_t incarnation(rdma::NodeId node) const;  // 0: a stranger
   uint64_t connection(rdma::NodeId node) const;   // by which it joined; 0: a stranger
@@ -88,6 +95,7 @@ class Peers {
     uint64_t incarnation = 0;  // that joined
     uint64_t newest = 0;       // that joined or was announced, ever
     uint64_t connection = 0;
+    uint64_t lost_at = 0;
     std::atomic<uint64_t> admits_from{kNobody};  // numbers of requests
     std::atomic<uint32_t> inside{0};
   };
@@ -102,5 +110,11 @@ class Peers {
   mutable Mutex mutex_;  // guards phases and incarnations
   std::vector<Peer> peers_;
 };
+
+// The status of a transaction for which the state word of a record is `state`, because the record stays locked or was
+// changed: ConflictAt. A lock that a lost node left is a conflict, too, because repairs take some milliseconds. But
+// some do not end: one waits for a node that stands still, or nobody knows any more what the record should contain. So
+// DatabaseOptions::call_timeout after the loss such a lock is Unavailable.
+Status LockedTooLong(const LocalNode& local, const Peers& peers, uint64_t state);
 
 }  // namespace gannet::txn

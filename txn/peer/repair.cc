@@ -72,10 +72,20 @@ void Repairer::Loop() {
       woken_ = false;
       if (stop_) break;
     }
+    Look();
     more = Round();
   }
   worker_.reset();
   channel_.reset();
+}
+
+void Repairer::Look() {
+  const uint64_t now = NowNanos();
+  const int nodes = local_->fabric.num_nodes();
+  for (int i = 0; i < nodes; ++i) {
+    const auto node = static_cast<rdma::NodeId>(i);
+    peers_->NoteConnection(node, local_->node.ConnectionTo(node), now);
+  }
 }
 
 void Repairer::NoteDeath(rdma::NodeId node) {

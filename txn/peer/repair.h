@@ -65,6 +65,8 @@ class Repairer {
 
  private:
   void Loop();
+  // Looks which nodes are there, also whether this one is.
+  void Look();
   void NoteDeath(rdma::NodeId node);
   // True if there is more to do.
   bool Round();

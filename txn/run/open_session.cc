@@ -31,6 +31,7 @@ StatusOr<std::unique_ptr<Session>> Session::Make(DatabaseState& database) {
   session->local = database.local.get();
   session->precedence = database.precedence.get();
   session->incarnation = database.incarnation.get();
+  session->peers = database.peers.get();
   session->durability = database.durability.get();
   session->registry = &database.sessions;
   session->collector = database.pending.get();

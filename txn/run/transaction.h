@@ -29,6 +29,9 @@
 //   a failure   Aborted (it met another transaction), Unavailable, DeadlineExceeded, Unknown, Internal, and every other
 //               code that a read returns. The transaction has failed and cannot continue.
 //
+// A record that a lost node has locked is a conflict (Aborted), because the other nodes release it within milliseconds.
+// It becomes Unavailable when the loss is older than DatabaseOptions::call_timeout, so no Run waits without end.
+//
 // A write by its key that would return NotFound or AlreadyExists, although the transaction has read otherwise, fails
 // with Aborted in its place. If the transaction has read much, or the write can be done, its commit does.
 //

@@ -22,6 +22,7 @@
 #include "txn/path/measured_access.h"
 #include "txn/path/offload_chooser.h"
 #include "txn/peer/incarnation.h"
+#include "txn/peer/peers.h"
 #include "txn/peer/pending_completer.h"
 #include "txn/peer/precedence.h"
 #include "txn/session/conflict_place.h"
@@ -65,6 +66,7 @@ struct SessionState {
   const LocalNode* local = nullptr;
   Precedence* precedence = nullptr;
   Incarnation* incarnation = nullptr;
+  const Peers* peers = nullptr;
   Durability* durability = nullptr;
   SessionRegistry* registry = nullptr;
   Session* session = nullptr;
@@ -118,6 +120,7 @@ struct SessionState {
     if (index::IsSameSet(now, witness.seen)) return true;
     return local->claims != nullptr && local->claims->chains().Has(witness.word, witness.seen, now);
   }
+  Status LockedTooLong(uint64_t state) const { return txn::LockedTooLong(*local, *peers, state); }
   StatusOr<index::RemoteIndex*> RemoteIndexOf(const Table& table, rdma::NodeId node);
   // Gives back the clients of indexes of dropped tables, and their caches.
   void ForgetDroppedTables();

@@ -5,7 +5,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/sometimes.h"
 #include "index/lock_word.h"
 #include "txn/store/key_status.h"
 
@@ -35,16 +34,6 @@ Status Conflict(AbortCause cause) {
 
 Status ConflictAt(uint64_t state) {
   return Conflict(index::IsLocked(state) ? AbortCause::kLock : AbortCause::kRow);
-}
-
-Status LockedTooLong(const rdma::Fabric& fabric, uint64_t state) {
-  if (index::IsLocked(state) && !rdma::IsLineBusy(state) && !fabric.Alive(index::LockOwnerNode(state))) {
-    Sometimes<"txn: a record is locked by a worker that is gone">();
-    return absl::UnavailableError(absl::StrCat("a record is locked by worker ", index::LockOwnerChannel(state),
-                                               " of node ", index::LockOwnerNode(state),
-                                               ", which is gone; its records are being repaired, try again"));
-  }
-  return ConflictAt(state);
 }
 
 Status ConflictWithChangeOf(const Table& table, absl::string_view what) {

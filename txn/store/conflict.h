@@ -8,7 +8,6 @@
 #include "absl/strings/string_view.h"
 #include "base/status.h"
 #include "index/key.h"
-#include "rdma/fabric.h"
 #include "txn/store/table.h"
 #include "txn/store/transaction_statistics.h"
 
@@ -24,8 +23,6 @@ inline Status ConflictAtOwner() {
 }
 // The conflict of a transaction that met a record whose state word became, or stayed, `state`.
 [[gnu::cold]] Status ConflictAt(uint64_t state);
-// ConflictAt, but Unavailable if a worker of a dead node has locked it.
-Status LockedTooLong(const rdma::Fabric& fabric, uint64_t state);
 // `table` is not to be used for now; `what` is done to it: "widened".
 Status ConflictWithChangeOf(const Table& table, absl::string_view what);
 

@@ -55,6 +55,7 @@ struct DatabaseOptions {
 
   ReadPathPolicy read_path = ReadPathPolicy::kAdaptive;  // how records of other nodes are read and scanned
   int server_threads = 1;                                // they run RPC handlers when the workers do not
+  // Longest wait for the answer of another node, and for the release of a record that a lost node has locked.
   absl::Duration call_timeout = absl::Seconds(5);
   size_t location_cache_bytes = 1 << 20;  // per session and remote hash index
   // Most memory for nodes of other nodes' indexes of kind dex, all tables and sessions together. Used as far as needed.
