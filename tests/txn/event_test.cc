@@ -1,5 +1,6 @@
 // DatabaseOptions::on_event: what a program is told, and nothing else.
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -8,7 +9,9 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "gtest/gtest.h"
 #include "log/checkpoint/checkpoint.h"
 #include "log/manifest/manifest.h"
@@ -120,37 +123,68 @@ TEST_F(EventTest, TellsOfAFullDiskOnceAndOfItsEnd) {
   EXPECT_EQ(events_.size(), 2u);
 }
 
+// Nodes 0 and 1 own rows, node 2 is a client. Node 1 has changed rows of node 0, so it has joined it; node 2 has only
+// started.
 class EventOfDeathTest : public testing::Test {
  protected:
-  // Node 1 has changed rows of node 0, so it has joined it. Node 0 tells of events.
+  static constexpr int kNodes = 3;
+  static constexpr rdma::NodeId kClient = 2;
+
   void SetUp() override {
-    for (rdma::NodeId node = 0; node < 2; ++node) {
-      DatabaseOptions options;
-      if (node == 0) options.on_event = events_.function();
-      auto database = Database::Open(fabric_.get(), node, options);
-      ASSERT_TRUE(database.ok()) << database.status();
-      ASSERT_TRUE((*database)->CreateTable(HashTable("rows")).ok());
-      databases_.push_back(*std::move(database));
-    }
+    for (rdma::NodeId node = 0; node < kNodes; ++node) Open(node);
     std::vector<std::thread> threads;
     for (auto& database : databases_) threads.emplace_back([&] { EXPECT_TRUE(database->Start().ok()); });
     for (std::thread& thread : threads) thread.join();
     const Table& rows = *databases_[1]->FindTable("rows");
     const Status inserted = databases_[1]->Run([&](BlockingTransaction& t) { return t.Insert(rows, 1, uint64_t{1}); });
     ASSERT_TRUE(inserted.ok()) << inserted;
-    EXPECT_EQ(events_.size(), 0u);
+    for (const Events& events : events_) EXPECT_EQ(events.size(), 0u);
+  }
+  void Open(rdma::NodeId node) {
+    auto database = Database::Open(fabric_.get(), node, {.data_nodes = 2, .on_event = events_[node].function()});
+    ASSERT_TRUE(database.ok()) << database.status();
+    ASSERT_TRUE((*database)->CreateTable(HashTable("rows")).ok());
+    databases_[node] = *std::move(database);
+  }
+  // Each node has probably looked at the others: more often than it has to be told of one death.
+  static void AwaitLooks() { SleepForNanos(100'000'000); }
+  // `at` has been told so often that `node` was lost, and of nothing else.
+  void ExpectTold(rdma::NodeId at, rdma::NodeId node, size_t times) {
+    const std::string text = absl::StrCat("node ", at, ": node ", node, " has left or is lost");
+    events_[at].Await(EventLevel::kWarning, text);
+    AwaitLooks();
+    EXPECT_EQ(events_[at].Count(EventLevel::kWarning, text), times);
+    EXPECT_EQ(events_[at].size(), times);
   }
 
-  Events events_;
+  std::array<Events, kNodes> events_;
   const std::unique_ptr<rdma::ShmFabric> fabric_ =
-      rdma::ShmFabric::InProcess({.num_nodes = 2, .bytes_per_node = uint64_t{256} << 20}).value();
-  std::vector<std::unique_ptr<Database>> databases_;
+      rdma::ShmFabric::InProcess({.num_nodes = kNodes, .bytes_per_node = uint64_t{64} << 20}).value();
+  std::array<std::unique_ptr<Database>, kNodes> databases_;
 };
 
-TEST_F(EventOfDeathTest, IsToldByTheSurvivor) {
+TEST_F(EventOfDeathTest, IsToldByTheSurvivors) {
   fabric_->Kill(1);
-  events_.Await(EventLevel::kWarning, "node 0: node 1 has left or is lost");
-  EXPECT_EQ(events_.size(), 1u);
+  ExpectTold(0, 1, 1);
+  EXPECT_EQ(events_[0].Count(EventLevel::kWarning, "its rows are unavailable"), 1u);
+  ExpectTold(kClient, 1, 1);
+}
+
+TEST_F(EventOfDeathTest, OfAClientThatHeldNothingIsTold) {
+  fabric_->Kill(kClient);
+  ExpectTold(0, kClient, 1);
+  EXPECT_EQ(events_[0].Count(EventLevel::kWarning, "its rows are unavailable"), 0u);
+  ExpectTold(1, kClient, 1);
+}
+
+TEST_F(EventOfDeathTest, IsToldOfEachLoss) {
+  for (size_t times = 1; times <= 3; ++times) {
+    databases_[kClient].reset();
+    Open(kClient);  // in the third round it is back before it starts
+    EXPECT_TRUE(times == 3 || databases_[kClient]->Start().ok());
+    ExpectTold(0, kClient, times);
+    ExpectTold(1, kClient, times);
+  }
 }
 
 TEST_F(EventOfDeathTest, IsNotToldAfterClose) {
@@ -161,7 +195,7 @@ TEST_F(EventOfDeathTest, IsNotToldAfterClose) {
   const uint64_t deadline = NowNanos() + 60'000'000'000;
   while (peers.phase(1) != Peers::Phase::kStranger && NowNanos() < deadline) std::this_thread::yield();
   EXPECT_EQ(peers.phase(1), Peers::Phase::kStranger);
-  EXPECT_EQ(events_.size(), 0u);
+  EXPECT_EQ(events_[0].size(), 0u);
 }
 
 }  // namespace event_test

@@ -172,5 +172,36 @@ TEST(PeersTest, RepairWaitsForWhoIsInside) {
   EXPECT_TRUE(quiet.load());
 }
 
+bool NoteConnection(Peers* peers, rdma::NodeId node, uint64_t connection, uint64_t now) {
+  return peers->NoteConnection(
+      node, [&] { return connection; }, now);
+}
+
+TEST(PeersTest, EachConnectionThatEndsIsNotedOnce) {
+  Peers peers(3, 0);
+  EXPECT_FALSE(NoteConnection(&peers, 1, 0, 10));  // it has never been there
+  EXPECT_FALSE(NoteConnection(&peers, 1, 5, 20));
+  EXPECT_FALSE(NoteConnection(&peers, 1, 5, 30));
+  EXPECT_EQ(peers.lost_at(1), 0u);
+  EXPECT_TRUE(NoteConnection(&peers, 1, 0, 40));
+  EXPECT_FALSE(NoteConnection(&peers, 1, 0, 50));
+  EXPECT_EQ(peers.lost_at(1), 40u);
+  EXPECT_FALSE(NoteConnection(&peers, 1, 6, 60));
+  EXPECT_TRUE(NoteConnection(&peers, 1, 7, 70));  // it was lost, and is back
+  EXPECT_EQ(peers.lost_at(1), 0u);
+}
+
+TEST(PeersTest, TheLossOfANodeThatJoinedBetweenTwoLooksIsNoted) {
+  Peers peers(3, 0);
+  EXPECT_FALSE(NoteConnection(&peers, 1, 0, 10));
+  ASSERT_TRUE(Join(&peers, 1, 50).ok());
+  EXPECT_EQ(peers.lost_at(1), 0u);
+  EXPECT_TRUE(NoteConnection(&peers, 1, 0, 20));
+  EXPECT_FALSE(NoteConnection(&peers, 2, 5, 30));
+  ASSERT_TRUE(Join(&peers, 2, 50, /*connection=*/6).ok());  // 5 has been lost
+  EXPECT_TRUE(NoteConnection(&peers, 2, 6, 40));
+  EXPECT_FALSE(NoteConnection(&peers, 2, 6, 50));
+}
+
 }  // namespace peers_test
 }  // namespace gannet::txn

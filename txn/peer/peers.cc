@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -80,6 +81,7 @@ Status Peers::Join(rdma::NodeId node, uint64_t incarnation, uint64_t first_reque
   if (peer.phase == Phase::kJoined) return absl::OkStatus();
   peer.phase = Phase::kJoined;
   peer.lost_at = 0;
+  if (peer.noted == 0) peer.noted = connection;
   peer.incarnation = incarnation;
   peer.connection = connection;
   peer.admits_from = first_request;
@@ -122,14 +124,17 @@ bool Peers::IsLost(rdma::NodeId node, uint64_t connection) const {
   return (peer.phase == Phase::kJoined || peer.phase == Phase::kAccused) && peer.connection != connection;
 }
 
-void Peers::NoteConnection(rdma::NodeId node, uint64_t connection, uint64_t now) {
+bool Peers::NoteConnection(rdma::NodeId node, absl::FunctionRef<uint64_t()> present, uint64_t now) {
   std::lock_guard lock(mutex_);
+  const uint64_t connection = present();
   Peer& peer = peers_[node];
   if (connection != 0) {
     peer.lost_at = 0;
   } else if (peer.lost_at == 0) {
     peer.lost_at = now;
   }
+  const uint64_t before = std::exchange(peer.noted, connection);
+  return before != 0 && before != connection;
 }
 
 uint64_t Peers::lost_at(rdma::NodeId node) const {

@@ -24,6 +24,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "rdma/global_address.h"
@@ -75,8 +76,10 @@ class Peers {
   // True if the node joined by another connection than `connection`, which is the present one: it has been lost.
   bool IsLost(rdma::NodeId node, uint64_t connection) const;
 
-  // Called every few milliseconds with the present connection to the node (Node::ConnectionTo). 0: it is lost.
-  void NoteConnection(rdma::NodeId node, uint64_t connection, uint64_t now);
+  // Looks every few milliseconds which connection to the node there is (Node::ConnectionTo). `present` returns it,
+  // while no node joins; 0: the node is lost. True if an earlier connection has ended since the last look: one that the
+  // last look found, or by which the node joined since.
+  bool NoteConnection(rdma::NodeId node, absl::FunctionRef<uint64_t()> present, uint64_t now);
   // Time of the first NoteConnection that found the node lost. 0: it is not known to be lost.
   uint64_t lost_at(rdma::NodeId node) const;
 
@@ -95,6 +98,7 @@ class Peers {
     uint64_t incarnation = 0;  // that joined
     uint64_t newest = 0;       // that joined or was announced, ever
     uint64_t connection = 0;
+    uint64_t noted = 0;  // the connection of the last look, or by which it joined since
     uint64_t lost_at = 0;
     std::atomic<uint64_t> admits_from{kNobody};  // numbers of requests
     std::atomic<uint32_t> inside{0};

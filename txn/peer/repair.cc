@@ -33,6 +33,7 @@ Repairer::Repairer(const LocalNode* local, Peers* peers, OwnerService* owner, co
     : local_(local), peers_(peers), owner_(owner), incarnation_(incarnation) {}
 
 void Repairer::Start() {
+  Look();  // so that the loss of a node that was there before is noticed, however soon it comes
   thread_ = Thread("repair", [this] { Loop(); });
 }
 
@@ -84,18 +85,18 @@ void Repairer::Look() {
   const int nodes = local_->fabric.num_nodes();
   for (int i = 0; i < nodes; ++i) {
     const auto node = static_cast<rdma::NodeId>(i);
-    peers_->NoteConnection(node, local_->node.ConnectionTo(node), now);
+    const auto present = [&] { return local_->node.ConnectionTo(node); };
+    if (peers_->NoteConnection(node, present, now)) TellOfLoss(node);
   }
 }
 
-void Repairer::NoteDeath(rdma::NodeId node) {
-  const bool was_dying = peers_->phase(node) == Peers::Phase::kDying;
-  peers_->NoteDeath(node);
-  if (was_dying || peers_->phase(node) != Peers::Phase::kDying) return;
+void Repairer::TellOfLoss(rdma::NodeId node) {
+  if (node == local_->id()) return;
   std::lock_guard lock(telling_);
   if (!tells_) return;
-  Tell(local_->options, EventLevel::kWarning, "node ", local_->id(), ": node ", node,
-       " has left or is lost; what it held here is released");
+  const bool has_rows = node < local_->data_nodes;
+  Tell(local_->options, EventLevel::kWarning, "node ", local_->id(), ": node ", node, " has left or is lost; ",
+       has_rows ? "its rows are unavailable, and " : "", "what it held here is released");
 }
 
 bool Repairer::Round() {
@@ -104,13 +105,11 @@ bool Repairer::Round() {
   for (int i = 0; i < nodes && !Stopped(); ++i) {
     const auto node = static_cast<rdma::NodeId>(i);
     if (node == local_->id() || GANNET_MUTANT(kSkipRepair)) continue;
-    if (!local_->fabric.Alive(node) || peers_->IsLost(node, local_->node.ConnectionTo(node))) {
-      NoteDeath(node);
-    }
+    if (!local_->fabric.Alive(node) || peers_->IsLost(node, local_->node.ConnectionTo(node))) peers_->NoteDeath(node);
     if (peers_->phase(node) == Peers::Phase::kAccused)
       SometimesInTests<"repair: a node is accused of being dead by another">();
     if (peers_->phase(node) == Peers::Phase::kAccused && local_->node.CutOff(node, peers_->connection(node))) {
-      NoteDeath(node);
+      peers_->NoteDeath(node);
     }
     const bool has_no_claims = EndClaims(node);
     more = more || local_->indexes.boards().IsLost(node);

@@ -65,9 +65,9 @@ class Repairer {
 
  private:
   void Loop();
-  // Looks which nodes are there, also whether this one is.
+  // Looks which nodes are there, also whether this one is, and tells the program of those that have been lost.
   void Look();
-  void NoteDeath(rdma::NodeId node);
+  void TellOfLoss(rdma::NodeId node);
   // True if there is more to do.
   bool Round();
   // Announces this incarnation. Otherwise possibly no node would notice that the one before it died.

@@ -129,9 +129,11 @@ struct DatabaseOptions {
 
   // Called with the rare events that a program may want in its own log, each one line of text: what recovery did and
   // which damage it met, automatic checkpoints, a disk that is full or fails and that works again, another node that
-  // has left or is lost (a fabric does not tell an orderly Close from a death). Called by any thread, also by several
-  // at once, from Start on until Close returns, and not for other nodes that leave while this one closes. It must
-  // return soon, and must neither throw nor use the database. Null: nobody is told.
+  // has left or is lost (a fabric does not tell an orderly Close from a death): one event for each loss of an owner of
+  // rows, or of a client that was connected to this node. A client that changed nothing here, and was there for only
+  // some milliseconds, may go unnoticed. Called by any thread, also by several at once, from Start on until Close
+  // returns, and not for other nodes that leave while this one closes. It must return soon, and must neither throw nor
+  // use the database. Null: nobody is told.
   std::function<void(EventLevel level, const std::string& text)> on_event = nullptr;
 
   // Set by another thread or a signal handler: Start, BulkLoader, Checkpoint and Backup return Cancelled soon, also
