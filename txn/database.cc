@@ -57,7 +57,7 @@ Database::Database(std::unique_ptr<DatabaseState> state) : state_(std::move(stat
 }
 
 Database::~Database() {
-  if (!state_->sessions.home().is_here()) {
+  if (!IsHere()) {
     static_cast<void>(state_.release());  // a copy in a child, whose parts wait for threads that are not there
     return;
   }
@@ -67,6 +67,10 @@ Database::~Database() {
   if (state_->repairer != nullptr) state_->repairer->Stop();
   state_->node->Shutdown();
   state_->epochs->Stop();
+}
+
+bool Database::IsHere() const {
+  return state_->sessions.home().is_here();
 }
 
 StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::NodeId node,
@@ -358,6 +362,7 @@ const RecoveryReport& Database::recovery() const {
   return state_->durability->recovery();
 }
 log::LogStatistics Database::log_statistics() const {
+  if (!IsHere()) return {};
   return state_->durability->log_statistics();
 }
 // The epoch of a commit becomes dirty in its coordinator's log, too, before the commit is acknowledged.
@@ -368,6 +373,7 @@ uint64_t Database::durable_epoch() const {
   return state_->durability->durable_epoch();
 }
 CheckpointStatistics Database::checkpoint_statistics() const {
+  if (!IsHere()) return {};
   return state_->durability->checkpoint_statistics();
 }
 
@@ -380,14 +386,17 @@ std::string Database::log_description() const {
 }
 
 PrecedenceStatistics Database::precedence_statistics() const {
+  if (!IsHere()) return {};
   return state_->precedence->statistics();
 }
 
 TransactionStatistics Database::transaction_statistics() const {
+  if (!IsHere()) return {};
   return state_->sessions.transactions();
 }
 
 std::vector<TableStatistics> Database::table_statistics() {
+  if (!IsHere()) return {};
   std::vector<TableStatistics> result;
   const std::lock_guard no_drop(state_->create_mutex);  // of a table that is being walked
   for (Table* table : state_->tables) {
@@ -402,6 +411,7 @@ std::vector<TableStatistics> Database::table_statistics() {
 }
 
 std::vector<std::pair<std::string, uint64_t>> Database::shared_cache_bytes() const {
+  if (!IsHere()) return {};
   std::vector<std::pair<std::string, uint64_t>> result;
   for (Table* table : state_->tables) {
     const uint64_t bytes = state_->client_caches.BytesOf(table->id());
@@ -411,6 +421,7 @@ std::vector<std::pair<std::string, uint64_t>> Database::shared_cache_bytes() con
 }
 
 std::vector<TablePaths> Database::path_statistics() const {
+  if (!IsHere()) return {};
   return PathsOf(state_->tables,
                  [this](TableId table, AccessKind kind) { return state_->sessions.PathsOf(table, kind); });
 }
@@ -419,9 +430,11 @@ rdma::NodeLoad Database::load_of(rdma::NodeId node) const {
 }
 
 rdma::SlabStatistics Database::memory_statistics() const {
+  if (!IsHere()) return {};
   return state_->slab->statistics();
 }
 void Database::PrefaultMemory(uint64_t bytes) {
+  if (!IsHere()) return;
   state_->slab->Prefault(bytes);
 }
 rdma::Fabric& Database::fabric() {

@@ -16,10 +16,10 @@
 // Every node of a cluster opens the database and creates the same tables; those that are new, in the same order.
 //
 // Processes. A database belongs to the process that opened it. In a child of fork each call that begins, commits,
-// closes or changes something returns FailedPrecondition, which names that process, and destructors do nothing. A child
-// that needs a database opens one itself, when its parent has closed its own. Transactions that were open at the fork
-// must not be used in the child. The parent notices nothing, and its Close frees the directory also if children live
-// on.
+// closes or changes something returns FailedPrecondition, which names that process, statistics are empty, and
+// destructors do nothing. A child that needs a database opens one itself, when its parent has closed its own.
+// Transactions that were open at the fork must not be used in the child. The parent notices nothing, and its Close
+// frees the directory also if children live on.
 #pragma once
 
 #include <atomic>
@@ -258,6 +258,8 @@ class Database {
 
  private:
   explicit Database(std::unique_ptr<DatabaseState> state);
+  // False in a child of fork: then locks may be held by threads that are not there.
+  bool IsHere() const;
   Status StartNode(absl::Duration wait_for_others);
   static StatusOr<std::unique_ptr<Database>> OpenAlone(const DatabaseOptions& options);
   // `most_bytes`: of the node's heap (rdma/slab.h).

@@ -183,7 +183,7 @@ std::vector<MetricFamily> MetricsOf(const Database& database) {
 }
 
 std::string Database::MetricsText() const {
-  if (!state_->sessions.home().is_here()) return {};
+  if (!IsHere()) return {};
   return MetricsToText(MetricsOf(*this));
 }
 

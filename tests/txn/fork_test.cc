@@ -104,6 +104,20 @@ class ForkTest : public testing::Test {
               absl::StrCat("this database was opened by process ", parent_, "; open it after fork"));
   }
 
+  // All that the parent has done would be there.
+  void ExpectNoStatistics() const {
+    EXPECT_EQ(database_->MetricsText(), "");
+    EXPECT_EQ(database_->log_statistics().transactions, 0u);
+    EXPECT_EQ(database_->checkpoint_statistics().taken, 0u);
+    EXPECT_EQ(database_->precedence_statistics().asked, 0u);
+    EXPECT_EQ(database_->transaction_statistics().commits_of_writers, 0u);
+    EXPECT_EQ(database_->memory_statistics().capacity_bytes, 0u);
+    EXPECT_TRUE(database_->table_statistics().empty());
+    EXPECT_TRUE(database_->path_statistics().empty());
+    EXPECT_TRUE(database_->shared_cache_bytes().empty());
+    database_->PrefaultMemory(1);
+  }
+
   const pid_t parent_ = getpid();
   const std::string directory_ = absl::StrCat(testing::TempDir(), "gannet-fork-", getpid());
   std::unique_ptr<Database> database_;
@@ -147,7 +161,7 @@ TEST_F(ForkTest, AllThatAChildDoesIsRefused) {
     ExpectRefused(database_->Checkpoint());
     ExpectRefused(database_->Backup(directory_ + "-copy"));
     ExpectRefused(database_->log_health());
-    EXPECT_EQ(database_->MetricsText(), "");
+    ExpectNoStatistics();
     ExpectRefused(database_->CloseWithoutCheckpoint());
     ExpectRefused(database_->Close());
     database_.reset();
@@ -195,6 +209,12 @@ TEST_F(ForkTest, AChildDoesNotWaitForThreadsThatItDoesNotHave) {
       EXPECT_TRUE(database_->RenameTable("lines", "rows").ok());
     }
   });
+  threads.emplace_back([&] {
+    while (!stop) {
+      database_->MetricsText();
+      database_->table_statistics();
+    }
+  });
   for (int i = 0; i < 20; ++i) {
     Child child([&] {
       alarm(60);
@@ -203,6 +223,7 @@ TEST_F(ForkTest, AChildDoesNotWaitForThreadsThatItDoesNotHave) {
       ExpectRefused(database_->RenameTable("rows", "lines"));
       ExpectRefused(database_->CreateTable({.name = "more", .payload_bytes = 8}).status());
       ExpectRefused(database_->log_health());
+      ExpectNoStatistics();
       ExpectRefused(database_->Close());
       database_.reset();
     });
