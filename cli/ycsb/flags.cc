@@ -253,7 +253,8 @@ void AddPlaceFlags(bench::YcsbOptions* o, Flags* flags) {
                    "its paper compares with");
   flags->AddSwitch("--contended-lines", "contended_lines", &o->contended_lines,
                    "On sim: a latch that another thread of the machine took last costs the time in which a line goes "
-                   "from core to core,\nand threads get it one after the other (dex)");
+                   "from core to core,\nand threads get it one after the other (dex)",
+                   kOfOneProcess);
 }
 
 }  // namespace
