@@ -16,7 +16,7 @@ struct Start {
   uint8_t above = 0;  // level of the inner node
 };
 
-// Of the owner: the nodes in its memory. Of a client: the leaves that it has claimed (shared_leaf/claim/claim.h).
+// The owner knows the nodes in its memory, a client the leaves that it has claimed (shared_leaf/claim/claim.h).
 template <class Keys>
 class CurrentNodes {
  public:

@@ -218,14 +218,14 @@ class PageCache {
   // The parent leads to the child by its address (by its frame) from now on, if it leads there. The child is latched.
   void Unswizzle(const LatchedFrame& child, const Place& place);
   bool Swizzle(const LatchedFrame& child, const Place& place);
-  // What is counted has so many copies, in lines of their own, and users are dealt to them: threads that count seldom
-  // meet in one line.
+  // Each count has so many copies, in lines of their own. Users are dealt to them, so threads that count seldom meet in
+  // one line.
   static constexpr size_t kShares = 8;
   static size_t ShareOf(const User* user) { return user == nullptr ? 0 : user->number_ % kShares; }
   // The bytes of a tree's frames, as far as users of this share have taken them and given them back.
   std::byte* SizeOf(const User* user, uint16_t tree) const { return SizeIn(ShareOf(user), tree); }
   std::byte* SizeIn(size_t share, uint16_t tree) const { return tree_bytes_[share].data() + tree * kWordBytes; }
-  // In the order of PageCacheStatistics.
+  // Their order is that of PageCacheStatistics.
   enum class Event : uint8_t {
     kAdmitted,
     kRefused,

@@ -101,7 +101,7 @@ class OwnLeaves {
   Status Check(LeafCopy* node, std::optional<Key>* low) const;
 
  private:
-  // Find. `leaf`: without an address, or as it was read in the same call; afterwards the key's, if it was found.
+  // Does what Find does. `leaf`: without an address, or as it was read in this call; afterwards that of the key.
   FindResult FindFrom(LeafCopy* leaf, const index::Key& key) const;
   void Repair(std::byte* leaf, bool is_linked);
   // Scans from *next on, at most `limit` entries and `most_leaves` leaves. True: there may be more, from *next.
