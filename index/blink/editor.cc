@@ -51,7 +51,10 @@ struct Sorted {
 
 template <class Keys>
 coro::Task<Status> Editor<Keys>::Locate(Point point, uint8_t level, Notice notice, LeafCopy* place) {
-  if (current_ != nullptr && current_->FindCurrent(point, level, place)) co_return absl::OkStatus();
+  if (current_ != nullptr && current_->FindCurrent(point, level, place)) {
+    Keys::ForgetKeys(&place->keys);  // those of an earlier image
+    co_return absl::OkStatus();
+  }
   Backoff backoff;
   for (int n = 0; n < kMostDescents; ++n) {
     Descent<Keys> descent(root_, point, level);
