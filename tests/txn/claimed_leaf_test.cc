@@ -119,6 +119,17 @@ class ClaimedLeafThreadsTest : public testing::TestWithParam<index::KeyKind> {
   static index::OwnedKey KeyOf(uint64_t n) {
     return GetParam() == index::KeyKind::kInteger ? index::OwnedKey(n) : TextKey(n);
   }
+  // Two nodes, whose page caches hold some of the leaves of kRows rows.
+  static SimulatedCluster ClusterOfSmallCaches() {
+    DatabaseOptions options{.data_nodes = 1, .read_path = ReadPathPolicy::kOneSided};
+    options.page_cache_bytes = 5000;
+    return SimulatedCluster(2, {.seed = 7}, options,
+                            {{.name = "rows",
+                              .key_kind = GetParam(),
+                              .index = IndexKind::kDex,
+                              .payload_bytes = sizeof(Account),
+                              .expected_rows = kRows}});
+  }
 };
 
 TEST_P(ClaimedLeafTest, AnAbsentRowTakesNoVerb) {
@@ -442,14 +453,7 @@ TEST_P(ClaimedLeafThreadsTest, PairsStayTogether) {
 // Leaves that were claimed and have left the cache are claimed again, which changes the words that the transaction has
 // seen. It commits at once all the same.
 TEST_P(ClaimedLeafThreadsTest, ATransactionCommitsThoughItsLeavesDoNotFitTheCache) {
-  DatabaseOptions options{.data_nodes = 1, .read_path = ReadPathPolicy::kOneSided};
-  options.page_cache_bytes = 5000;
-  SimulatedCluster cluster(2, {.seed = 7}, options,
-                           {{.name = "rows",
-                             .key_kind = GetParam(),
-                             .index = IndexKind::kDex,
-                             .payload_bytes = sizeof(Account),
-                             .expected_rows = kRows}});
+  SimulatedCluster cluster = ClusterOfSmallCaches();
   cluster.On(kOwner, [&](Session& session) {
     for (uint64_t i = 0; i < kRows; ++i) {
       const index::OwnedKey key = KeyOf(2 * i);
@@ -501,14 +505,7 @@ TEST_P(ClaimedLeafThreadsTest, ATransactionCommitsThoughItsLeavesDoNotFitTheCach
 
 // Nobody else does anything, so each attempt ends as a model says. The model: the keys that are there.
 TEST_P(ClaimedLeafThreadsTest, ALoneNodeWithASmallCacheNeverConflicts) {
-  DatabaseOptions options{.data_nodes = 1, .read_path = ReadPathPolicy::kOneSided};
-  options.page_cache_bytes = 5000;
-  SimulatedCluster cluster(2, {.seed = 7}, options,
-                           {{.name = "rows",
-                             .key_kind = GetParam(),
-                             .index = IndexKind::kDex,
-                             .payload_bytes = sizeof(Account),
-                             .expected_rows = kRows}});
+  SimulatedCluster cluster = ClusterOfSmallCaches();
   std::set<uint64_t> there;
   cluster.On(kHolder, [&](Session& session) {
     const Status set = cluster.database(kHolder).SetClaimRanges("rows", AllFor(kHolder, GetParam()));
