@@ -127,6 +127,7 @@ TEST_F(YcsbClusterTest, TheFileSaysWhichIndexAndHowUpdatesAreDone) {
 }
 
 TEST_F(YcsbClusterTest, TwoClientsInsertDifferentKeys) {
+  WriteFile("cluster.toml", "", "4G");  // room for minutes: both insert until they are interrupted
   StartServers();
   const std::vector<std::string> flags = {"--workload", "load", "--clients", "1x2"};
   auto first = StartYcsb(Joined(flags, {"--json", Path("first.json")}));
