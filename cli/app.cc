@@ -1,9 +1,12 @@
 #include "cli/app.h"
 
+#include "CLI/CLI.hpp"
+#include "cli/common/exit_codes.h"
 #include "cli/data/command.h"
 #include "cli/help/command.h"
 #include "cli/lab_commands.h"
 #include "cli/rows/commands/command.h"
+#include "cli/run_app.h"
 #include "cli/serve/command.h"
 #include "cli/serve/devices_command.h"
 #include "cli/shell/command.h"
@@ -11,6 +14,12 @@
 #include "cli/ycsb/command.h"
 
 namespace gannet::cli {
+
+int RunGannet(int argc, char** argv) {
+  PrepareProcess();
+  int exit_code = kExitOk;
+  return RunApp(argc, argv, MakeApp(&exit_code), &exit_code);
+}
 
 std::unique_ptr<CLI::App> MakeApp(int* exit_code) {
   auto app = std::make_unique<CLI::App>("Gannet: a transactional OLTP engine on memory that other machines can reach.",

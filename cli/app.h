@@ -3,9 +3,14 @@
 
 #include <memory>
 
-#include "CLI/CLI.hpp"
+namespace CLI {
+class App;
+}
 
 namespace gannet::cli {
+
+// Runs the command that the arguments of main name. Returns the exit code of the process.
+int RunGannet(int argc, char** argv);
 
 // Parsing a command line with it runs the command, whose exit code is stored in *exit_code.
 std::unique_ptr<CLI::App> MakeApp(int* exit_code);

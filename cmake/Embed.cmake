@@ -34,5 +34,6 @@ function(gannet_embed target output)
     DEPENDS ${files} ${GANNET_EMBED_SCRIPT}
     COMMENT "Embedding files into ${target}"
     VERBATIM)
+  set_source_files_properties(${output} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
   target_sources(${target} PRIVATE ${output})
 endfunction()

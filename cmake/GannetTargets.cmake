@@ -41,36 +41,35 @@ if(GANNET_SANITIZE)
   endif()
 endif()
 
-# gannet_compile_quickly(target): at -O3 half of the compile time of these sources is optimisation that does not matter
-# when they run.
-function(gannet_compile_quickly name)
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-endfunction()
-
 # The headers of the standard library and of Abseil are 19 of 20 lines that a source file includes. They are compiled once
 # for all libraries, and once, with GoogleTest, for all tests. (-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON: not at all.)
-# gannet_precompile(target DEPS ... HEADERS ... [PIC])
+# gannet_precompile(target [HEADERS ... DEPS ...] [PIC]): these, and HEADERS of the libraries DEPS.
 function(gannet_precompile name)
   cmake_parse_arguments(ARG "PIC" "" "HEADERS;DEPS" ${ARGN})
   file(CONFIGURE OUTPUT ${name}.cc CONTENT "")
   add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cc)
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ${ARG_PIC})
   target_compile_features(${name} PRIVATE cxx_std_20)
-  target_link_libraries(${name} PRIVATE ${ARG_DEPS} gannet_flags)
-  target_precompile_headers(${name} PRIVATE ${ARG_HEADERS})
+  target_link_libraries(${name} PRIVATE absl::flat_hash_map absl::status absl::statusor absl::strings absl::str_format
+                        absl::time ${ARG_DEPS} gannet_flags)
+  target_precompile_headers(${name} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/common_headers.h ${ARG_HEADERS})
 endfunction()
-gannet_precompile(gannet_precompiled PIC
-                  HEADERS ${PROJECT_SOURCE_DIR}/cmake/common_headers.h
-                  DEPS absl::flat_hash_map absl::status absl::statusor absl::strings absl::str_format absl::time)
+gannet_precompile(gannet_precompiled PIC)
 
-# Code that is not on a transaction's path reads flags and writes reports. These two headers are its largest.
-find_package(CLI11 REQUIRED)
+# For code that is not on a transaction's path: much of it writes reports. (CLI11's headers define objects, which each
+# source would make, also one that reads no flags.)
 find_package(nlohmann_json REQUIRED)
-gannet_precompile(gannet_quick_precompiled
-                  HEADERS ${PROJECT_SOURCE_DIR}/cmake/common_headers.h <CLI/CLI.hpp> <nlohmann/json.hpp>
-                  DEPS absl::flat_hash_map absl::status absl::statusor absl::strings absl::str_format absl::time
-                       CLI11::CLI11 nlohmann_json::nlohmann_json)
-gannet_compile_quickly(gannet_quick_precompiled)
+gannet_precompile(gannet_quick_precompiled PIC HEADERS <nlohmann/json.hpp> DEPS nlohmann_json::nlohmann_json)
+set(GANNET_QUICK $<$<CONFIG:Release>:-O1>)
+target_compile_options(gannet_quick_precompiled PRIVATE ${GANNET_QUICK})
+
+# gannet_compile_quickly(library): at -O3 half of the compile time of these sources is optimisation that does not matter
+# when they run.
+function(gannet_compile_quickly name)
+  target_compile_options(${name} PRIVATE ${GANNET_QUICK})
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)  # as the headers were precompiled
+  target_precompile_headers(${name} REUSE_FROM gannet_quick_precompiled)
+endfunction()
 
 # Sources with mutants (base/mutant.h). Test programs compile them once more, with the mutants enabled, and so replace
 # those of the libraries.
@@ -93,8 +92,12 @@ list(TRANSFORM GANNET_MUTATED_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
 option(GANNET_UNITY "Compile many sources of a library as one" ON)
 set(GANNET_UNITY_SIZE 16)
 
-# gannet_unity(target): the sources of the target are compiled so.
+# gannet_unity(target [size]): the sources of the target are compiled so, `size` of them as one.
 function(gannet_unity name)
+  set(size ${GANNET_UNITY_SIZE})
+  if(ARGC GREATER 1)
+    set(size ${ARGV1})
+  endif()
   if(NOT GANNET_UNITY)
     return()
   endif()
@@ -107,7 +110,7 @@ function(gannet_unity name)
       string(REGEX REPLACE "/.*" "" folder ${source})
       set(group mutated_${folder})
     else()
-      math(EXPR group "${count} / ${GANNET_UNITY_SIZE}")
+      math(EXPR group "${count} / ${size}")
       math(EXPR count "${count} + 1")
     endif()
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP unit_${group})
@@ -138,7 +141,7 @@ endfunction()
 
 # gannet_library(name [INTERNAL] [COMPILE_QUICKLY] SOURCES ... DEPS ...): a static library of one folder; its
 # includes are relative to the root. An INTERNAL library is for our own programs and tests, and is not installed.
-# COMPILE_QUICKLY: nothing in it is on a transaction's path; only for INTERNAL libraries.
+# COMPILE_QUICKLY: nothing in it is on a transaction's path.
 function(gannet_library name)
   cmake_parse_arguments(ARG "INTERNAL;COMPILE_QUICKLY" "" "SOURCES;DEPS" ${ARGN})
   add_library(gannet_${name} STATIC ${ARG_SOURCES})
@@ -151,7 +154,6 @@ function(gannet_library name)
   target_link_libraries(gannet_${name} PUBLIC ${ARG_DEPS} PRIVATE $<BUILD_INTERFACE:gannet_flags>)
   if(ARG_COMPILE_QUICKLY)
     gannet_compile_quickly(gannet_${name})
-    target_precompile_headers(gannet_${name} REUSE_FROM gannet_quick_precompiled)
   else()
     set_target_properties(gannet_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
     target_precompile_headers(gannet_${name} REUSE_FROM gannet_precompiled)
@@ -178,9 +180,7 @@ if(GANNET_BUILD_TESTS)
   find_package(GTest REQUIRED)
   foreach(level g 1)
     gannet_precompile(gannet_test_precompiled_${level}
-                      HEADERS ${PROJECT_SOURCE_DIR}/cmake/common_headers.h <gmock/gmock.h> <gtest/gtest.h>
-                      DEPS absl::flat_hash_map absl::status absl::statusor absl::strings absl::str_format absl::time
-                           GTest::gtest GTest::gmock)
+                      HEADERS <gmock/gmock.h> <gtest/gtest.h> DEPS GTest::gtest GTest::gmock)
     target_compile_options(gannet_test_precompiled_${level} PRIVATE $<$<CONFIG:Release>:-O${level}>)
   endforeach()
 endif()

@@ -15,7 +15,7 @@ std::string DidYouMean(const std::string& word, const std::vector<std::string>& 
   return nearest.empty() ? "" : absl::StrFormat("; did you mean %s?", nearest);
 }
 
-std::vector<std::string> FlagsOf(const CLI::App& command) {
+std::vector<std::string> FlagNamesOf(const CLI::App& command) {
   std::vector<std::string> flags;
   for (const CLI::Option* option : command.get_options()) {
     for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
@@ -53,7 +53,7 @@ std::string ExplainError(const CLI::App& command, const CLI::ParseError& error) 
     const auto flag = std::find_if(unknown.begin(), end, [](const std::string& word) { return word.starts_with('-'); });
     if (flag != end) {
       const std::string name = flag->substr(0, flag->find('='));
-      return absl::StrFormat("%s: there is no such flag%s", *flag, DidYouMean(name, FlagsOf(command)));
+      return absl::StrFormat("%s: there is no such flag%s", *flag, DidYouMean(name, FlagNamesOf(command)));
     }
     const std::string& word = end == unknown.begin() && unknown.size() > 1 ? unknown[1] : unknown.front();
     return absl::StrFormat("'%s': is no flag, and the command takes no such argument; leave it out", word);

@@ -15,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "base/quantity.h"
 #include "base/usable_memory.h"
+#include "cli/common/view.h"
 
 namespace gannet::cli {
 
@@ -30,10 +31,6 @@ extern const std::string_view kPlotLicense;
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-absl::string_view View(std::string_view text) {
-  return {text.data(), text.size()};
-}
 
 // "<section ...><h2>title</h2><p>note</p>".
 std::string SectionBegin(std::string_view title, std::string_view note, std::string_view attributes = "") {

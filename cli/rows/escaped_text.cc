@@ -6,13 +6,13 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "cli/common/view.h"
 #include "cli/rows/row_text_internal.h"
 #include "log/format/utf8.h"
 
 namespace gannet::cli {
 namespace {
 
-using internal::View;
 using internal::Wrong;
 
 // Returns the number of bytes of the UTF-8 character at the begin; 0 if there is none, or if it is a control character

@@ -8,6 +8,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "cli/common/view.h"
 #include "cli/rows/escaped_text.h"
 #include "cli/rows/row_text.h"
 #include "cli/rows/row_text_internal.h"
@@ -23,7 +24,6 @@ using Json = nlohmann::ordered_json;
 using index::TupleField;
 using internal::kRectangleForm;
 using internal::kTextForm;
-using internal::View;
 using internal::Wrong;
 using txn::KeyCopy;
 

@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "cli/common/parse.h"
+#include "cli/common/view.h"
 #include "cli/rows/escaped_text.h"
 #include "cli/rows/row_text_internal.h"
 #include "index/rectangle.h"
@@ -22,7 +23,6 @@ namespace {
 
 using index::TupleField;
 using internal::kRectangleForm;
-using internal::View;
 using internal::Wrong;
 using txn::KeyCopy;
 

@@ -15,10 +15,6 @@ namespace gannet::cli::internal {
 inline constexpr std::string_view kTextForm = "text";
 inline constexpr const char* kRectangleForm = "must be a rectangle and its id, (min_x,min_y,max_x,max_y,id)";
 
-// Abseil has a type of its own.
-inline absl::string_view View(std::string_view text) {
-  return {text.data(), text.size()};
-}
 inline Status Wrong(absl::string_view what) {
   return absl::InvalidArgumentError(what);
 }

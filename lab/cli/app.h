@@ -4,9 +4,14 @@
 #include <memory>
 #include <string_view>
 
-#include "CLI/CLI.hpp"
+namespace CLI {
+class App;
+}
 
 namespace gannet::cli {
+
+// Runs the command that the arguments of main name. Returns the exit code of the process.
+int RunLab(int argc, char** argv);
 
 // Makes the app of gannet-lab, as MakeApp makes gannet's. `called`: the program's name. If that is "gannet", which
 // starts gannet-lab for its commands (cli/lab_commands.h), help and errors say what was typed.
