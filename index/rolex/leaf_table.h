@@ -99,7 +99,7 @@ struct TableHeader {
   uint8_t next_bytes = 0;
   uint8_t common_bytes = 0;
   uint16_t text_bytes = 0;
-  std::array<uint64_t, 2> keys{};  // of integer keys: the model's first key, and its last
+  std::array<uint64_t, 2> keys{};  // the model's first key, and its last, where keys are integers
 };
 
 // What both tables offer; `first` and `next` are those of the model (BasicModel), for which the table is made:

@@ -79,7 +79,7 @@ class Link {
   std::string why_;
   rdma_cm_id* id_ = nullptr;
   uint32_t max_inline_ = 0;
-  uint64_t session_ = 0;      // the serving end's: of the control session that admitted it
+  uint64_t session_ = 0;      // the control session that admitted the serving end
   uint64_t deadline_ns_ = 0;  // while connecting
   std::shared_ptr<void> kept_;
   std::vector<std::byte> buffers_;

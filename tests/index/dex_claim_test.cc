@@ -244,8 +244,8 @@ TEST(DexClaim, OnlyClaimsAreEndedByCall) {
 // --- histories ---
 
 struct RaceOptions {
-  // Of the holder's connection to the owner. Then it changes nothing: that it may do so again only after the repair of
-  // its locks is the business of transactions (txn/peer/peers.h).
+  // The holder's connection to the owner is cut, too. Then the holder changes nothing: that it may do so again only
+  // after the repair of its locks is the business of transactions (txn/peer/peers.h).
   bool cuts = false;
   int operations = 250;
 };

@@ -59,7 +59,7 @@ class RemoteOf final : public RemoteIndex {
     std::vector<TableEntry> entries;  // of a scan: the leaves of a batch
     std::vector<uint64_t> table;      // of a scan
     std::vector<Words> keys;          // of a scan: read from records
-    std::vector<uint64_t> records;    // of a scan: the records' first lines
+    std::vector<uint64_t> records;    // of a scan: first lines
     alignas(kLineBytes) std::array<std::byte, kLineBytes> line;
     std::vector<std::byte> request;
     rdma::MessageBuffer response;
