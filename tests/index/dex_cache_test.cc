@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/check.h"
 #include "base/random.h"
 #include "gtest/gtest.h"
 #include "index/dex/cache/cooling_map.h"
@@ -60,6 +61,7 @@ struct Tree {
   template <class Target>
   static LeafCopy Node(rdma::GlobalAddress address, uint8_t level, uint64_t low, uint64_t keys, uint64_t entries,
                        Target target) {
+    GANNET_CHECK(entries <= IntegerEntry::kSlots, "%d entries in a node of %d", entries, IntegerEntry::kSlots);
     LeafCopy node;
     node.address = address;
     node.image = {};
@@ -413,8 +415,8 @@ TEST(PageCache, AChangeWaitsForACopyThatIsComing) {
 
 // Threads read what others replace, evict and cut anew. What they find is one version of the right leaf.
 TEST(PageCache, ManyThreads) {
-  const Tree tree(32);
-  PageCache cache({.max_bytes = 60'000, .leaf_admission = 0.5});
+  const Tree tree(16);
+  PageCache cache({.max_bytes = 30'000, .leaf_admission = 0.5});
   const uint16_t number = cache.AddTree();
   std::atomic<uint64_t> found{0};
   std::vector<std::thread> threads;
@@ -452,7 +454,7 @@ TEST(PageCache, ManyThreads) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_GT(found.load(), 10'000u);
   EXPECT_GT(cache.statistics().evicted, 100u);
-  EXPECT_LE(cache.bytes(), 60'000u);
+  EXPECT_LE(cache.bytes(), 30'000u);
 }
 
 }  // namespace dex_cache_test

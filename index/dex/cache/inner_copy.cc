@@ -57,7 +57,8 @@ class KeyWriter {
 
  private:
   void PutBytes(std::string_view bytes) {
-    if (at_ != nullptr) std::memcpy(at_ + size_, bytes.data(), bytes.size());
+    // An empty key may have no address, which memcpy must not get.
+    if (at_ != nullptr) bytes.copy(reinterpret_cast<char*>(at_ + size_), bytes.size());
     size_ += bytes.size();
   }
 
