@@ -232,6 +232,12 @@ class MemoryGivenBackTest : public ::testing::TestWithParam<IndexKind> {
     ASSERT_TRUE(table.ok()) << table.status();
     table_ = *table;
   }
+  // A sanitizer has memory of its own for all that it follows, and keeps what is freed for a while.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  static constexpr bool kOnlyOurMemory = false;
+#else
+  static constexpr bool kOnlyOurMemory = true;
+#endif
   // Bytes of memory that this process has now.
   static uint64_t ResidentBytes() {
     uint64_t pages = 0;
@@ -249,9 +255,13 @@ TEST_P(MemoryGivenBackTest, WhenATableIsDropped) {
   for (int round = 0; round < 3; ++round) {
     const uint64_t before = ResidentBytes();
     Load();
-    EXPECT_GT(ResidentBytes(), before + kRows * kPayload * 9 / 10);
+    if (kOnlyOurMemory) {
+      EXPECT_GT(ResidentBytes(), before + kRows * kPayload * 9 / 10);
+    }
     ASSERT_TRUE(database_->DropTable("rows").ok());
-    EXPECT_LT(ResidentBytes(), before + kRows * kPayload / 4) << "round " << round;
+    if (kOnlyOurMemory) {
+      EXPECT_LT(ResidentBytes(), before + kRows * kPayload / 4) << "round " << round;
+    }
     EXPECT_GT(database_->memory_statistics().trimmed_bytes, kRows * kPayload * 3 / 4);
     Create();
   }
