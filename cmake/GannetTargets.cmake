@@ -193,10 +193,12 @@ function(gannet_test_unity name)
   endif()
 endfunction()
 
-# gannet_timeout(name seconds): ThreadSanitizer makes a test five times as slow.
+# gannet_timeout(name seconds): ThreadSanitizer makes a test five times as slow, the others make it three times as slow.
 function(gannet_timeout name seconds)
   if(GANNET_SANITIZE MATCHES thread)
     math(EXPR seconds "5 * ${seconds}")
+  elseif(GANNET_SANITIZE)
+    math(EXPR seconds "3 * ${seconds}")
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds})
 endfunction()
