@@ -439,12 +439,15 @@ Status Checkpointer::WriteTables(log::CheckpointWriter* writer) {
 // A step of the walk and its records are inside the epoch; writing them to disk is not, because that may take long.
 Status WriteTable(const LocalNode& local, const Table& table, log::CheckpointWriter* writer,
                   absl::FunctionRef<Status()> go_on) {
+  // It may have been dropped before this walk was known, and then it has no index any more.
+  if (table.state() == Table::State::kDropped) return absl::OkStatus();
   RecordWalk walk(local, table);
   std::vector<RecordCopy> copies;
   while (walk.has_more()) {
     size_t n = 0;
     {
-      if (table.state() == Table::State::kDropped) return absl::OkStatus();  // DropTable waits for this walk
+      // If it is dropped from here on, DropTable waits for this walk.
+      if (table.state() == Table::State::kDropped) return absl::OkStatus();
       index::IndexService::Guard guard(&local.indexes);
       // A checkpoint without rows that the log has, and that a damaged index does not find, would lose them for good.
       const auto records = walk.Next();
