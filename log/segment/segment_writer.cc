@@ -182,7 +182,12 @@ Status SegmentWriter::Begin(uint64_t room, SegmentSize size) {
   }
   if (spare != nullptr) std::swap(spares_[static_cast<size_t>(spare - spares_.data())], spares_.back());
   Status status = WriteHeaderToSpare();
-  if (status.ok()) status = NameSpare(SegmentName(segment_ + 1));
+  if (status.ok()) {
+    status = NameSpare(SegmentName(segment_ + 1));
+    // A power cut may keep the new name, and recovery then believes the header: what is written behind this end of the
+    // present segment would not count. So nothing is.
+    if (!status.ok()) current_.reset();
+  }
   if (!status.ok()) {
     Sometimes<"log: a segment cannot be begun">();
     DropSpare();

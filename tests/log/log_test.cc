@@ -234,6 +234,24 @@ TEST_F(LogTest, NoSegmentGoesAfterOneThatMayComeBack) {
   }
 }
 
+// The segment that a checkpoint asks for may get its name, although the directory cannot be synced.
+TEST_F(LogTest, CommitsAfterASegmentThatCouldNotBeNamedCount) {
+  for (const DiskOperation operation : {DiskOperation::kRename, DiskOperation::kSyncDirectory}) {
+    FaultyFileSystem disk{1};
+    MakeLogDirectory(&disk);
+    auto log = StartLog(&disk, {}, SmallLog());
+    auto writer = log->OpenWriter().value();
+    ASSERT_TRUE(log->WaitDurable(Commit(writer.get(), {1, 0}, 100).value(), kLongEnough).ok());
+    disk.Schedule({.operation = operation});
+    EXPECT_FALSE(log->BeginSegment().ok());
+    const StatusOr<uint64_t> epoch = Commit(writer.get(), {1, 1}, 100);
+    ASSERT_TRUE(epoch.ok()) << epoch.status();
+    ASSERT_TRUE(log->WaitDurable(*epoch, kLongEnough).ok());
+    for (uint64_t crash = 0; crash < 32; ++crash) ExpectRecovered(disk.CrashedCopy(crash).get(), 1);
+    EXPECT_TRUE(log->Stop().ok());
+  }
+}
+
 coro::Task<void> CommitAndWait(Log* log, LogWriter* writer, uint64_t number, uint64_t deadline, int* durable) {
   const uint64_t epoch = Commit(writer, {1, number}, 50).value();
   struct Durable {
