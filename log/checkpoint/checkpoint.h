@@ -15,8 +15,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "base/status.h"
 #include "log/file/file_system.h"
 #include "log/format/identity.h"
@@ -49,8 +51,10 @@ class CheckpointWriter {
   // Add each record of a table between its BeginTable and the next one. Records of ordered tables come in key order.
   Status BeginTable(uint16_t table);
   Status Add(const CheckpointRecord& record);
-  // Syncs, then reads everything back and checks it. Fills in `id` and `files` of the description.
-  Status Finish(CheckpointDescription* description);
+  // Syncs, then reads everything back and checks it. Fills in `id` and `files` of the description. `go_on` is asked
+  // before each file; its error ends this.
+  Status Finish(
+      CheckpointDescription* description, absl::FunctionRef<Status()> go_on = [] { return Status(); });
 
  private:
   class Output;  // the file that is being written
@@ -91,6 +95,8 @@ Status ReadCheckpointFile(FileSystem& files, const std::string& directory, uint6
 Status RemoveStrayCheckpoints(FileSystem& files, const std::string& directory, const Manifest& manifest);
 // Ok if it does not exist.
 Status RemoveCheckpoint(FileSystem& files, const std::string& directory, uint64_t id);
+// The name is that of a checkpoint in its data directory. All others are none of ours.
+bool IsCheckpointName(std::string_view name);
 std::string CheckpointDirectory(const std::string& directory, uint64_t id);
 
 }  // namespace gannet::log

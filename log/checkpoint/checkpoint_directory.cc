@@ -1,5 +1,6 @@
 // The names of checkpoints, and their removal.
 #include <algorithm>
+#include <charconv>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
@@ -25,6 +26,13 @@ Status RemoveTree(FileSystem& files, const std::string& directory) {
 
 }  // namespace
 
+bool IsCheckpointName(std::string_view name) {
+  if (!name.starts_with(kCheckpointPrefix)) return false;
+  uint64_t id = 0;
+  std::from_chars(name.data() + kCheckpointPrefix.size(), name.data() + name.size(), id, 16);
+  return name == CheckpointName(id);
+}
+
 std::string CheckpointDirectory(const std::string& directory, uint64_t id) {
   return directory + "/" + CheckpointName(id);
 }
@@ -39,7 +47,7 @@ Status RemoveStrayCheckpoints(FileSystem& files, const std::string& directory, c
   if (!names.ok()) return names.status();
   for (const std::string& name : *names) {
     if (name == kUnfinishedManifest) GANNET_RETURN_IF_ERROR(files.Remove(absl::StrCat(directory, "/", name)));
-    if (!name.starts_with(kCheckpointPrefix)) continue;
+    if (!IsCheckpointName(name)) continue;
     const std::string path = absl::StrCat(directory, "/", name);
     const auto known =
         std::ranges::find_if(manifest.checkpoints, [&](const auto& one) { return CheckpointName(one.id) == name; });

@@ -161,11 +161,12 @@ void CheckpointWriter::Throttle(uint64_t bytes) {
   if (due_seconds > passed_seconds) SleepForNanos(static_cast<uint64_t>((due_seconds - passed_seconds) * 1e9));
 }
 
-Status CheckpointWriter::Finish(CheckpointDescription* description) {
+Status CheckpointWriter::Finish(CheckpointDescription* description, absl::FunctionRef<Status()> go_on) {
   GANNET_RETURN_IF_ERROR(EndFile());
   GANNET_RETURN_IF_ERROR(files_->SyncDirectory(CheckpointDirectory(directory_, id_)));
   GANNET_RETURN_IF_ERROR(files_->SyncDirectory(directory_));
   for (const CheckpointFile& file : done_) {
+    GANNET_RETURN_IF_ERROR(go_on());
     GANNET_RETURN_IF_ERROR(ReadCheckpointFile(*files_, directory_, id_, file, nullptr, nullptr));
     Throttle(file.bytes);
   }

@@ -1,6 +1,7 @@
 #include "log/format/segment_format.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -185,18 +186,10 @@ std::string SegmentName(uint64_t segment) {
 
 std::optional<uint64_t> SegmentOfName(std::string_view name) {
   constexpr std::string_view kPrefix = "log-";
-  if (name.size() != kPrefix.size() + 16 || !name.starts_with(kPrefix)) return std::nullopt;
+  if (!name.starts_with(kPrefix)) return std::nullopt;
   uint64_t segment = 0;
-  for (const char digit : name.substr(kPrefix.size())) {
-    if (digit >= '0' && digit <= '9') {
-      segment = segment << 4 | static_cast<uint64_t>(digit - '0');
-    } else if (digit >= 'a' && digit <= 'f') {
-      segment = segment << 4 | static_cast<uint64_t>(digit - 'a' + 10);
-    } else {
-      return std::nullopt;
-    }
-  }
-  return segment;
+  std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), segment, 16);
+  return name == SegmentName(segment) ? std::optional(segment) : std::nullopt;
 }
 
 }  // namespace gannet::log

@@ -296,17 +296,32 @@ TEST_F(CheckpointTest, NewerVersionIsRefusedBySayingSo) {
   EXPECT_TRUE(absl::IsInvalidArgument(Read(images, 7, description->files[0]).status()));
 }
 
+TEST_F(CheckpointTest, ReadingBackStopsWhenAsked) {
+  auto writer = CheckpointWriter::Create(&disk_, kDirectory, 7, 0);
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  const TestRecord record = SomeRecords().front();
+  ASSERT_TRUE((*writer)->BeginTable(record.table).ok());
+  ASSERT_TRUE((*writer)->Add(ViewOf(record)).ok());
+  CheckpointDescription description;
+  const Status stopped = (*writer)->Finish(&description, [] { return absl::CancelledError("enough"); });
+  EXPECT_TRUE(absl::IsCancelled(stopped)) << stopped;
+}
+
 TEST_F(CheckpointTest, StraysAreRemoved) {
   ASSERT_TRUE(Write(7, SomeRecords()).ok());
   ASSERT_TRUE(Write(8, SomeRecords()).ok());
   ASSERT_TRUE(Write(9, {}).ok());
+  // These are none of ours, whoever made them.
+  const std::vector<std::string> foreign = {"checkpoint-00000000000000ZZ", "checkpoint-9", "checkpoint-of-monday"};
+  for (const std::string& name : foreign) ASSERT_TRUE(disk_.MakeDirectory(absl::StrCat(kDirectory, "/", name)).ok());
   Manifest manifest;
   manifest.checkpoints.emplace_back().id = 8;
   ASSERT_TRUE(RemoveStrayCheckpoints(disk_, kDirectory, manifest).ok());
-  EXPECT_EQ(*disk_.List(kDirectory), std::vector<std::string>{"checkpoint-0000000000000008"});
+  EXPECT_TRUE(disk_.List(CheckpointDirectory(kDirectory, 8)).ok());
+  EXPECT_EQ(disk_.List(kDirectory)->size(), 1 + foreign.size());
   EXPECT_TRUE(RemoveCheckpoint(disk_, kDirectory, 8).ok());
   EXPECT_TRUE(RemoveCheckpoint(disk_, kDirectory, 8).ok());
-  EXPECT_TRUE(disk_.List(kDirectory)->empty());
+  EXPECT_EQ(disk_.List(kDirectory)->size(), foreign.size());
 }
 
 }  // namespace checkpoint_test

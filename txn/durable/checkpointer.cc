@@ -272,9 +272,11 @@ Status Checkpointer::TakeWithRoom() {
   if (!absl::IsResourceExhausted(status)) return status;
   give_back_ = true;
   status = TakeLocked();
-  if (!absl::IsResourceExhausted(status)) return status;
-  const StatusOr<bool> dropped = DropOlder();
-  if (dropped.ok() && *dropped) status = TakeLocked();
+  if (absl::IsResourceExhausted(status)) {
+    const StatusOr<bool> dropped = DropOlder();
+    if (dropped.ok() && *dropped) status = TakeLocked();
+  }
+  if (status.ok()) return status;
   GANNET_RETURN_IF_ERROR(log_->RemoveSegmentsBelow(0));  // removes none: the log may use again what it gave back
   if (!absl::IsResourceExhausted(status)) return status;
   return absl::ResourceExhaustedError(absl::StrCat(
@@ -357,7 +359,13 @@ Status Checkpointer::WriteFiles(log::CheckpointDescription* description) {
   if (!end.ok()) return end.status();
   description->end_epoch = *end;
   description->wall_nanos = WallNanos();
-  return (*writer)->Finish(description);
+  return (*writer)->Finish(description, [this] { return GoOn(); });
+}
+
+Status Checkpointer::GoOn() {
+  GANNET_RETURN_IF_ERROR(CheckStop(take_stop_, "a checkpoint was written"));
+  std::lock_guard lock(mutex_);
+  return stop_ ? absl::CancelledError("the database is being closed") : absl::OkStatus();
 }
 
 // The manifest may lead to the checkpoint only when all that its walk may have seen is durable: recovery takes its rows
@@ -414,11 +422,6 @@ Status Checkpointer::RemoveUnneededSegments() {
 // because the walk began after that: the log has them, and recovery takes them from there. A load of such a table was
 // not met by a walk, so it is not saved yet (unsaved_loads.h).
 Status Checkpointer::WriteTables(log::CheckpointWriter* writer) {
-  const auto go_on = [this]() -> Status {
-    GANNET_RETURN_IF_ERROR(CheckStop(take_stop_, "a checkpoint was written"));
-    std::lock_guard lock(mutex_);
-    return stop_ ? absl::CancelledError("the database is being closed") : absl::OkStatus();
-  };
   for (const Table* table : local_->tables) {
     GANNET_RETURN_IF_ERROR(writer->BeginTable(table->id()));
     // A change of the table may wait for a large transaction, and that for room in the log (checkpointer.h).
@@ -428,7 +431,7 @@ Status Checkpointer::WriteTables(log::CheckpointWriter* writer) {
       loads_->EndWalk();
       return released;
     }
-    Status written = WriteTable(*local_, *table, writer, go_on);
+    Status written = WriteTable(*local_, *table, writer, [this] { return GoOn(); });
     loads_->EndWalk();
     if (!written.ok()) return written;
     log::MayDieHere(log::KillPoint::kCheckpointTable);

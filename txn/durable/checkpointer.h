@@ -87,6 +87,8 @@ class Checkpointer {
   // Does everything from begin to end; completes the description.
   Status WriteFiles(log::CheckpointDescription* description);
   Status WriteTables(log::CheckpointWriter* writer);
+  // Cancelled: the checkpoint that is being taken is not wanted any more.
+  Status GoOn();
   // Closes the current epoch, and waits until it is durable.
   StatusOr<uint64_t> CloseEpoch();
   Status Publish(const log::CheckpointDescription& description);

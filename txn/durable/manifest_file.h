@@ -1,6 +1,6 @@
 // ManifestFile: the manifest of this node while its directory is in use. All changes of it are made here.
 //
-// Only the process that holds the directory writes its manifest, so it is read once. After a write that failed it is
+// Only the process that holds the directory writes its manifest, so this reads it once. After a write that failed it is
 // read again, because the file may be the old or the new one. Thread-safe.
 #pragma once
 
