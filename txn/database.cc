@@ -329,11 +329,15 @@ StatusOr<ManualTransaction> Database::Begin() {
 }
 
 Status Database::Checkpoint() {
+  GANNET_RETURN_IF_ERROR(state_->sessions.CheckHome());
+  const SessionRegistry::Call call(&state_->sessions, "Checkpoint");
   GANNET_RETURN_IF_ERROR(state_->sessions.CheckOpen());
   return state_->durability->Checkpoint(state_->options.stop);
 }
 
 Status Database::Backup(const std::string& directory) {
+  GANNET_RETURN_IF_ERROR(state_->sessions.CheckHome());
+  const SessionRegistry::Call call(&state_->sessions, "Backup");
   GANNET_RETURN_IF_ERROR(state_->sessions.CheckOpen());
   return state_->durability->Backup(directory, state_->options.stop);
 }

@@ -190,15 +190,15 @@ class Database {
   // DurabilityMode::kNone, it takes one first, with the rules of Checkpoint. InvalidArgument: `directory` has no
   // name, is not empty, or lies in the database's own. ResourceExhausted: the disk is full. After these and other
   // errors there is nothing in `directory`. FailedPrecondition without a directory of its own. Cancelled by
-  // DatabaseOptions::stop. Thread-safe, but not together with Close.
+  // DatabaseOptions::stop. Thread-safe.
   Status Backup(const std::string& directory);
   // Flushes the log and stops it. Takes a checkpoint if one is needed: with DurabilityMode::kNone, or if a load of
-  // BulkLoader is in none. FailedPrecondition if a session is open, or a Run, a SetClaimRanges or the build of an index
-  // is in progress: then nothing was done, and Close may be called again. (Idle sessions of Run are closed here.) The
-  // nodes of a cluster close together, as they start: each waits for the others for some time. Another error: not
-  // everything that was committed is durable. Unless it returned FailedPrecondition, the directory is free for another
-  // Open, even if this object still exists, and OpenSession and Run return FailedPrecondition, also without a
-  // directory. A second call does nothing.
+  // BulkLoader is in none. FailedPrecondition if a session is open, or a Run, a Checkpoint, a Backup, a SetClaimRanges
+  // or the build of an index is in progress: then nothing was done, and Close may be called again. (Idle sessions of
+  // Run are closed here.) The nodes of a cluster close together, as they start: each waits for the others for some
+  // time. Another error: not everything that was committed is durable. Unless it returned FailedPrecondition, the
+  // directory is free for another Open, even if this object still exists, and OpenSession and Run return
+  // FailedPrecondition, also without a directory. A second call does nothing.
   Status Close();
   // Closes like Close, but without a checkpoint: after a load that failed or was stopped, half of which would be kept
   // otherwise. Everything that is only in memory is lost, as after a crash: all loads of BulkLoader without a

@@ -2,11 +2,15 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -177,6 +181,88 @@ TEST(BackupTest, HasWhatNoLogHas) {
     const WorkerState state = ReadState((*copy)->database(), 0);
     EXPECT_EQ(state.rows.size(), 100u);
     for (const auto& [key, value] : state.rows) EXPECT_EQ(value, key + 1);
+  }
+}
+
+std::optional<index::OwnedKey> SameKey(const index::Key& key, std::span<const std::byte>) {
+  return index::OwnedKey(key);
+}
+
+// The newest segment is copied first. Before the next one a program makes an index, and replaces a table by another:
+// the entries, and the moved rows, are in no copied segment.
+TEST(BackupTest, TablesChangeWhileTheLogIsCopied) {
+  constexpr uint64_t kRows = 60;
+  const SecondaryIndexOptions by_key{.name = "by_key", .table = "stays", .unique = true, .function = SameKey};
+  const std::vector<TableOptions> tables = {OrderedTable("stays"), OrderedTable("old"), OrderedTable("new")};
+  const Disk disk = NewDisk();
+  auto cluster = DurableCluster::Open(disk, tables);
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  Database& database = (*cluster)->database();
+  for (uint64_t key = 0; key < kRows; ++key) {
+    const Status put = database.Run([&](BlockingTransaction& t) -> Status {
+      GANNET_RETURN_IF_ERROR(t.Insert((*cluster)->table("old"), key, key));
+      return t.Insert((*cluster)->table("stays"), key, key);
+    });
+    ASSERT_TRUE(put.ok()) << put;
+  }
+  ASSERT_GT(database.log_statistics().segments, 1u);
+  std::set<std::string> copied;
+  const auto change = [&](log::DiskOperation, const std::string& path) {
+    if (!path.starts_with("/copy/log-") || !copied.insert(path).second || copied.size() != 2) return;
+    EXPECT_TRUE(database.CreateIndex(by_key).ok());
+    const Status moved = database.Run([&](BlockingTransaction& t) -> Status {
+      for (uint64_t key = 0; key < kRows; ++key) {
+        GANNET_RETURN_IF_ERROR(t.Remove((*cluster)->table("old"), key));
+        GANNET_RETURN_IF_ERROR(t.Insert((*cluster)->table("new"), key, key));
+      }
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(moved.ok()) << moved;
+    EXPECT_TRUE(database.DropTable("old").ok());
+  };
+  disk->SetOptions({.before = change});
+  const Status status = database.Backup("/copy");
+  disk->SetOptions({});
+  ASSERT_TRUE(status.ok()) << status;
+  ASSERT_EQ(database.FindTable("old"), nullptr);
+  auto copy = DurableCluster::Open(DiskWithCopy(*disk, "/copy"), tables);
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  Database& restored = (*copy)->database();
+  uint64_t value = 0;
+  for (uint64_t key = 0; key < kRows; ++key) {
+    const auto has = [&](const char* table) {
+      return restored.Run([&](BlockingTransaction& t) { return t.Get((*copy)->table(table), key, &value); }).ok();
+    };
+    EXPECT_TRUE(has("old") != has("new")) << key;
+  }
+  ASSERT_NE(restored.FindIndex("by_key"), nullptr);
+  EXPECT_FALSE(restored.FindIndex("by_key")->is_complete());
+  const StatusOr<const SecondaryIndex*> made = restored.CreateIndex(by_key);
+  ASSERT_TRUE(made.ok()) << made.status();
+  for (uint64_t key = 0; key < kRows; ++key) {
+    const Status read = restored.Run([&](BlockingTransaction& t) { return t.GetBy(**made, key).status(); });
+    EXPECT_TRUE(read.ok()) << key << ": " << read;
+  }
+}
+
+// Afterwards the directory is another's.
+TEST(BackupTest, NoCloseDuringABackupOrACheckpoint) {
+  for (const bool is_backup : {true, false}) {
+    const Disk disk = NewDisk();
+    auto cluster = DurableCluster::Open(disk, HistoryTables());
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    Database& database = (*cluster)->database();
+    ASSERT_TRUE(RunStep(database, kSeed, 0, 1).ok());
+    Status closed;
+    disk->SetOptions({.before = [&](log::DiskOperation, const std::string& path) {
+      if (closed.ok() && absl::StrContains(path, is_backup ? "/copy" : "checkpoint-")) closed = database.Close();
+    }});
+    const Status done = is_backup ? database.Backup("/copy") : database.Checkpoint();
+    disk->SetOptions({});
+    EXPECT_TRUE(done.ok()) << done;
+    EXPECT_TRUE(absl::IsFailedPrecondition(closed)) << closed;
+    EXPECT_THAT(std::string(closed.message()), HasSubstr(is_backup ? "Database::Backup" : "Database::Checkpoint"));
+    EXPECT_TRUE(database.Close().ok());
   }
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
+#include "base/sometimes.h"
 #include "base/stop.h"
 #include "log/checkpoint/checkpoint.h"
 #include "log/format/identity.h"
@@ -26,6 +27,7 @@ namespace gannet::txn {
 namespace {
 
 constexpr int kAttempts = 5;
+
 constexpr int kThreads = 2;
 
 // The segments from `first` on, newest first.
@@ -101,25 +103,45 @@ Status NoteEnds(log::FileSystem& files, std::vector<NodeData>* nodes, const Veri
   return absl::OkStatus();
 }
 
+const log::TableDescription* TableById(const log::Manifest& manifest, uint16_t id) {
+  const auto found = std::ranges::find(manifest.tables, id, &log::TableDescription::id);
+  return found == manifest.tables.end() ? nullptr : &*found;
+}
+
 // The logs may have rows of tables that were created after the manifests were read. A table is in the manifest before a
-// log has a row of it, so after the logs were copied the manifests name all of them. Tables may have been dropped, too.
-// NotFound: one was there, then it was not, and is there again, because the change was taken back.
+// log has a row of it, so after the logs were copied the manifests name all of them. Tables may have been dropped, too:
+// they stay in the copy, because a program may have moved their rows by transactions that the copied logs do not have.
+// In the same way an index may have become complete by entries that they do not have, so it is complete only if it was
+// so before. NotFound: the copy cannot have the tables of both moments.
 Status TakeNewTables(log::FileSystem& files, const std::string& from, std::vector<NodeData>* nodes) {
   StatusOr<std::vector<NodeData>> now = ReadDataDirectory(files, from);
   if (!now.ok()) return now.status();
   for (size_t i = 0; i < nodes->size() && i < now->size(); ++i) {
-    const log::Manifest& before = (*nodes)[i].manifest;
-    for (const log::TableDescription& table : (*now)[i].manifest.tables) {
-      const bool is_new = table.id >= before.next_table;
-      if (is_new || std::ranges::find(before.tables, table.id, &log::TableDescription::id) != before.tables.end()) {
-        continue;
+    log::Manifest& before = (*nodes)[i].manifest;
+    log::Manifest& after = (*now)[i].manifest;
+    for (log::TableDescription& table : after.tables) {
+      const log::TableDescription* const was = TableById(before, table.id);
+      if (was == nullptr && table.id < before.next_table) {
+        return absl::NotFoundError(absl::StrFormat("table '%s' was dropped, and that was taken back", table.name));
       }
-      return absl::NotFoundError(absl::StrFormat("table '%s' was dropped, and that was taken back", table.name));
+      if (table.secondary.has_value()) {
+        table.secondary->complete &= was != nullptr && was->secondary.has_value() && was->secondary->complete;
+      }
     }
-    (*nodes)[i].manifest.tables = std::move((*now)[i].manifest.tables);
-    (*nodes)[i].manifest.next_table = (*now)[i].manifest.next_table;
-    (*nodes)[i].manifest.catalog_generation = (*now)[i].manifest.catalog_generation;
-    LeaveOutUnknown(&(*nodes)[i].manifest);
+    for (log::TableDescription& table : before.tables) {
+      if (TableById(after, table.id) != nullptr) continue;
+      if (std::ranges::find(after.tables, table.name, &log::TableDescription::name) != after.tables.end()) {
+        return absl::NotFoundError(absl::StrFormat("table '%s' was dropped, and another has its name", table.name));
+      }
+      Sometimes<"backup: a table is dropped meanwhile">();
+      if (table.secondary.has_value()) table.secondary->complete = false;
+      after.tables.push_back(std::move(table));
+    }
+    std::ranges::sort(after.tables, {}, &log::TableDescription::id);
+    before.tables = std::move(after.tables);
+    before.next_table = after.next_table;
+    before.catalog_generation = after.catalog_generation;
+    LeaveOutUnknown(&before);
   }
   return absl::OkStatus();
 }
@@ -152,6 +174,7 @@ StatusOr<Verification> TryToBackUp(log::FileSystem& files, const std::string& fr
     GANNET_RETURN_IF_ERROR(log::WriteManifest(files, target, node.manifest));
   }
   GANNET_RETURN_IF_ERROR(files.SyncDirectory(to));
+  GANNET_RETURN_IF_ERROR(files.SyncDirectory(ParentOf(to)));
   StatusOr<Verification> verification = VerifyDataDirectory(files, to, kThreads, stop);
   if (!verification.ok()) return verification;
   if (!verification->problems.empty()) return absl::DataLossError(ToText(verification->problems.front()));
@@ -198,6 +221,7 @@ StatusOr<Verification> TryToSalvage(log::FileSystem& files, std::vector<NodeData
   }));
   for (const NodeData& node : nodes) GANNET_RETURN_IF_ERROR(log::WriteManifest(files, node.path, node.manifest));
   GANNET_RETURN_IF_ERROR(files.SyncDirectory(to));
+  GANNET_RETURN_IF_ERROR(files.SyncDirectory(ParentOf(to)));
   StatusOr<Verification> verification = VerifyDataDirectory(files, to, kThreads, stop);
   if (verification.ok() && !verification->problems.empty())
     return absl::DataLossError(ToText(verification->problems.front()));
@@ -218,9 +242,7 @@ Status CheckTarget(log::FileSystem& files, const std::string& from, const std::s
   }
   namespace fs = std::filesystem;
   if (!IsThere(files, to)) {
-    fs::path path = to;
-    if (!path.has_filename()) path = path.parent_path();  // "copy/"
-    const std::string parent = path.has_parent_path() ? path.parent_path().string() : ".";
+    const std::string parent = ParentOf(to);
     if (!IsThere(files, parent)) {
       return absl::InvalidArgumentError(absl::StrFormat("%s: there is no directory %s to make it in", to, parent));
     }

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "log/checkpoint/checkpoint.h"
 #include "log/format/identity.h"
 #include "log/format/segment_format.h"
 #include "log/segment/end_note.h"
@@ -40,7 +41,7 @@ struct Part {
 };
 
 bool OnlyAStartedNodeMakes(std::string_view name) {
-  return name == log::kEndNoteName || log::SegmentOfName(name).has_value() || name.starts_with("checkpoint-") ||
+  return name == log::kEndNoteName || log::SegmentOfName(name).has_value() || log::IsCheckpointName(name) ||
          name.starts_with(log::kSpareSegmentPrefix);
 }
 
@@ -224,12 +225,6 @@ Status NoDatabase(const std::string& directory, Found found, bool may_create) {
       may_create ? ", or set DatabaseOptions::create_if_missing (--create of the program) to create it there" : ""));
 }
 
-std::string ParentOf(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
-}
-
 // The directory's name survives a crash, too.
 Status MakeDurableDirectory(log::FileSystem& files, const std::string& path) {
   GANNET_RETURN_IF_ERROR(files.MakeDirectory(path));
@@ -318,6 +313,12 @@ Status CreateIfMissing(log::FileSystem& files, const std::string& directory, int
 }
 
 }  // namespace
+
+std::string ParentOf(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
+}
 
 std::string NodeDirectory(const std::string& directory, int node, int num_nodes) {
   return num_nodes == 1 ? directory : absl::StrCat(directory, "/", std::string(kNodePrefix), node);

@@ -38,6 +38,8 @@ namespace gannet::txn {
 
 // DIR itself for a single node, else DIR/node-<n>.
 std::string NodeDirectory(const std::string& directory, int node, int num_nodes);
+// The directory that has the name of this file or directory; "copy/" is that of "copy".
+std::string ParentOf(std::string path);
 
 // One node's part.
 struct NodeData {

@@ -27,6 +27,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/sometimes.h"
 #include "base/stop.h"
 #include "base/thread.h"
 #include "index/registry.h"
@@ -54,19 +55,33 @@ constexpr uint64_t kLookAtBuildEveryNanos = 500'000;
 constexpr absl::string_view kInsteadOfIndex =
     "use CreateIndexOnAllNodes if all are in this process, or create every index, with its table, before it";
 
+// Adds the keys of the next records to *keys. False: not now. A block of a table that is being arranged gets another
+// row at once; ArrangeTable waits for guards that are older than this state.
+StatusOr<bool> TakeKeys(const LocalNode& local, const Table& table, RecordWalk* walk,
+                        std::vector<index::OwnedKey>* keys) {
+  const index::IndexService::Guard guard(&local.indexes);
+  if (table.state() == Table::State::kBeingArranged) return false;
+  const auto records = walk->Next();
+  if (!records.ok()) return records.status();
+  for (const rdma::GlobalAddress record : *records) {
+    keys->push_back(index::LoadKey(local.Direct(record), table.options().key_kind));
+  }
+  return true;
+}
+
 // Calls `use` with the keys of all rows of this node's part of a table, some at a time.
 Status ForAllKeys(const LocalNode& local, const Table& table,
                   const std::function<Status(std::span<const index::OwnedKey>)>& use) {
   RecordWalk walk(local, table);
   std::vector<index::OwnedKey> keys;
   while (walk.has_more()) {
-    {
-      index::IndexService::Guard guard(&local.indexes);
-      const auto records = walk.Next();
-      if (!records.ok()) return records.status();
-      for (const rdma::GlobalAddress record : *records) {
-        keys.push_back(index::LoadKey(local.Direct(record), table.options().key_kind));
-      }
+    const StatusOr<bool> taken = TakeKeys(local, table, &walk, &keys);
+    if (!taken.ok()) return taken.status();
+    if (!*taken) {
+      Sometimes<"the build of an index waits while its table is arranged">();
+      GANNET_RETURN_IF_ERROR(CheckStop(local.options.stop, "a secondary index was built"));
+      SleepForNanos(kLookAtBuildEveryNanos);
+      continue;
     }
     if (keys.size() < kRowsAtOnce && walk.has_more()) continue;
     for (std::span<const index::OwnedKey> rest(keys); !rest.empty();) {
@@ -178,7 +193,9 @@ StatusOr<Table*> TableToIndex(const DatabaseState& node, const SecondaryIndexOpt
 // One index that is made on all nodes of a fabric, or on the only one. For one thread.
 class IndexBuild {
  public:
-  explicit IndexBuild(Nodes nodes) : nodes_(nodes) {}
+  explicit IndexBuild(Nodes nodes) : nodes_(nodes) {
+    for (DatabaseState* const node : nodes_) calls_.emplace_back(&node->sessions, "CreateIndex");
+  }
 
   // Finds the index on all nodes, or makes its table there. Call it once. Afterwards Run of this object alone makes the
   // index, or it is complete.
@@ -209,7 +226,7 @@ class IndexBuild {
   // The table whose rows are indexed, and that of the entries, on each node.
   std::vector<Table*> tables_;
   std::vector<Table*> entries_;
-  std::list<SessionRegistry::Call> calls_;  // one for each session, which it outlives
+  std::list<SessionRegistry::Call> calls_;  // one for each node
   std::vector<std::unique_ptr<Session>> sessions_;
   bool is_new_ = false;  // no earlier build
 };
@@ -278,11 +295,9 @@ Status IndexBuild::Run(absl::Duration wait) {
 // A node with an open session does not close: all stay open until the index is complete or given up.
 Status IndexBuild::OpenSessions() {
   for (DatabaseState* const node : nodes_) {
-    calls_.emplace_back(&node->sessions, "CreateIndex");
     StatusOr<std::unique_ptr<Session>> session = Session::Open(*node);
     if (!session.ok()) {
       sessions_.clear();
-      calls_.clear();
       return OfNode(nodes_, *node, session.status());
     }
     sessions_.push_back(*std::move(session));

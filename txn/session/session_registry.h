@@ -46,7 +46,7 @@ class SessionRegistry {
   PathStatistics PathsOf(TableId table, AccessKind kind) const;
   TransactionStatistics transactions() const;
 
-  // A call of Database that uses sessions of its own, as long as the object lives. Close names it.
+  // A call of Database that uses sessions of its own, or the directory, as long as the object lives. Close names it.
   class Call {
    public:
     // `name`: of the function. A literal.
