@@ -73,10 +73,10 @@ uint64_t CommitPending::Deadline() const {
   return NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(session_->local->options.call_timeout));
 }
 
-// The transaction continues, or ends, while pending operations of its group are open. Its decision stays noted until
-// they are settled.
+// The transaction continues, or ends, while not all pending operations of its group are settled. Its decision stays
+// noted as long as an owner may need it.
 void CommitPending::LeaveSlot() {
-  if (decision_slot_.has_value()) group_->slots.push_back(*decision_slot_);
+  if (decision_slot_.has_value()) session_->pending.KeepNoted(group_.get(), *decision_slot_);
   decision_slot_.reset();
 }
 
@@ -84,8 +84,7 @@ coro::Task<Status> CommitPending::Await(Status first_error) {
   if (group_ != nullptr) {
     const bool done = co_await session_->pending.Await(group_, Deadline());
     if (done) Sometimes<"commit: what was owed after the commit point is done in time">();
-    // A decision must stay noted until it is carried out.
-    if (!done && group_->open > 0) LeaveSlot();
+    if (!done) LeaveSlot();
     if (!done && first_error.ok()) first_error = absl::UnavailableError("it died, or cannot be reached");
   }
   if (first_error.ok()) co_return first_error;

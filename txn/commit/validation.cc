@@ -1,5 +1,8 @@
 #include "txn/commit/validation.h"
 
+#include <algorithm>
+#include <span>
+
 #include "base/mutant.h"
 #include "base/sometimes.h"
 #include "base/thread.h"
@@ -69,7 +72,17 @@ Validation::Pending Validation::AppendReads(bool in_the_past, std::vector<rdma::
     }
     words_.Add(entry.word, sizeof(uint64_t));
   }
+  const size_t first = operations->size();
   words_.AppendTo(operations, /*merge=*/true, &writes_.arena());
+  // What this transaction has locked at a node is locked as long as the connection lasts over which it was locked.
+  for (rdma::Operation& read : std::span(*operations).subspan(first)) {
+    const auto is_there = [&read](const WriteEntry& entry) {
+      return !entry.is_direct() && entry.kind != WriteKind::kNone && !entry.record.is_null() &&
+             entry.record.node() == read.remote.node();
+    };
+    const auto written = std::ranges::find_if(writes_.entries(), is_there);
+    if (written != writes_.entries().end()) read.connection = written->connection;
+  }
   return {.words = n, .epochs = redo_.AppendEpochReads(operations)};
 }
 

@@ -16,11 +16,18 @@
 
 namespace gannet::txn {
 
+// A connection of this node to another one.
+struct Link {
+  rdma::NodeId node = 0;
+  uint64_t connection = 0;
+};
+
 // The pending operations that one transaction waits for.
 struct PendingGroup {
   size_t open = 0;
-  bool lost = false;                 // a node died, or refused: not everything was done
-  std::vector<uint16_t> slots = {};  // to be returned when none of the pending operations is open
+  bool lost = false;                  // a node died, or refused: not everything was done
+  std::vector<Link> lost_links = {};  // that ended before something was done
+  std::vector<uint16_t> slots = {};   // to be returned when none of the pending operations is open
 };
 
 struct PendingOperation {

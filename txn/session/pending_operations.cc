@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/sometimes.h"
+#include "txn/peer/incarnation.h"
 #include "txn/peer/pending_completer.h"
 #include "txn/session/session_state.h"
 
@@ -63,11 +64,26 @@ void PendingOperations::Close(PendingOperation& pending, bool lost) {
   if (pending.group != nullptr) {
     --pending.group->open;
     pending.group->lost = pending.group->lost || lost;
-    if (pending.group->open == 0) {
-      for (const uint16_t slot : std::exchange(pending.group->slots, {})) ReturnSlot(slot);
-    }
+    if (lost && pending.connection != 0) pending.group->lost_links.push_back({pending.node, pending.connection});
+    if (pending.group->open == 0) ReturnSlots(pending.group.get());
   }
   if (pending.kind == PendingOperation::Kind::kCall && pending.returns_slot) ReturnSlot(pending.slot);
+}
+
+void PendingOperations::ReturnSlots(PendingGroup* group) {
+  for (const uint16_t slot : std::exchange(group->slots, {})) {
+    if (group->lost_links.empty()) {
+      ReturnSlot(slot);
+    } else {
+      Sometimes<"pending operations: a decision stays noted for an owner that is lost">();
+      noted_.push_back({.slot = slot, .links = group->lost_links});
+    }
+  }
+}
+
+void PendingOperations::KeepNoted(PendingGroup* group, uint16_t slot) {
+  group->slots.push_back(slot);
+  if (group->open == 0) ReturnSlots(group);
 }
 
 coro::Task<bool> PendingOperations::Await(std::shared_ptr<PendingGroup> group, uint64_t deadline_nanos) {
@@ -78,7 +94,19 @@ coro::Task<bool> PendingOperations::Await(std::shared_ptr<PendingGroup> group, u
 }
 
 uint16_t PendingOperations::TakeSlot() {
-  if (free_slots_.empty()) return next_slot_++;
+  // An owner lets this node join again when it has repaired what it left there.
+  const auto is_needed = [this](const Link& link) {
+    return session_->incarnation->JoinedBy(link.node) == link.connection;
+  };
+  std::erase_if(noted_, [&](const NotedSlot& noted) {
+    if (std::ranges::any_of(noted.links, is_needed)) return false;
+    ReturnSlot(noted.slot);
+    return true;
+  });
+  if (free_slots_.empty()) {
+    GANNET_CHECK(next_slot_ != UINT16_MAX, "a session has %d requests open", next_slot_);
+    return next_slot_++;
+  }
   const uint16_t slot = free_slots_.back();
   free_slots_.pop_back();
   return slot;
@@ -91,7 +119,15 @@ std::vector<std::shared_ptr<PendingOperation>> PendingOperations::Leave() {
     GANNET_CHECK(!pending->held_back, "a session was closed before its transactions");
     Sometimes<"pending operations: a session leaves one to the next">();
   }
-  return std::exchange(pending_, {});
+  std::vector<std::shared_ptr<PendingOperation>> left = std::exchange(pending_, {});
+  for (const NotedSlot& noted : std::exchange(noted_, {})) {
+    auto only_slot = std::make_shared<PendingOperation>();
+    only_slot->kind = PendingOperation::Kind::kCall;
+    only_slot->slot = noted.slot;
+    only_slot->group = std::make_shared<PendingGroup>(PendingGroup{.lost_links = noted.links});
+    left.push_back(std::move(only_slot));
+  }
+  return left;
 }
 
 void PendingOperations::TakeOver(std::vector<std::shared_ptr<PendingOperation>> left) {
@@ -106,6 +142,11 @@ void PendingOperations::TakeOver(std::vector<std::shared_ptr<PendingOperation>> 
   for (uint16_t slot = 0; slot < next_slot_; ++slot) {
     if (std::ranges::find(used, slot) == used.end()) free_slots_.push_back(slot);
   }
+  std::erase_if(pending_, [this](const std::shared_ptr<PendingOperation>& pending) {
+    if (pending->kind != PendingOperation::Kind::kCall || pending->method != 0) return false;
+    noted_.push_back({.slot = pending->slot, .links = pending->group->lost_links});  // no more than its slot is left
+    return true;
+  });
 }
 
 }  // namespace gannet::txn

@@ -14,7 +14,8 @@
 //             kTxnPrepare of unknown outcome, after which that prepare is undone, or never will be carried out. The
 //             caller's slot belongs to the pending operation until it is settled, so that numbers do not overtake each
 //             other. The slot of a kTxnDecide stays with the transaction, or its group: the decision is noted under it
-//             until the caller's next one.
+//             until the caller's next one. An owner that has lost this node, and did not learn of the decision, asks
+//             the others for it. So then no other decision takes the slot before that owner lets this node join again.
 //
 // A locked word names the worker, not its transaction. So "locked by us, at version v" may be the lock of another
 // transaction of the same session, which an unlock must not release. Two rules for each record prevent that:
@@ -66,6 +67,8 @@ class PendingOperations {
 
   // True if all that were settled are forgotten, and there is no other.
   bool empty() const { return pending_.empty(); }
+  // True if Leave has something to pass.
+  bool leaves_any() const { return !pending_.empty() || !noted_.empty(); }
   // True if there is a pending operation for `record`: rule (a).
   bool Covers(rdma::GlobalAddress record) const;
 
@@ -85,6 +88,8 @@ class PendingOperations {
   // Slots for the names of this session's callers: owner bits | slot.
   uint16_t TakeSlot();
   void ReturnSlot(uint16_t slot) { free_slots_.push_back(slot); }
+  // The slot is that of a decision of the group's transaction, which must stay noted while an owner may need it.
+  void KeepNoted(PendingGroup* group, uint16_t slot);
 
   // These pass the pending operations to the session that takes this session's place. None of its transactions is open.
   std::vector<std::shared_ptr<PendingOperation>> Leave();
@@ -96,10 +101,19 @@ class PendingOperations {
   // Rule (b), for the session's own transactions.
   bool MustWait(const PendingOperation& pending) const;
   void Close(PendingOperation& pending, bool lost);
+  // None of the group's pending operations is open.
+  void ReturnSlots(PendingGroup* group);
+
+  // The slot of a decision that the owners at the other ends of these links may ask for.
+  struct NotedSlot {
+    uint16_t slot;
+    std::vector<Link> links;
+  };
 
   SessionState* session_;
   std::vector<std::shared_ptr<PendingOperation>> pending_;  // the open ones, the oldest first
   size_t held_back_ = 0;
+  std::vector<NotedSlot> noted_;
   std::vector<uint16_t> free_slots_;
   uint16_t next_slot_ = 0;
 };

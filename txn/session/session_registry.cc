@@ -52,7 +52,7 @@ void SessionRegistry::Remove(uint64_t owner_bits, PendingOperations* pending, co
     paths_of_closed_[i] +=
         counts.paths->statistics(static_cast<TableId>(i / kAccessKinds), static_cast<AccessKind>(i % kAccessKinds));
   }
-  if (pending->empty()) return;
+  if (!pending->leaves_any()) return;
   if (std::vector<std::shared_ptr<PendingOperation>> left = pending->Leave(); !left.empty()) {
     left_pending_.emplace_back(owner_bits, std::move(left));
   }
