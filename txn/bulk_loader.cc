@@ -100,15 +100,16 @@ size_t BulkLoader::State::TakeBack(index::Context& context, bool indexed) {
     std::byte* const record = session->memory + entry.record.offset();
     const size_t payload_bytes = index::LoadMeta(record).payload_bytes;
     const size_t bytes = index::RecordBytes(entry.key.size(), payload_bytes);
-    const bool reachable = indexed && table->local_index().Remove(context, entry.key, entry.record).ok();
+    const Status removed = indexed ? table->local_index().Remove(context, entry.key, entry.record).status()
+                                   : absl::NotFoundError("nothing is indexed yet");
     MarkAbsent(record, RecordLines(entry.key, payload_bytes), LoadWord(record));
     session->live_bytes->Add(table->id(), -BlockBytesOf(entry.key, payload_bytes));
-    if (reachable) {
+    if (removed.ok()) {
       ++seen;
       context.epoch->Retire(record, bytes, context.slab);
-    } else {
+    } else if (absl::IsNotFound(removed)) {
       context.slab->Free(record, bytes);
-    }
+    }  // with any other error the index may lead there still
   }
   Clear();
   return seen;

@@ -38,6 +38,9 @@ class AnyLeafIndex : public LocalIndex, public BlockLender {
   virtual void Describe(rdma::WireWriter& writer) const = 0;
   // Bytes of the longest key that the index takes.
   virtual size_t max_key_bytes() const = 0;
+  // Before the first change: so that finds an editor, however many channels sessions open. ResourceExhausted: the node
+  // has no channel left.
+  virtual Status MakeEditor() = 0;
   // The ranges by which nodes claim.
   ClaimRanges& claim_ranges() { return claim_ranges_; }
   // Sets them, and tells the nodes that claim. CheckRanges has found nothing. ResourceExhausted: they were not told;
@@ -83,6 +86,7 @@ class LeafIndex : public AnyLeafIndex, public PartedLoader, protected OwnLeafFin
   StatusOr<std::unique_ptr<PartedLoad>> BeginLoad(Context& context, LoadRuns entries, double fill,
                                                   size_t most_parts) override;
   Statistics statistics() override;
+  Status MakeEditor() final { return typename Editors::Pooled(&editors_, nullptr).status(); }
   void RepairAfter(rdma::NodeId node) override;
   Status EndClaimsOf(rdma::NodeId node) override;
 
@@ -198,6 +202,7 @@ StatusOr<std::unique_ptr<LocalIndex>> Create(IndexService* service, IndexId id, 
     GANNET_RETURN_IF_ERROR(CheckMaxKeyBytes(options.max_key_bytes, kShortKeyBytes));
     index = Index<ByteKeys>::Create(service, {KeyedHash::DrawSeed(), options.max_key_bytes}, options);
   }
+  if (index.ok()) GANNET_RETURN_IF_ERROR(dynamic_cast<AnyLeafIndex&>(**index).MakeEditor());
   if (index.ok()) GANNET_RETURN_IF_ERROR(service->Add(id, index->get()));
   return index;
 }

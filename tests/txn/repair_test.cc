@@ -337,6 +337,119 @@ TEST(LeafLockTest, IsReleasedBeforeOthersHaveForwarded) {
   EXPECT_GT(locked, 0);
 }
 
+// Node 0 dies while it holds a lock at node 1, and node 2 does not answer for what it has decided. Readers are told
+// that the lock stays, also when another process has the place of node 0.
+TEST(LostHolderTest, ALockIsNoConflictBecauseAnotherProcessIsThere) {
+  bool was_locked = false;
+  for (uint64_t verbs = 1; verbs < 10 && !was_locked; ++verbs) {
+    rdma::sim::Simulation simulation({.seed = verbs});
+    auto fabric =
+        rdma::sim::SimFabric::Create(&simulation, {.num_nodes = 3, .bytes_per_node = uint64_t{64} << 20}).value();
+    Placement by_number = Placement::ByHash();
+    by_number.owner = [](const index::Key& key, int) { return static_cast<rdma::NodeId>(key.integer() % 10); };
+    Cluster cluster(fabric.get(), {.read_path = ReadPathPolicy::kOneSided, .call_timeout = absl::Milliseconds(10)},
+                    {{.name = "rows",
+                      .index = IndexKind::kHash,
+                      .payload_bytes = sizeof(uint64_t),
+                      .expected_rows = 100,
+                      .placement = by_number}});
+    // Runs `body`, and commits if the node lives on, or dies in its commit after `dies_after` verbs.
+    const auto run = [&](int node, uint64_t dies_after, const auto& body) {
+      Status status;
+      simulation.Join(simulation.StartOn(static_cast<rdma::NodeId>(node), "work", [&] {
+        auto session = cluster.databases[static_cast<size_t>(node)]->OpenSession();
+        Step step(**session);
+        status = body(step, cluster.table(node, "rows"));
+        if (dies_after != 0) fabric->KillAfterVerbs(0, dies_after);
+        if (status.ok()) status = step.Commit();
+      }));
+      return status;
+    };
+    const auto insert = [](auto& t, const Table& rows) {
+      Status status = t->Insert(rows, uint64_t{1}, uint64_t{1});
+      status.Update(t->Insert(rows, uint64_t{2}, uint64_t{1}));
+      return status;
+    };
+    ASSERT_TRUE(run(0, 0, insert).ok());  // node 0 has joined both
+    static_cast<void>(
+        run(0, verbs, [](auto& t, const Table& rows) { return t->Update(rows, uint64_t{1}, uint64_t{2}); }));
+    fabric->Kill(0);
+    static_cast<void>(cluster.databases[0].release());  // as in Rack
+    const Peers::Stay stay(cluster.databases[2]->state().peers.get(), rdma::NodeId{0}, Peers::kUnnumbered - 1);
+    ASSERT_TRUE(stay.admitted());
+    SleepForNanos(kRepairedWithinNanos);
+    const auto read = [&] {
+      return run(1, 0, [](auto& t, const Table& rows) {
+        uint64_t value = 0;
+        return t->Get(rows, uint64_t{1}, &value);
+      });
+    };
+    was_locked = absl::IsUnavailable(read());
+    if (!was_locked) continue;
+    const auto another = fabric->Attach(0);
+    ASSERT_TRUE(another.ok()) << another.status();
+    SleepForNanos(kRepairedWithinNanos);
+    const Status still = read();
+    EXPECT_TRUE(absl::IsUnavailable(still)) << still;
+  }
+  EXPECT_TRUE(was_locked);
+}
+
+// Two clients die together: one has put a key into a leaf, and the other one holds the lock of that leaf.
+TEST(LeafLockTest, OfASecondDeadNodeDoesNotStopTheRepairOfTheFirst) {
+  constexpr uint64_t kFirst = 11;
+  constexpr uint64_t kSecond = 12;
+  int blocked = 0;
+  for (uint64_t first_verbs = 3; first_verbs <= 16; ++first_verbs) {
+    for (uint64_t second_verbs = 1; second_verbs <= 8; ++second_verbs) {
+      SCOPED_TRACE(testing::Message() << first_verbs << ", " << second_verbs);
+      rdma::sim::Simulation simulation({.seed = first_verbs * 100 + second_verbs});
+      auto fabric =
+          rdma::sim::SimFabric::Create(
+              &simulation, {.num_nodes = 3, .bytes_per_node = uint64_t{64} << 20, .detection_nanos = 5'000'000})
+              .value();
+      Cluster cluster(
+          fabric.get(),
+          {.data_nodes = 1, .read_path = ReadPathPolicy::kOneSided, .call_timeout = absl::Milliseconds(10)},
+          {{.name = "rows", .index = IndexKind::kBlink, .payload_bytes = sizeof(uint64_t), .expected_rows = 100}});
+      const auto insert = [&](int node, uint64_t key, uint64_t dies_after) {
+        Status status;
+        simulation.Join(simulation.StartOn(static_cast<rdma::NodeId>(node), "work", [&] {
+          auto session = cluster.databases[static_cast<size_t>(node)]->OpenSession();
+          Step step(**session);
+          status.Update(step->Insert(cluster.table(node, "rows"), key, key));
+          if (dies_after != 0) fabric->KillAfterVerbs(static_cast<rdma::NodeId>(node), dies_after);
+          if (status.ok()) status = step.Commit();
+        }));
+        return status;
+      };
+      ASSERT_TRUE(insert(1, 1, 0).ok());
+      ASSERT_TRUE(insert(2, 2, 0).ok());
+      static_cast<void>(insert(1, kFirst, first_verbs));
+      static_cast<void>(insert(2, kSecond, second_verbs));
+      auto& index = static_cast<index::blink::BlinkIndex&>(cluster.table(0, "rows").local_index());
+      const uint64_t state = LoadWord(cluster.databases[0]->node().memory().data() + index.root().offset());
+      const bool second_holds = IsLocked(state) && index::LockOwnerNode(state) == 2;
+      for (const rdma::NodeId dead : {1, 2}) {
+        fabric->Kill(dead);
+        static_cast<void>(cluster.databases[dead].release());  // as in Rack
+      }
+      blocked += second_holds && !index.Find(Key(kFirst)).record.is_null() ? 1 : 0;
+      SleepForNanos(kRepairedWithinNanos);
+      for (const rdma::NodeId dead : {1, 2}) {
+        EXPECT_EQ(cluster.databases[0]->state().peers->phase(dead), Peers::Phase::kStranger);
+      }
+      for (const uint64_t key : {kFirst, kSecond}) {
+        const Status inserted = insert(0, key, 0);
+        EXPECT_TRUE(inserted.ok() || absl::IsAlreadyExists(inserted)) << inserted;
+      }
+      EXPECT_EQ(cluster.databases[0]->table_statistics()[0].index_damages, 0u);
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(blocked, 0);
+}
+
 TEST_P(RepairTest, ANodeThatIsAccusedIsRepairedWhenItIsGone) {
   Rack rack(1, GetParam());
   rack.AccuseFirst();

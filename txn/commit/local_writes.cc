@@ -29,6 +29,14 @@ void CheckHeld(const SessionState& session, const WriteEntry& entry) {
                entry.record.ToString(), entry.table->id(), entry.seen, entry.locked, word, session.owner_bits);
 }
 
+// Takes a record that this session has locked out of its index. True if that does not lead to it any more.
+bool TakeOut(SessionState& session, const WriteEntry& entry) {
+  const auto remove = [&] {
+    return entry.table->local_index().Remove(session.context, entry.key, entry.record).status();
+  };
+  return session.local->index_damage.HasLeft(*entry.table, entry.key, entry.record, ChangeForSure(remove, [] {}));
+}
+
 }  // namespace
 
 Status LocalWrites::Lock(WriteEntry& entry) {
@@ -90,7 +98,8 @@ void LocalWrites::FinishMove(WriteEntry& entry) {
   // This comes before the index no longer leads there (lent_records.h).
   const int64_t old_bytes =
       session_->local->lent_records.Drop(entry.record) ? 0 : BlockBytesOf(entry.key, entry.image_payload_bytes);
-  const Status replaced = entry.table->local_index().Replace(entry.key, entry.record, entry.moved_to);
+  const Status replaced =
+      ChangeForSure([&] { return entry.table->local_index().Replace(entry.key, entry.record, entry.moved_to); }, [] {});
   const bool has_left = session_->local->index_damage.HasLeft(*entry.table, entry.key, entry.record, replaced);
   std::byte* const moved = session_->Direct(entry.moved_to);
   int64_t new_bytes = 0;
@@ -130,9 +139,7 @@ void LocalWrites::Install(WriteEntry& entry) {
       if (!session_->local->lent_records.Drop(entry.record)) session_->live_bytes->Add(entry.table->id(), -block_bytes);
       redo_.NoteRemovedVersion(entry);
     }
-    const StatusOr<index::Change> change =
-        entry.table->local_index().Remove(session_->context, entry.key, entry.record);
-    const bool has_left = session_->local->index_damage.HasLeft(*entry.table, entry.key, entry.record, change.status());
+    const bool has_left = TakeOut(*session_, entry);
     MarkAbsent(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen);
     entry.locked = false;
     if (!has_left) [[unlikely]]
@@ -175,8 +182,7 @@ void ReleaseDirect(SessionState& session, WriteEntry& entry) {
     return;
   }
   Sometimes<"commit: an abort takes an insert out of its index">();
-  const StatusOr<index::Change> change = entry.table->local_index().Remove(session.context, entry.key, entry.record);
-  const bool has_left = session.local->index_damage.HasLeft(*entry.table, entry.key, entry.record, change.status());
+  const bool has_left = TakeOut(session, entry);
   MarkAbsent(entry.direct, RecordLines(entry.key, entry.image_payload_bytes), entry.seen);
   if (has_left) session.participant->Retire(entry.direct, bytes, session.slab.get());
 }

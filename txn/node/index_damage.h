@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "absl/strings/string_view.h"
+#include "base/sometimes.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "index/key.h"
@@ -45,6 +46,21 @@ bool StillLeadsTo(const Table& table, const Key& key, rdma::GlobalAddress record
 
 // Ok, or the error of an index that leads from `key` to a record that is not the key's, or that is gone.
 Status CheckLeadsToKey(const LocalNode& local, const Table& table, const Key& key, rdma::GlobalAddress record);
+
+// Changes an index when the transaction that needs it is decided: a change that only a lock keeps off is tried again.
+// Its holder may be a process that stands still, or a dead node that is not repaired yet. `between` is called before
+// each further try. Not for ever, because a client that breaks the rules may never unlock.
+template <class Change, class Between>
+Status ChangeForSure(const Change& change, const Between& between) {
+  constexpr int kTries = 6;
+  Status status = change();
+  for (int i = 1; i < kTries && absl::IsUnavailable(status); ++i) {
+    Sometimes<"txn: a decided change of an index waits for a lock">();
+    between();
+    status = change();
+  }
+  return status;
+}
 
 // The damages that this node's CPU met when it changed or walked its indexes. Thread-safe.
 class IndexDamage {

@@ -140,7 +140,7 @@ StatusOr<size_t> OwnerService::FinishFor(std::span<const std::byte> request) {
   GANNET_RETURN_IF_ERROR(reader.Finish());
   const Peers::Verdict verdict = peers_->Fence(node, incarnation);
   if (verdict == Peers::Verdict::kUnknown) return 0;
-  wake_repairer_();
+  repair_.wake();
   if (verdict == Peers::Verdict::kNotYet) {
     Sometimes<"owner: a dead node's decision comes while that node may still write">();
     return absl::UnavailableError(absl::StrCat("node ", node, " may still write here; ask again"));
@@ -158,7 +158,7 @@ StatusOr<size_t> OwnerService::Join(rdma::NodeId caller, std::span<const std::by
   const Status joined = first_request == 0
                             ? peers_->Announce(caller, incarnation)
                             : peers_->Join(caller, incarnation, first_request, local_->node.ConnectionTo(caller));
-  if (absl::IsUnavailable(joined)) wake_repairer_();
+  if (absl::IsUnavailable(joined)) repair_.wake();
   GANNET_RETURN_IF_ERROR(joined);
   return 0;
 }
@@ -169,7 +169,7 @@ StatusOr<size_t> OwnerService::Forwarded(std::span<const std::byte> request, std
   const uint64_t incarnation = reader.GetU64();
   GANNET_RETURN_IF_ERROR(reader.Finish());
   const bool forwarded = peers_->IsForwarded(node, incarnation);
-  if (!forwarded) wake_repairer_();
+  if (!forwarded) repair_.wake();
   rdma::WireWriter writer(response);
   writer.PutU8(forwarded ? 1 : 0);
   return writer.Finish();
@@ -205,6 +205,7 @@ void OwnerService::ReleaseRecord(index::Context& context, const Table& table, rd
 }
 
 void OwnerService::ReleaseIndexesOf(rdma::NodeId node) {
+  const std::lock_guard one(release_mutex_);
   for (const Table* table : local_->tables) {
     const index::IndexService::Guard guard(&local_->indexes);
     if (!local_->tables.WasRemoved(table->id())) table->local_index().RepairAfter(node);

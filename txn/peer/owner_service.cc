@@ -38,9 +38,8 @@ Status UnderWay() {
   return absl::UnavailableError("the request is being carried out; ask again");
 }
 
-OwnerService::OwnerService(const LocalNode* local, Durability* durability, Peers* peers,
-                           std::function<void()> wake_repairer)
-    : local_(local), durability_(durability), peers_(peers), wake_repairer_(std::move(wake_repairer)) {
+OwnerService::OwnerService(const LocalNode* local, Durability* durability, Peers* peers, RepairCalls repair)
+    : local_(local), durability_(durability), peers_(peers), repair_(std::move(repair)) {
   rdma::Node& node = local->node;
   using Bytes = std::span<const std::byte>;
   using Room = std::span<std::byte>;
@@ -250,10 +249,12 @@ void OwnerService::FinishOne(index::Context& context, const FinishItem& item) {
   bool has_left = true;
   if (item.kind == FinishKind::kRemove) {
     durability_->removals().Note(item.table, item.key, VersionOf(NextState(item.state, true)));
-    const StatusOr<index::Change> change = index.Remove(context, item.key, item.record);
-    has_left = local_->index_damage.HasLeft(table, item.key, item.record, change.status());
+    const Status removed =
+        ChangeForSure([&] { return index.Remove(context, item.key, item.record).status(); }, repair_.release_dead);
+    has_left = local_->index_damage.HasLeft(table, item.key, item.record, removed);
   } else if (item.kind == FinishKind::kReplace) {
-    const Status replaced = index.Replace(item.key, item.record, item.moved_to);
+    const Status replaced =
+        ChangeForSure([&] { return index.Replace(item.key, item.record, item.moved_to); }, repair_.release_dead);
     has_left = local_->index_damage.HasLeft(table, item.key, item.record, replaced);
     moves_.Remove(item.moved_to);
     if (replaced.ok()) {

@@ -35,11 +35,16 @@ class SeenWords;
 // wait.
 inline constexpr int kOwnersSpins = 16;
 
+// What an OwnerService asks of the repair.
+struct RepairCalls {
+  std::function<void()> wake;          // another node tells of a death
+  std::function<void()> release_dead;  // a change waits for a lock that a dead node may hold (Repairer::ReleaseDead)
+};
+
 class OwnerService {
  public:
-  // Registers the handlers on the node. All must outlive this. `wake_repairer` is called when another node tells of a
-  // death.
-  OwnerService(const LocalNode* local, Durability* durability, Peers* peers, std::function<void()> wake_repairer);
+  // Registers the handlers on the node. All must outlive this.
+  OwnerService(const LocalNode* local, Durability* durability, Peers* peers, RepairCalls repair);
 
   // Called by the Repairer, about a node none of whose requests is admitted any more.
   std::vector<DecidedWork> DecidedBy(rdma::NodeId node) { return ledger_.DecidedBy(node); }
@@ -97,10 +102,11 @@ class OwnerService {
   const LocalNode* const local_;
   Durability* const durability_;
   Peers* const peers_;
-  const std::function<void()> wake_repairer_;
+  const RepairCalls repair_;
   RequestLedger ledger_;
   PendingMoves moves_;
-  Mutex work_mutex_;  // one FinishWork at a time: it checks, and then acts
+  Mutex release_mutex_;  // one ReleaseIndexesOf at a time
+  Mutex work_mutex_;     // one FinishWork at a time: it checks, and then acts
 };
 
 // Error answers of its handlers.

@@ -128,7 +128,8 @@ bool Peers::NoteConnection(rdma::NodeId node, absl::FunctionRef<uint64_t()> pres
   std::lock_guard lock(mutex_);
   const uint64_t connection = present();
   Peer& peer = peers_[node];
-  if (connection != 0) {
+  const bool in_repair = peer.phase != Phase::kStranger && peer.phase != Phase::kJoined;
+  if (connection != 0 && !in_repair) {
     peer.lost_at = 0;
   } else if (peer.lost_at == 0) {
     peer.lost_at = now;
@@ -138,9 +139,7 @@ bool Peers::NoteConnection(rdma::NodeId node, absl::FunctionRef<uint64_t()> pres
 }
 
 uint64_t Peers::lost_at(rdma::NodeId node) const {
-  if (!Knows(node)) return 0;
-  std::lock_guard lock(mutex_);
-  return peers_[node].lost_at;
+  return Knows(node) ? peers_[node].lost_at.load() : 0;
 }
 
 Peers::Phase Peers::phase(rdma::NodeId node) const {
@@ -160,7 +159,7 @@ uint64_t Peers::connection(rdma::NodeId node) const {
 
 void Peers::AwaitQuiet(rdma::NodeId node) {
   constexpr uint64_t kLookEveryNanos = 1'000;
-  while (peers_[node].inside.load() != 0) SleepForNanos(kLookEveryNanos);
+  while (!IsQuiet(node)) SleepForNanos(kLookEveryNanos);
 }
 
 void Peers::SetForwarded(rdma::NodeId node) {
@@ -185,11 +184,11 @@ void Peers::SetReleased(rdma::NodeId node) {
 Status LockedTooLong(const LocalNode& local, const Peers& peers, uint64_t state) {
   if (!index::IsLocked(state) || rdma::IsLineBusy(state)) return ConflictAt(state);
   const rdma::NodeId holder = index::LockOwnerNode(state);
-  if (local.fabric.Alive(holder)) return ConflictAt(state);
-  Sometimes<"txn: a record is locked by a worker that is gone">();
   const uint64_t lost_at = peers.lost_at(holder);
+  if (lost_at == 0) return ConflictAt(state);
+  Sometimes<"txn: a record is locked by a worker that is gone">();
   const absl::Duration patience = local.options.call_timeout;
-  if (lost_at == 0 || absl::Nanoseconds(NowNanos() - lost_at) < patience) return ConflictAt(state);
+  if (absl::Nanoseconds(NowNanos() - lost_at) < patience) return ConflictAt(state);
   Sometimes<"txn: a record stays locked by a worker that is gone">();
   return absl::UnavailableError(absl::StrCat("a record is still locked by worker ", index::LockOwnerChannel(state),
                                              " of node ", holder, ", which was lost more than ",

@@ -80,13 +80,15 @@ class Peers {
   // while no node joins; 0: the node is lost. True if an earlier connection has ended since the last look: one that the
   // last look found, or by which the node joined since.
   bool NoteConnection(rdma::NodeId node, absl::FunctionRef<uint64_t()> present, uint64_t now);
-  // Time of the first NoteConnection that found the node lost. 0: it is not known to be lost.
+  // Time of the first NoteConnection that found the node lost. 0: it is not known to be lost; or another process has
+  // its place, and nothing that it left here is still to be repaired.
   uint64_t lost_at(rdma::NodeId node) const;
 
   Phase phase(rdma::NodeId node) const;
   uint64_t incarnation(rdma::NodeId node) const;  // 0: a stranger
   uint64_t connection(rdma::NodeId node) const;   // by which it joined; 0: a stranger
-  // Waits until none of a dying node's requests is being carried out.
+  // None of a dying node's requests is being carried out. AwaitQuiet waits for that.
+  bool IsQuiet(rdma::NodeId node) const { return peers_[node].inside.load() == 0; }
   void AwaitQuiet(rdma::NodeId node);
   void SetForwarded(rdma::NodeId node);
   void SetReleased(rdma::NodeId node);
@@ -99,7 +101,7 @@ class Peers {
     uint64_t newest = 0;       // that joined or was announced, ever
     uint64_t connection = 0;
     uint64_t noted = 0;  // the connection of the last look, or by which it joined since
-    uint64_t lost_at = 0;
+    std::atomic<uint64_t> lost_at{0};
     std::atomic<uint64_t> admits_from{kNobody};  // numbers of requests
     std::atomic<uint32_t> inside{0};
   };

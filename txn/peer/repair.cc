@@ -99,28 +99,41 @@ void Repairer::TellOfLoss(rdma::NodeId node) {
        has_rows ? "its rows are unavailable, and " : "", "what it held here is released");
 }
 
-bool Repairer::Round() {
-  bool more = false;
+void Repairer::ReleaseDead() {
   const int nodes = local_->fabric.num_nodes();
-  for (int i = 0; i < nodes && !Stopped(); ++i) {
+  for (int i = 0; i < nodes; ++i) {
     const auto node = static_cast<rdma::NodeId>(i);
     if (node == local_->id() || GANNET_MUTANT(kSkipRepair)) continue;
     if (!local_->fabric.Alive(node) || peers_->IsLost(node, local_->node.ConnectionTo(node))) peers_->NoteDeath(node);
-    if (peers_->phase(node) == Peers::Phase::kAccused)
-      SometimesInTests<"repair: a node is accused of being dead by another">();
-    if (peers_->phase(node) == Peers::Phase::kAccused && local_->node.CutOff(node, peers_->connection(node))) {
-      peers_->NoteDeath(node);
-    }
+    if (peers_->phase(node) == Peers::Phase::kDying) ReleaseIndexes(node);
+  }
+}
+
+// What a node holds in indexes goes before anything else of any node: to take a key of one dead node out of a leaf may
+// need the lock that another one holds there.
+bool Repairer::Round() {
+  bool more = false;
+  const int nodes = local_->fabric.num_nodes();
+  for (int i = 0; i < nodes; ++i) {
+    const auto node = static_cast<rdma::NodeId>(i);
+    if (peers_->phase(node) != Peers::Phase::kAccused) continue;
+    SometimesInTests<"repair: a node is accused of being dead by another">();
+    if (local_->node.CutOff(node, peers_->connection(node))) peers_->NoteDeath(node);
+  }
+  ReleaseDead();
+  for (int i = 0; i < nodes && !Stopped(); ++i) {
+    const auto node = static_cast<rdma::NodeId>(i);
+    if (node == local_->id() || GANNET_MUTANT(kSkipRepair)) continue;
     const bool has_no_claims = EndClaims(node);
     more = more || local_->indexes.boards().IsLost(node);
-    if (peers_->phase(node) == Peers::Phase::kDying) {
-      ReleaseIndexes(node);
-      if (has_no_claims && Forward(node)) peers_->SetForwarded(node);
-    }
+    if (peers_->phase(node) == Peers::Phase::kDying && has_no_claims && Forward(node)) peers_->SetForwarded(node);
     if (peers_->phase(node) == Peers::Phase::kForwarded && OthersHaveForwarded(node) &&
         owner_->ReleaseAllOf(node, [this] { return Stopped(); })) {
       Sometimes<"repair: what a dead node held is released">();
-      indexes_released_[node] = false;
+      {
+        const std::lock_guard lock(releasing_);
+        indexes_released_[node] = false;
+      }
       peers_->SetReleased(node);
     }
     const Peers::Phase phase = peers_->phase(node);
@@ -135,6 +148,7 @@ bool Repairer::Round() {
 }
 
 void Repairer::ReleaseIndexes(rdma::NodeId dead) {
+  const std::lock_guard lock(releasing_);
   indexes_released_.resize(static_cast<size_t>(local_->fabric.num_nodes()));
   if (indexes_released_[dead]) return;
   owner_->ReleaseIndexesOf(dead);
@@ -171,7 +185,8 @@ bool Repairer::AnnounceAll() {
 }
 
 bool Repairer::Forward(rdma::NodeId dead) {
-  peers_->AwaitQuiet(dead);
+  // Its requests may wait for the lock of another dead node.
+  if (!peers_->IsQuiet(dead)) return false;
   if (GANNET_MUTANT(kRepairUndecided)) return true;
   for (const DecidedWork& work : owner_->DecidedBy(dead)) {
     if (work.node == dead) continue;

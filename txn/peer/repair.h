@@ -59,6 +59,9 @@ class Repairer {
   void Stop();
   // A node has been found dead: begins the repair without delay.
   void Wake();
+  // Notes which nodes have died, and takes away the locks that they hold in indexes. Thread-safe: a thread that waits
+  // for such a lock calls this, because the repair may wait for that thread.
+  void ReleaseDead();
   // The program is told of no node any more (DatabaseOptions::on_event), from the return of this call on. The repair
   // continues, because the other nodes may need it.
   void StopTelling();
@@ -96,7 +99,8 @@ class Repairer {
   bool tells_ = true;
   std::unique_ptr<rdma::Channel> channel_;  // while there is something to repair
   std::unique_ptr<coro::Worker> worker_;
-  std::vector<bool> indexes_released_;  // by node
+  Mutex releasing_;                     // held while locks in indexes are released
+  std::vector<bool> indexes_released_;  // guarded by releasing_; by node
   std::vector<uint64_t> announced_;     // by node: the connection over which it was told
   Thread thread_;
 };

@@ -83,33 +83,25 @@ class OwnEditors {
   };
 
  public:
-  // An idle editor, or a new one, for a call with `context`.
+  // An idle editor, or a new one, for a call with `context`. If the node has no channel left for another one, this
+  // waits for one of those that there are: a change of an index may be a part of a commit that must not fail any more.
   class Pooled {
    public:
     Pooled(OwnEditors* editors, Context* context) : editors_(editors) {
-      {
-        std::lock_guard lock(editors->mutex_);
-        if (!editors->idle_.empty()) {
-          own_ = std::move(editors->idle_.back());
-          editors->idle_.pop_back();
-        }
-      }
-      if (own_ == nullptr) {
-        auto channel = editors->service_->node().OpenChannel();
-        if (!channel.ok()) {
-          status_ = channel.status();
-          return;
-        }
-        own_.reset(new Own{{*std::move(channel), editors->blocks_, editors->patience_, &editors->service_->boards()},
-                           nullptr});
-        own_->editor = editors->make_editor_(&own_->channel);
-      }
+      own_ = editors->TakeIdle(/*wait=*/false);
+      if (own_ == nullptr) status_ = editors->Make(&own_);
+      if (own_ == nullptr) own_ = editors->TakeIdle(/*wait=*/true);
+      if (own_ == nullptr) return;
+      status_ = absl::OkStatus();
       own_->channel.blocks.set_context(context);
     }
     ~Pooled() {
       if (own_ == nullptr) return;
-      std::lock_guard lock(editors_->mutex_);
-      editors_->idle_.push_back(std::move(own_));
+      {
+        std::lock_guard lock(editors_->mutex_);
+        editors_->idle_.push_back(std::move(own_));
+      }
+      editors_->is_idle_.notify_one();
     }
     Pooled(const Pooled&) = delete;
     Pooled& operator=(const Pooled&) = delete;
@@ -133,12 +125,36 @@ class OwnEditors {
   };
 
  private:
+  // Null: there is none, or with `wait`, none was ever made.
+  std::unique_ptr<Own> TakeIdle(bool wait) {
+    std::unique_lock lock(mutex_);
+    if (wait && made_ > 0) {
+      Sometimes<"leaf: a change by the owner waits for a channel">();
+      is_idle_.wait(lock, [this] { return !idle_.empty(); });
+    }
+    if (idle_.empty()) return nullptr;
+    std::unique_ptr<Own> own = std::move(idle_.back());
+    idle_.pop_back();
+    return own;
+  }
+  Status Make(std::unique_ptr<Own>* own) {
+    auto channel = service_->node().OpenChannel();
+    if (!channel.ok()) return channel.status();
+    own->reset(new Own{{*std::move(channel), blocks_, patience_, &service_->boards()}, nullptr});
+    (*own)->editor = make_editor_(&(*own)->channel);
+    std::lock_guard lock(mutex_);
+    ++made_;
+    return absl::OkStatus();
+  }
+
   IndexService* service_;
   LeafBlocks* blocks_;
   absl::Duration patience_;
   MakeEditor make_editor_;
-  Mutex mutex_;
+  Mutex mutex_;  // guards the members below
+  CondVar is_idle_;
   std::vector<std::unique_ptr<Own>> idle_;
+  size_t made_ = 0;
 };
 
 }  // namespace gannet::index::shared_leaf
