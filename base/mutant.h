@@ -1,5 +1,5 @@
 // Mutants: deliberate mistakes in the protocols, to prove that the checkers of lab/scenario/ find them. They exist only
-// in files that are compiled with GANNET_MUTANTS, which one test program does (tests/lab/scenario/CMakeLists.txt).
+// in files that are compiled with GANNET_MUTANTS, as some test programs do (tests/lab/scenario/CMakeLists.txt).
 // Everywhere else GANNET_MUTANT(...) is the constant false.
 #pragma once
 
@@ -12,6 +12,7 @@ namespace gannet {
 enum class Mutant : uint8_t {
   kNone,
   kSkipValidation,       // a transaction commits without validating its reads
+  kValidateEarly,        // a transaction validates before it has locked what it changes
   kSkipWitness,          // absences and scanned ranges are not validated: phantoms
   kConfirmUnseen,        // an owner calls all of its answers snapshots, without another look at their words
   kUnlockBeforeInstall,  // a record is unlocked before its new payload is written
@@ -43,7 +44,14 @@ enum class Mutant : uint8_t {
   kCopyStaysGood,        // a change by the holder leaves its copy good without a verb
   kUnmarkedChange,       // the copy of a change is good although another thread may have changed the leaf since
   kNoClaimTerm,          // the claims of a lost node are ended at once
+  kBoardAfter,           // a claim keeps the value that its board has after the CAS
+  kClockAtRead,          // the look at the clock comes before the read of the copy
+  kOldConnection,        // a copy is judged by the lease of the present connection, not by its own
+  kClaimedUnlocked,      // a holder changes a claimed leaf without the lock
+  kNoFences,             // a cached leaf is used without a look at its fences
+  kGreedy,               // a node claims again at once what the owner has ended
   kKeptRepairedAtOnce,   // so are its locks of leaves that it keeps
+  kUnlockedFirst,        // a kept leaf is unlocked before it is written back
   kKeptForgotten,        // the changes of a kept leaf are not written when its copy is evicted
   kKeptReadByOwner,      // an owner answers from its memory what only the holder of a kept leaf knows
 };

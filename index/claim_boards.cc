@@ -92,6 +92,11 @@ ClaimBoards::Term ClaimBoards::TermOf(rdma::NodeId holder) const {
   return is_over ? Term::kOver : Term::kRuns;
 }
 
+bool ClaimBoards::MayClaim(rdma::NodeId holder) const {
+  const std::lock_guard lock(mutex_);
+  return holder < boards_.size() && !boards_[holder].address.is_null();
+}
+
 bool ClaimBoards::IsLost(rdma::NodeId holder) const {
   const std::lock_guard lock(mutex_);
   return holder < boards_.size() && !boards_[holder].address.is_null() &&
@@ -105,7 +110,10 @@ bool ClaimBoards::IsTermOver(rdma::NodeId holder) const {
 
 void ClaimBoards::Forget(rdma::NodeId holder) {
   const std::lock_guard lock(mutex_);
-  if (holder < boards_.size()) boards_[holder].address = {};
+  // It may have told a new board meanwhile.
+  if (holder < boards_.size() && boards_[holder].connection != node_->ConnectionTo(holder)) {
+    boards_[holder].address = {};
+  }
 }
 
 void RegisterClaimBoards(IndexService* service) {

@@ -83,11 +83,13 @@ class ClaimBoards {
   // Raises RangesWord on the boards of all nodes that are connected. A node that is not, asks when it is again.
   coro::Task<void> RaiseRanges(rdma::Channel* channel);
 
+  // The node may have claims here: it has told a board, and they were not ended since.
+  bool MayClaim(rdma::NodeId holder) const;
   // The node may have claims here, and the connection over which it told its board has ended.
   bool IsLost(rdma::NodeId holder) const;
   // It is lost, and kClaimTerm has passed since that was seen.
   bool IsTermOver(rdma::NodeId holder) const;
-  // The claims of a node whose connection has ended were ended.
+  // The claims of a node whose connection has ended were ended. Nothing if it has told a board over a later one.
   void Forget(rdma::NodeId holder);
 
   uint64_t ended() const { return ended_.load(std::memory_order_relaxed); }

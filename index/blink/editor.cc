@@ -69,7 +69,13 @@ coro::Task<Status> Editor<Keys>::Locate(Point point, uint8_t level, Notice notic
       StatusOr<LeafLook> look =
           co_await leaves_->Read(node->address, &node->image, {}, shared_leaf::LeafChannel::IfKept::kReturn);
       if (look.ok() && *look == LeafLook::kLocked) {
-        // A kept leaf. If it is not the one, its fences lead on.
+        // Only leaves are kept: the word of an inner node that says so was made up by a client.
+        if (node->image.level() > 0) {
+          co_return absl::UnavailableError(absl::StrCat("the node at ", node->address.ToString(),
+                                                        " stays locked by node ", LockOwnerNode(node->image.head.state),
+                                                        "; try again"));
+        }
+        // If it is not the one, its fences lead on.
         if (level == 0 && Keys::Covers(node->image, point)) {
           look = co_await leaves_->Read(node->address, &node->image);
           if (shared_leaf::IsLeafKept(look.status())) kept = look.status();

@@ -29,6 +29,10 @@
 //   - A leaf that is changed, and that the cache does not admit, is locked for that; so is one that is split.
 //   - All leaves are admitted while blocks of the cache are unused.
 //   - A split adds the separator later (blink/blink.h), so no split goes from the top down.
+//   - A leaf may be cached whose parent is not, and a thread keeps free frames for each index and owner that it uses.
+//     An inner node of byte keys that would take more than a frame is not cached.
+//   - Only verbs for claims and kept leaves renew a lease. So a transaction of a node that sends no other verbs to this
+//     owner asks for the lease's sake once in 15 ms, by a READ of 8 bytes.
 //   - A thread that misses a node which another one READs just now READs it, too: one READ in a thousand, by 36 threads
 //     of a machine with zipfian keys. The I/O flag of 5.4 announces only copies of leaves that are claimed or kept.
 //   - A call does not keep other threads from caching the leaf (6.2): the word by which they keep it is the one that

@@ -58,6 +58,14 @@ coro::Task<void> KeptLeaves<Keys>::WriteBack() {
     return false;
   });
   if (frames.empty()) co_return;
+  if (GANNET_MUTANT(kUnlockedFirst)) {
+    shared_leaf::Posting unlocks;
+    for (const KeptFrame& frame : frames) {
+      AppendUnlock(frame.leaf(), LeafBody<Keys>::StateOf(frame.body()), leases.front(), &unlocks);
+    }
+    const Status unlocked = co_await channel_->Post(unlocks.operations());
+    unlocked.IgnoreError();
+  }
   const uint64_t posted_nanos = NowNanos();
   const Status posted = co_await channel_->Post(posting.operations());
   if (posted.ok()) {

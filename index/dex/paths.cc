@@ -74,6 +74,8 @@ bool Paths<Keys>::FollowOnce(const Point& point, uint8_t level, End* end) {
     if (look.word.cooling() || (!by_frame && steps > 0)) {
       cache_.Restore(&user_, id, node, end->parent);
       if (!frames.Look(id, &look) || look.node() != node.bits()) return false;
+      const Place now = look.place();
+      if (now.tree != place.tree || now.level != place.level || now.children != place.children) return false;
     }
     if (place.level <= level) {
       if (place.level < level) return true;
@@ -109,13 +111,19 @@ std::optional<blink::Start> Paths<Keys>::StartFor(const Point& point, uint8_t le
 }
 
 template <class Keys>
+rdma::GlobalAddress Paths<Keys>::NodeAt(const Point& point, uint8_t level) {
+  const End end = Follow(point, level);
+  return end.is_reached || end.above == level + 1 ? end.node : rdma::GlobalAddress();
+}
+
+template <class Keys>
 template <class Write>
 bool Paths<Keys>::Put(const LeafCopy& node, FrameSize size, size_t children, Entry entry, Write write) {
   Place place{.tree = tree_, .level = node.image.level(), .children = static_cast<uint8_t>(children)};
   const bool is_announced = entry == Entry::kAnnounced || entry == Entry::kKept;
   if (!is_announced) {
     if (IsKept(node.address)) return false;
-    if (const std::optional<LatchedFrame> frame = cache_.Reopen(node.address, size); frame.has_value()) {
+    if (const std::optional<LatchedFrame> frame = cache_.Reopen(tree_, node.address, size); frame.has_value()) {
       write(*frame);
       cache_.Republish(*frame, place);
       return true;
@@ -247,7 +255,9 @@ template <class Keys>
 bool Paths<Keys>::FindLeaf(const Point& point, LeafCopy* copy, shared_leaf::Grant* grant) {
   const End end = Follow(point, 0);
   if (!end.is_reached) return false;
-  if (!Load(end.look, &copy->image, grant) || !Keys::Covers(copy->image, point)) return false;
+  if (!Load(end.look, &copy->image, grant) || !(Keys::Covers(copy->image, point) || GANNET_MUTANT(kNoFences))) {
+    return false;
+  }
   copy->address = end.node;
   Keys::ForgetKeys(&copy->keys);
   return true;
@@ -264,7 +274,7 @@ bool Paths<Keys>::FindEntry(const Key& key, rdma::GlobalAddress* target, Witness
     *busy = end.is_busy;
     if (!end.is_reached) return false;
     const std::byte* const body = end.look.body();
-    const bool covers = Body::Covers(body, key);
+    const bool covers = Body::Covers(body, key) || GANNET_MUTANT(kNoFences);
     const int slot = Body::FindSlot(body, key);
     *target = rdma::GlobalAddress::FromBits(slot < 0 ? 0 : Body::TargetAt(body, slot));
     *leaf = {end.node, Body::StateOf(body)};

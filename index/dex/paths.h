@@ -54,6 +54,8 @@ class Paths final : public blink::PathCache<Keys> {
   // A leaf that was READ just now, and is whole: as a hint. `admitted`: AdmitsLeaf has said so.
   void KeepLeaf(const LeafCopy& leaf, bool admitted = false);
   bool AdmitsLeaf() { return cache_.Admits(&user_, 0); }
+  // The node of this level to which the copies lead; null: none does.
+  rdma::GlobalAddress NodeAt(const Point& point, uint8_t level);
   // A copy of this node is behind.
   void Forget(rdma::GlobalAddress node) { cache_.Drop(&user_, node); }
 

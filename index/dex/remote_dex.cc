@@ -46,11 +46,14 @@ typename RemoteDex<Keys>::CopyState RemoteDex<Keys>::StateOf(rdma::GlobalAddress
                                                              shared_leaf::Grant grant) {
   CopyState state;
   if (claims_ == nullptr || grant.is_none()) return state;
+  if (GANNET_MUTANT(kOldConnection)) grant = {claims_->KnownLease(this->owner_).number, grant.bits()};
   if (grant.is_kept()) state.word = shared_leaf::KeptOf(word, self());
   state.is_good = grant.is_kept() ? claims_->Lasts(grant.lease()) : claims_->IsGood(leaf, grant);
   if (state.is_good) return state;
   if (!grant.is_kept() && claims_->IsEnded(leaf, grant)) {
+    // Only once: the pause, in which the leaf is not claimed again, begins when it was ended. The copy is a hint then.
     claims_->NoteEnded(leaf);
+    paths_.Weaken(leaf);
     return state;
   }
   // If there is another connection by now, the owner has ended all claims of the one before.
@@ -66,8 +69,11 @@ std::optional<FindResult> RemoteDex<Keys>::FindInCopy(const Key& key, CopyState*
   FindResult found;
   Witness leaf;
   shared_leaf::Grant grant;
+  const bool lasts =
+      GANNET_MUTANT(kClockAtRead) && claims_ != nullptr && claims_->Lasts(claims_->KnownLease(this->owner_).number);
   if (!paths_.FindEntry(key, &found.record, &leaf, &grant, &state->is_busy)) return std::nullopt;
   *state = StateOf(leaf.word, leaf.seen, grant);
+  state->is_good |= lasts && !grant.is_none() && !claims_->IsEnded(leaf.word, grant);
   if (found.record.is_null()) found.witness = leaf;
   return found;
 }
@@ -243,6 +249,7 @@ coro::Task<void> RemoteDex<Keys>::ClaimOrKeep(std::vector<WordChange>* made) {
       made->push_back({leaf.address, operations[i].expected, leaf.image.head.state});
       if (!keeps_leaves()) claims_->chains().Note(leaf.address, operations[i].expected, leaf.image.head.state);
       if (shared_leaf::IsClaimedBy(self(), operations[i].expected)) claims_->NoteAgain(leaf.address);
+      if (GANNET_MUTANT(kBoardAfter)) grants[i] = claims_->NewGrant(leaf.address, lease.number);
       paths_.KeepClaimed(leaf, grants[i]);
       continue;
     }
@@ -271,6 +278,7 @@ coro::Task<StatusOr<bool>> RemoteDex<Keys>::ChangeKept(shared_leaf::KeptEdit<Key
   Patience patience(leaves_.patience_nanos());
   LeafCopy place;  // where a search has found the leaf: the way to it may lead elsewhere
   bool is_read = false;
+  int busy = 0;
   for (;;) {
     typename Paths<Keys>::KeptLeaf kept;
     switch (paths_.ChangeKept(edit, place.address, through, &kept)) {
@@ -294,6 +302,12 @@ coro::Task<StatusOr<bool>> RemoteDex<Keys>::ChangeKept(shared_leaf::KeptEdit<Key
         co_await kept_.Renew(kept);
         break;
       case Kept::kBusy:
+        // The latch may be that of a coroutine of this thread, which goes on when this one waits for a verb.
+        if (++busy % Base::kBusyLooks == 0) {
+          LeafCopy ignored;
+          const Status located = co_await this->LocateLeaf(edit.key, &ignored);
+          located.IgnoreError();
+        }
         break;
       case Kept::kNotKept: {
         if (is_read) {

@@ -139,13 +139,15 @@ coro::Task<StatusOr<FindResult>> LeafClient<Keys>::FindOne(Key key) {
   ++statistics_.lookups;
   ++statistics_.one_sided;
   Patience patience(leaves_.patience_nanos());
+  int busy = 0;
   for (;;) {
     if (probes_first_ || caches_leaves_) {
       Probe probe;
       std::array<rdma::Operation, kReadsOfProbe> reads;
       const size_t posted = SetProbe(key, &probe, reads);
       if (probe.found.has_value()) co_return *probe.found;
-      if (probe.copy.is_busy && patience.Pause()) continue;
+      // The latch may be that of a coroutine of this thread, which goes on when this one waits for a verb.
+      if (probe.copy.is_busy && ++busy % kBusyLooks != 0 && patience.Pause()) continue;
       if (posted > 0) {
         const Status status = co_await channel_->Post(std::span(reads).first(posted));
         // A cached address can be wrong; then the search finds out.

@@ -85,6 +85,7 @@ class LeafClient : public RemoteIndex, public LeafFinder<Keys> {
   static constexpr size_t kReadsOfProbe = 2;  // at most
   static constexpr int kWholeLeaf = -1;
   static constexpr int kStateOnly = -2;
+  static constexpr int kBusyLooks = 64;  // at a latched copy, before a READ
 
   struct Manner {
     // Number of entries of a leaf, before a scan has met one.

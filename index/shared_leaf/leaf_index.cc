@@ -208,7 +208,8 @@ Status LeafIndex<Keys>::Load::Build(Context& context, size_t part) {
 
 template <class Keys>
 void LeafIndex<Keys>::RepairAfter(rdma::NodeId node) {
-  leaves_.RepairAfter(node, [this](const Visit& visit) { return ForEachNode(visit); });
+  leaves_.RepairAfter(node, service_->boards().MayClaim(node),
+                      [this](const Visit& visit) { return ForEachNode(visit); });
 }
 
 template <class Keys>

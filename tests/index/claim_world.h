@@ -289,9 +289,20 @@ class Client {
     using Leaves = shared_leaf::LeafClient<shared_leaf::IntegerKeys>;
     return worker_.BlockOn(dynamic_cast<Leaves&>(*remote_).HandBackLeaves(0, UINT64_MAX));
   }
+  // Replaces the values of all these keys, each by a coroutine of its own. The first error.
+  Status ReplaceTogether(const std::vector<uint64_t>& keys, uint64_t number) {
+    Status status;
+    for (const uint64_t key : keys) worker_.Spawn(ReplaceTask(key, number, &status));
+    worker_.Run();
+    return status;
+  }
   const rdma::VerbCounters& verbs() const { return channel_->counters(); }
 
  private:
+  coro::Task<void> ReplaceTask(uint64_t key, uint64_t number, Status* status) {
+    const Status replaced = co_await remote_->Replace(Key(key), {}, Value(number));
+    status->Update(replaced);
+  }
   coro::Task<StatusOr<FindResult>> FindTask(uint64_t key) { co_return co_await remote_->Find(Key(key)); }
 
   std::unique_ptr<rdma::Channel> channel_;

@@ -2,6 +2,7 @@
 // lost, doubled or leaked.
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,6 +13,8 @@
 #include "base/random.h"
 #include "gtest/gtest.h"
 #include "index/rolex/synonyms.h"
+#include "index/shared_leaf/claim/claim.h"
+#include "index/shared_leaf/leaf/leaf.h"
 #include "tests/index/insert_together.h"
 #include "tests/index/mortal_channel.h"
 #include "tests/index/shared_leaf_world.h"
@@ -221,6 +224,42 @@ TEST_P(ClientDeathTest, OthersGoOn) {
 INSTANTIATE_TEST_SUITE_P(Cases, ClientDeathTest,
                          ::testing::Combine(AllSharedLeafCases(), ::testing::Range(uint64_t{1}, uint64_t{4})),
                          [](const auto& test) { return NameOfSeed(test); });
+
+// A client that told no board writes that it keeps a leaf, or an inner node, which nobody can keep. The owner's changes
+// fail meanwhile, and its repair takes the word for a lock.
+TEST_P(ClientDeathTest, AWordThatSaysANodeIsKept) {
+  Model model;
+  uint64_t key = 0;
+  const auto insert = [&] {
+    return index_->Insert(owner_->context(), KeyOf(key).view(), RecordOf(key), nullptr).status();
+  };
+  for (; key < 400; ++key) {
+    ASSERT_TRUE(insert().ok());
+    model[key] = RecordOf(key);
+  }
+  const auto keep = [this](bool inner) {
+    int kept = 0;
+    blocks().ForEach([&](rdma::GlobalAddress at) {
+      shared_leaf::LeafHead head;
+      std::memcpy(&head, cluster_.At(at), sizeof(head));
+      if (IsAbsent(head.state) || (shared_leaf::LeafSlots::Unpack(head.slots).level > 0) != inner) return;
+      StoreWord(cluster_.At(at), shared_leaf::KeptOf(head.state, /*node=*/1));
+      ++kept;
+    });
+    return kept;
+  };
+  for (const bool inner : {false, true}) {
+    if (keep(inner) == 0) continue;  // rolex has no inner nodes
+    for (const uint64_t end = key + 40; key < end; ++key) {
+      if (insert().ok()) model[key] = RecordOf(key);
+    }
+    index_->RepairAfter(1);
+    ExpectContent(model);
+    ASSERT_TRUE(insert().ok());
+    model[key] = RecordOf(key);
+    ++key;
+  }
+}
 
 class RolexDeathTest : public ClientDeathTest {
  protected:

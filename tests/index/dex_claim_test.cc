@@ -48,6 +48,23 @@ TEST(DexClaim, AClaimedLeafTakesNoVerb) {
   });
 }
 
+// The leaves below one inner node come by one posting.
+TEST(DexClaim, AScanOfAHundredKeysTakesThreeRoundTrips) {
+  World world(1);
+  On(&world, kHolder, [&] {
+    Client client(&world, kHolder);
+    for (uint64_t key = 0; key < 2 * kKeys; ++key) ASSERT_TRUE(client.Find(key).ok());
+    for (uint64_t key = 101; key < 320; key += 8) world.Insert(key, 1);  // so none of these leaves is claimed any more
+    const rdma::VerbCounters before = client.verbs();
+    ScanResult rows;
+    ASSERT_TRUE(client.Scan(102, 280, &rows).ok());
+    EXPECT_GE(rows.entries.size(), 100u);
+    const rdma::VerbCounters used = client.verbs() - before;
+    EXPECT_GE(used.reads, 5u);
+    EXPECT_LE(used.round_trips, 3u);
+  });
+}
+
 TEST(DexClaim, ALeaseThatHasEndedTakesOneLookAtALeaf) {
   World world(1);
   On(&world, kHolder, [&] {
@@ -135,6 +152,41 @@ TEST(DexClaim, ANodeWhoseClaimWasEndedWaitsBeforeItClaimsAgain) {
     SleepForNanos(1'100'000);
     EXPECT_EQ(client.Find(21)->record, Value(1));
     EXPECT_EQ(world.claims(), claims);
+    active_mutant = Mutant::kGreedy;
+    world.Insert(23, 1);
+    EXPECT_EQ(client.Find(23)->record, Value(1));
+    EXPECT_EQ(world.claims(), claims) << "it did not wait";
+    active_mutant = Mutant::kNone;
+  });
+}
+
+// Leaves share the words of a board, so the end of one claim ends others. These are made again.
+TEST(DexClaim, AClaimThatAnotherLeafEndedIsMadeAgain) {
+  constexpr uint64_t kAbsent = 61;
+  World world(1);
+  On(&world, kHolder, [&] {
+    Client client(&world, kHolder);
+    for (uint64_t key = 0; key < 200; ++key) ASSERT_TRUE(client.Find(key).ok());
+    const rdma::GlobalAddress leaf = client.Find(kAbsent)->witness.word;
+    On(&world, kOwner, [&] {
+      const std::unique_ptr<rdma::Channel> channel = Must(world.node(kOwner)->OpenChannel());
+      coro::Worker worker;
+      worker.AddPoller([&] { return channel->Poll(); });
+      // Any leaf of this word.
+      const Status ended = worker.BlockOn(world.service().boards().End(channel.get(), kHolder, leaf));
+      EXPECT_TRUE(ended.ok()) << ended;
+    });
+    const auto verbs_of_a_look = [&] {
+      const rdma::VerbCounters before = client.verbs();
+      EXPECT_TRUE(client.Find(kAbsent).ok());
+      return VerbsIn(client.verbs() - before);
+    };
+    EXPECT_GT(verbs_of_a_look(), 0u);
+    for (int look = 0; look < 3; ++look) {
+      SleepForNanos(10'000'000);
+      verbs_of_a_look();
+    }
+    EXPECT_EQ(verbs_of_a_look(), 0u);
   });
 }
 
@@ -247,16 +299,20 @@ struct RaceOptions {
   // The holder's connection to the owner is cut, too. Then the holder changes nothing: that it may do so again only
   // after the repair of its locks is the business of transactions (txn/peer/peers.h).
   bool cuts = false;
+  bool stalls = false;  // threads stand still for longer than a lease
   int operations = 250;
 };
 
-// Ends of claims of a lost holder, in all races.
+// Ends of claims of a lost holder, and merges of leaves, in all races.
 uint64_t repairs = 0;
+uint64_t merges = 0;
 
 // Threads of all nodes read and write a few leaves. Returns what is wrong, or nothing.
 std::string Race(uint64_t seed, const RaceOptions& options) {
   constexpr uint64_t kHot = 40;  // keys, in three or four leaves
-  World world(seed, {.faults = RaceFaults()});
+  rdma::sim::Faults faults = RaceFaults();
+  if (options.stalls) faults.preempt_nanos = 2 * NanosOf(kClaimTerm);
+  World world(seed, {.faults = faults});
   History history;
   std::array<bool, 2 * kKeys> taken{};  // by a writer
   std::string wrong;
@@ -333,6 +389,22 @@ std::string Race(uint64_t seed, const RaceOptions& options) {
     }
     --running;
   };
+  // Removes the keys behind the hot ones, so that leaves merge, and puts them back.
+  const rdma::NodeId thinner = options.cuts ? kOther : kHolder;
+  const auto thin = [&] {
+    Client client(&world, thinner);
+    std::array<bool, kHot> there;
+    there.fill(true);
+    while (running > 0) {
+      const uint64_t leaves = world.index().statistics().nodes;
+      for (const bool removes : {true, false}) {
+        for (uint64_t i = 0; i < kHot && running > 0; ++i) {
+          if (there[i] == removes) churn(&client, 100 + 2 * (kHot + i), &there[i]);
+        }
+        if (removes) merges += world.index().statistics().nodes < leaves ? 1 : 0;
+      }
+    }
+  };
   struct Role {
     std::optional<rdma::NodeId> node;
     uint64_t writes;
@@ -347,6 +419,7 @@ std::string Race(uint64_t seed, const RaceOptions& options) {
     threads.push_back(world.simulation().StartOn(role.node.value_or(kOwner), "worker",
                                                  [&work, role, i] { work(role.node, i, role.writes); }));
   }
+  threads.push_back(world.simulation().StartOn(thinner, "thins", thin));
   threads.push_back(world.simulation().StartOn(kOwner, "repair", [&] {
     Random random(seed);
     while (running > 0) {
@@ -365,7 +438,9 @@ std::string Race(uint64_t seed, const RaceOptions& options) {
 }
 
 TEST(DexClaim, WhatIsReadWasThere) {
+  merges = 0;
   for (uint64_t seed = 1; seed <= Seeds(300); ++seed) ASSERT_EQ(Race(seed, {}), "");
+  EXPECT_GT(merges, 100u);
 }
 
 TEST(DexClaim, WhatIsReadWasThereWhenConnectionsEnd) {
@@ -378,20 +453,23 @@ TEST(DexClaim, EachRuleIsNeeded) {
   struct Mistake {
     Mutant mutant;
     const char* name;
-    bool cuts;
+    bool cuts = false;
+    bool stalls = false;
   };
   for (const Mistake& mistake :
-       {Mistake{Mutant::kClaimNotEnded, "ClaimNotEnded", false}, Mistake{Mutant::kBoardUnseen, "BoardUnseen", false},
-        Mistake{Mutant::kLeaseUnseen, "LeaseUnseen", true},
-        Mistake{Mutant::kClaimSameVersion, "ClaimSameVersion", false},
-        Mistake{Mutant::kClaimBeforeFrame, "ClaimBeforeFrame", false},
-        Mistake{Mutant::kCopyStaysGood, "CopyStaysGood", false},
-        Mistake{Mutant::kUnmarkedChange, "UnmarkedChange", false},
-        Mistake{Mutant::kNoClaimTerm, "NoClaimTerm", true}}) {
+       {Mistake{Mutant::kClaimNotEnded, "ClaimNotEnded"}, Mistake{Mutant::kBoardUnseen, "BoardUnseen"},
+        Mistake{Mutant::kLeaseUnseen, "LeaseUnseen", true}, Mistake{Mutant::kClaimSameVersion, "ClaimSameVersion"},
+        Mistake{Mutant::kClaimBeforeFrame, "ClaimBeforeFrame"}, Mistake{Mutant::kCopyStaysGood, "CopyStaysGood"},
+        Mistake{Mutant::kUnmarkedChange, "UnmarkedChange"}, Mistake{Mutant::kNoClaimTerm, "NoClaimTerm", true},
+        Mistake{Mutant::kBoardAfter, "BoardAfter"}, Mistake{Mutant::kClockAtRead, "ClockAtRead", true, true},
+        Mistake{Mutant::kOldConnection, "OldConnection", true}, Mistake{Mutant::kClaimedUnlocked, "ClaimedUnlocked"},
+        Mistake{Mutant::kNoFences, "NoFences"}}) {
     active_mutant = mistake.mutant;
     std::string wrong;
     uint64_t seed = 1;
-    for (; wrong.empty() && seed <= 2000; ++seed) wrong = Race(seed, {.cuts = mistake.cuts});
+    for (; wrong.empty() && seed <= 2000; ++seed) {
+      wrong = Race(seed, {.cuts = mistake.cuts, .stalls = mistake.stalls});
+    }
     active_mutant = Mutant::kNone;
     EXPECT_NE(wrong, "") << mistake.name;
     std::printf("%s: %s\n", mistake.name, wrong.c_str());

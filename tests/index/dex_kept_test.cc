@@ -103,6 +103,20 @@ TEST(DexKept, WriteThroughReachesTheOwnerBeforeItIsDone) {
   EXPECT_TRUE(world.index().CheckStructure().ok());
 }
 
+// While one writes through, its copy is latched, and the others of its thread must not keep it from going on.
+TEST(DexKept, CoroutinesOfOneThreadWriteThroughOneLeaf) {
+  World world(1, {.keeping = Keeping::kWriteThrough});
+  On(&world, kHolder, [&] {
+    Client client(&world, kHolder);
+    for (uint64_t key = 0; key < 40; ++key) ASSERT_TRUE(client.Find(key).ok());
+    const uint64_t begin = world.simulation().now();
+    const Status replaced = client.ReplaceTogether({0, 2, 4, 6, 8, 10}, 7);
+    EXPECT_TRUE(replaced.ok()) << replaced;
+    EXPECT_LT(world.simulation().now() - begin, 1'000'000u);
+    for (uint64_t key = 0; key <= 10; key += 2) EXPECT_EQ(AtOwner(&world, key), Value(7));
+  });
+}
+
 TEST(DexKept, OthersWaitUntilALeafIsHandedBack) {
   World world(1, {.keeping = Keeping::kWriteBack});
   On(&world, kHolder, [&] {
@@ -526,6 +540,7 @@ TEST(DexKept, EachRuleIsNeeded) {
        {Mistake{Mutant::kLeaseUnseen, "LeaseUnseen", Keeping::kWriteThrough, true},
         Mistake{Mutant::kNoClaimTerm, "NoClaimTerm", Keeping::kWriteThrough, true},
         Mistake{Mutant::kKeptRepairedAtOnce, "KeptRepairedAtOnce", Keeping::kWriteThrough, true},
+        Mistake{Mutant::kUnlockedFirst, "UnlockedFirst", Keeping::kWriteBack, false},
         Mistake{Mutant::kKeptForgotten, "KeptForgotten", Keeping::kWriteBack, false},
         Mistake{Mutant::kKeptReadByOwner, "KeptReadByOwner", Keeping::kWriteBack, false}}) {
     active_mutant = mistake.mutant;

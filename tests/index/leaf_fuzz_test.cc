@@ -8,8 +8,11 @@
 
 #include "base/random.h"
 #include "gtest/gtest.h"
+#include "index/claim_boards.h"
 #include "index/rolex/synonyms.h"
 #include "index/shared_leaf/blocks/block_lending.h"
+#include "index/shared_leaf/change/change_calls.h"
+#include "index/shared_leaf/claim/claim_ranges.h"
 #include "tests/index/shared_leaf_world.h"
 
 namespace gannet::index {
@@ -79,6 +82,8 @@ class FuzzWorld : public SharedLeafWorld {
 
   void SendRandomRequests() {
     std::array<std::byte, 4096> response;
+    const std::array methods = {shared_leaf::kExchange,  kind_.describe,           kTellBoard,
+                                shared_leaf::kSetRanges, shared_leaf::kReadRanges, shared_leaf::kEndClaims};
     for (int round = 0; round < 3000; ++round) {
       std::vector<std::byte> request(random_.Below(80));
       for (std::byte& byte : request) byte = static_cast<std::byte>(random_());
@@ -87,7 +92,7 @@ class FuzzWorld : public SharedLeafWorld {
         request[1] = std::byte{0};
         if (random_.OneIn(2)) request[4] = static_cast<std::byte>((request.size() - 6) / 16), request[5] = std::byte{0};
       }
-      const rdma::MethodId method = random_.OneIn(2) ? shared_leaf::kExchange : kind_.describe;
+      const rdma::MethodId method = methods[random_.Below(methods.size())];
       (void)thread_->Await(Call(thread_->channel(), method, request, response));
     }
     EXPECT_TRUE(index_->CheckStructure().ok());

@@ -49,6 +49,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/mutant.h"
 #include "base/sometimes.h"
 #include "base/thread.h"
 #include "log/file/kill_point.h"
@@ -160,6 +161,10 @@ coro::Task<Status> Commit::CommitMixed() {
   Redo::Stay stay(&redo_);
   bool validated = false;
   if (status.ok()) status = co_await inserts_.MakePlaceholders();
+  if (status.ok() && GANNET_MUTANT(kValidateEarly)) {
+    status = co_await validation_.Check(/*in_the_past=*/false);
+    validated = true;
+  }
   if (status.ok()) status = co_await LockRemote();
   if (status.ok() && inserts_.has_placeholders() && !duplicate_.found()) {
     status = co_await inserts_.Index(&stay, &validated);

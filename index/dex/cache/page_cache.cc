@@ -110,12 +110,11 @@ void PageCache::CoolOne(User* user) {
 
 bool PageCache::Cool(User* user, FrameId id, int depth) {
   constexpr int kMostLevels = 64;
-  const std::optional<LatchedFrame> frame = frames_.TryLatch(id);
+  // A free frame is left alone: a thread that takes it from the list of free frames would find it latched, and lose it.
+  FrameLook look;
+  if (!frames_.Look(id, &look)) return false;
+  const std::optional<LatchedFrame> frame = frames_.TryLatch(id, look.word);
   if (!frame.has_value()) return false;
-  if (!frame->before.live()) {
-    Release(*frame);
-    return false;
-  }
   const Place place = frame->place();
   std::array<FrameId, 64> below;
   size_t n = 0;
@@ -300,9 +299,11 @@ size_t PageCache::TakeKeptFrom(User* user, uint16_t tree, size_t block, size_t m
   return block < frames_.used_blocks() ? block : frames_.blocks();
 }
 
-std::optional<LatchedFrame> PageCache::Reopen(rdma::GlobalAddress node, FrameSize size) {
+std::optional<LatchedFrame> PageCache::Reopen(uint16_t tree, rdma::GlobalAddress node, FrameSize size) {
   const std::optional<LatchedFrame> frame = Latch(node).frame;
-  if (!frame.has_value() || (frame->size == size && !frame->before.kept())) return frame;
+  if (!frame.has_value()) return frame;
+  // The tree may have been dropped to which the memory belonged.
+  if (frame->size == size && !frame->before.kept() && frame->place().tree == tree) return frame;
   Release(*frame);
   return std::nullopt;
 }
@@ -351,8 +352,9 @@ void PageCache::Unswizzle(const LatchedFrame& child, const Place& place) {
   // The parent may lead to the child's frame then, when that has another copy. Who comes there sees that it is not the
   // child (paths.h).
   if (!parent.has_value()) return;
-  if (parent->before.live() && link.has_value()) {
-    for (size_t i = 0; i < parent->place().children; ++i) {
+  const Place above = parent->place();
+  if (parent->before.live() && link.has_value() && above.tree == place.tree && above.level == place.level + 1) {
+    for (size_t i = 0; i < above.children; ++i) {
       if (LoadLink(parent->body(), i).bits() != child.id) continue;
       StoreLink(parent->body(), i, *link);
       frames_.Unlatch(*parent, parent->before.bits & FrameWord::kState);

@@ -150,8 +150,8 @@ class PageCache {
   bool Publish(User* user, const LatchedFrame& frame, rdma::GlobalAddress node, Place place, As as = As::kCopy);
   void Abandon(User* user, const LatchedFrame& frame);
   // Latches the frame of a node that has one, to write another body into it; then Republish. Null: it has none of that
-  // size, or somebody else has latched it.
-  std::optional<LatchedFrame> Reopen(rdma::GlobalAddress node, FrameSize size);
+  // tree and size, or somebody else has latched it.
+  std::optional<LatchedFrame> Reopen(uint16_t tree, rdma::GlobalAddress node, FrameSize size);
   void Republish(const LatchedFrame& frame, Place place);
 
   // Until Publish or Withdraw, nobody else makes a copy of the node, and a search for one finds that it is coming.

@@ -240,6 +240,7 @@ coro::Task<StatusOr<bool>> LeafChannel::Lock(const LeafLock& draft, uint64_t of_
     if (!ended) co_return false;
   }
   if (!NoteLock(draft, connection)) co_return false;
+  if (GANNET_MUTANT(kClaimedUnlocked) && !is_own_ && IsClaimed(draft.unlocked())) co_return true;
   rdma::Operation cas[] = {draft.Lock()};
   cas[0].connection = connection;
   Status posted = co_await Post(cas);

@@ -54,7 +54,8 @@ void BasicLeafDraft<Head>::AppendChange(Posting* posting, Then then) {
   GANNET_CHECK((changed_lines_ >> image_.line_count()) == 0, "leaf %s, version %x: lines %x of %d change",
                address_.ToString(), version_, changed_lines_, image_.line_count());
   const rdma::NodeId self = LockOwnerNode(owner_bits_);
-  version_ = IsClaimedBy(self, version_) ? ClaimOf(version_, self) : NextState(version_, false);
+  // Inner nodes are not claimed: the split of a root that is a leaf ends its claim.
+  version_ = IsClaimedBy(self, version_) && image_.level() == 0 ? ClaimOf(version_, self) : NextState(version_, false);
   Stamp(then == Then::kKeepLock ? Locked(version_, owner_bits_) : version_);
   if (GANNET_MUTANT(kLineZeroFirst)) posting->Write(address_, Bytes(&image_.head, kLineBytes));
   // Neighbouring lines take one WRITE: all of them take effect before line 0 does.

@@ -187,7 +187,8 @@ void OwnLeaves<Keys>::EndKept(rdma::NodeId holder) {
 }
 
 template <class Keys>
-void OwnLeaves<Keys>::RepairAfter(rdma::NodeId client, const std::function<Status(const Visit&)>& for_each) {
+void OwnLeaves<Keys>::RepairAfter(rdma::NodeId client, bool may_keep,
+                                  const std::function<Status(const Visit&)>& for_each) {
   if (blocks_->rights() == IndexRights::kOwnerOnly) return;  // it could lock nothing, and has borrowed nothing
   blocks_->BeginRepair(client);
   absl::flat_hash_set<uint64_t> linked;
@@ -197,9 +198,11 @@ void OwnLeaves<Keys>::RepairAfter(rdma::NodeId client, const std::function<Statu
   blocks_->ForEach([&](rdma::GlobalAddress at) {
     std::byte* const leaf = node_->memory().data() + at.offset();
     const uint64_t state = LoadWord(leaf);
-    // The client may still read the leaves that it keeps (claim/claim.h).
     const bool is_held = IsLocked(state) && !rdma::IsLineBusy(state) && LockOwnerNode(state) == client;
-    if (is_held && (!IsKept(state) || GANNET_MUTANT(kKeptRepairedAtOnce))) Repair(leaf, is_linked(at));
+    // The client may still read the leaves that it keeps (claim/claim.h). Without a board it keeps none, whatever it
+    // wrote into the word.
+    const bool is_kept = IsKept(state) && may_keep && !GANNET_MUTANT(kKeptRepairedAtOnce);
+    if (is_held && !is_kept) Repair(leaf, is_linked(at));
   });
   blocks_->EndRepair();
   blocks_->Sweep(client, is_linked);

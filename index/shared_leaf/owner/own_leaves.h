@@ -89,9 +89,9 @@ class OwnLeaves {
   // Makes an unlocked node in a block that is dead. `next_low`: low fence of the node to its right, if there is one.
   void Store(const FreeBlock& block, uint8_t level, std::span<const Entry> entries, const Key& low,
              const std::optional<Key>& next_low, rdma::GlobalAddress right);
-  // Takes the locks of a dead client away and sweeps (leaf_repair.h, LeafBlocks::Sweep). `for_each` visits every node
-  // that the index reaches.
-  void RepairAfter(rdma::NodeId client, const std::function<Status(const Visit&)>& for_each);
+  // Takes the locks of a dead client away and sweeps (leaf_repair.h, LeafBlocks::Sweep). `may_keep`: leaves that it
+  // keeps are left to EndKept. `for_each` visits every node that the index reaches.
+  void RepairAfter(rdma::NodeId client, bool may_keep, const std::function<Status(const Visit&)>& for_each);
 
   // Makes the leaves whole that a lost node keeps, and takes their locks away. Its lease must have ended.
   void EndKept(rdma::NodeId holder);

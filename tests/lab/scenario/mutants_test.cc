@@ -104,26 +104,23 @@ TEST_P(MutantsTest, IsCaught) {
   std::printf("%s: caught by seed %d: %s\n", GetParam().name, static_cast<int>(caught), verdict.c_str());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, MutantsTest,
-                         ::testing::Values(Case{Mutant::kSkipValidation, "SkipValidation", 10},
-                                           Case{Mutant::kSkipWitness, "SkipWitness", 10},
-                                           Case{Mutant::kUnlockBeforeInstall, "UnlockBeforeInstall", 10},
-                                           Case{Mutant::kLoseSecondLine, "LoseSecondLine", 10},
-                                           Case{Mutant::kReuseWithoutGrace, "ReuseWithoutGrace", 40},
-                                           Case{Mutant::kAcknowledgeEarly, "AcknowledgeEarly", 20, true},
-                                           Case{Mutant::kTellErrorsEarly, "TellErrorsEarly", 40, true},
-                                           Case{Mutant::kBelieveErrors, "BelieveErrors", 20},
-                                           Case{Mutant::kKeepStalePatches, "KeepStalePatches", 10},
-                                           Case{Mutant::kForgetFailure, "ForgetFailure", 20},
-                                           Case{Mutant::kSkipDecision, "SkipDecision", 40, false, true},
-                                           Case{Mutant::kSkipRepair, "SkipRepair", 10, false, true},
-                                           Case{Mutant::kRepairUndecided, "RepairUndecided", 40, false, true},
-                                           InsertsByVerbs(Mutant::kForgetRemovals, "ForgetRemovals", 100),
-                                           Rectangles(Mutant::kSilentInnerNode, "SilentInnerNode", 20),
-                                           Rectangles(Mutant::kSilentLeaf, "SilentLeaf", 20),
-                                           Rectangles(Mutant::kLeafWitnesses, "LeafWitnesses", 40),
-                                           Rectangles(Mutant::kSkipWitness, "SkipWitnessOfWindows", 20)),
-                         [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    All, MutantsTest,
+    ::testing::Values(
+        Case{Mutant::kSkipValidation, "SkipValidation", 10}, Case{Mutant::kValidateEarly, "ValidateEarly", 20},
+        Case{Mutant::kSkipWitness, "SkipWitness", 10}, Case{Mutant::kUnlockBeforeInstall, "UnlockBeforeInstall", 10},
+        Case{Mutant::kLoseSecondLine, "LoseSecondLine", 10}, Case{Mutant::kReuseWithoutGrace, "ReuseWithoutGrace", 40},
+        Case{Mutant::kAcknowledgeEarly, "AcknowledgeEarly", 20, true},
+        Case{Mutant::kTellErrorsEarly, "TellErrorsEarly", 40, true}, Case{Mutant::kBelieveErrors, "BelieveErrors", 20},
+        Case{Mutant::kKeepStalePatches, "KeepStalePatches", 10}, Case{Mutant::kForgetFailure, "ForgetFailure", 20},
+        Case{Mutant::kSkipDecision, "SkipDecision", 40, false, true},
+        Case{Mutant::kSkipRepair, "SkipRepair", 10, false, true},
+        Case{Mutant::kRepairUndecided, "RepairUndecided", 40, false, true},
+        InsertsByVerbs(Mutant::kForgetRemovals, "ForgetRemovals", 100),
+        Rectangles(Mutant::kSilentInnerNode, "SilentInnerNode", 20), Rectangles(Mutant::kSilentLeaf, "SilentLeaf", 20),
+        Rectangles(Mutant::kLeafWitnesses, "LeafWitnesses", 40),
+        Rectangles(Mutant::kSkipWitness, "SkipWitnessOfWindows", 20)),
+    [](const auto& test) { return std::string(test.param.name); });
 
 // Links are cut for longer than a call may take. What a session still owes then may also keep others from their work,
 // and that may be noticed first. So this goes on until a seed names the pending operation.
