@@ -14,7 +14,7 @@ void SeparatorNotices<Keys>::Begin(uint64_t connection) {
 }
 
 template <class Keys>
-typename SeparatorNotices<Keys>::Node* SeparatorNotices<Keys>::NodeAbove(const typename Keys::Key& low) {
+typename SeparatorNotices<Keys>::Node* SeparatorNotices<Keys>::NodeAbove(const Key& low) {
   if (cache_ == nullptr) return nullptr;
   const SharedNodes::Reading<Keys> cached(*cache_);
   const auto* const node = cached->Find(1, Keys::At(low));
@@ -24,6 +24,18 @@ typename SeparatorNotices<Keys>::Node* SeparatorNotices<Keys>::NodeAbove(const t
   if (known != nodes_.end()) return &*known;
   nodes_.emplace_back().place = *node;
   return &nodes_.back();
+}
+
+template <class Keys>
+void SeparatorNotices<Keys>::Drop(const Key& low) {
+  const SharedNodes::Changing<Keys> cached(*cache_);
+  cached->Drop(1, Keys::At(low));
+}
+
+template <class Keys>
+void SeparatorNotices<Keys>::Keep(const LeafCopy& node) {
+  const SharedNodes::Changing<Keys> cached(*cache_);
+  cached->Put(node);
 }
 
 template <class Keys>
@@ -37,8 +49,7 @@ bool SeparatorNotices<Keys>::Add(const IndexEntry& leaf) {
     }
     if (node->separators.size() >= static_cast<size_t>((*editor_)->RoomIn(node->place))) {
       // The change that adds the separator is to split the node. Then the copy would be of no use.
-      const SharedNodes::Changing<Keys> cached(*cache_);
-      cached->Drop(1, Keys::At(Keys::KeyOf(leaf)));
+      Drop(Keys::KeyOf(leaf));
       return false;
     }
     node->separators.push_back(leaf);
@@ -68,8 +79,7 @@ coro::Task<void> SeparatorNotices<Keys>::TakeLocks(Status posted, std::span<cons
     node.is_locked = taken.ok() && *taken;
     if (node.is_locked) continue;
     Sometimes<"blink: a cached inner node is too old for a separator">();
-    const SharedNodes::Changing<Keys> cached(*cache_);
-    cached->Drop(1, Keys::At(Keys::KeyOf(node.separators[0])));
+    Drop(Keys::KeyOf(node.separators[0]));
   }
 }
 
@@ -104,8 +114,7 @@ coro::Task<void> SeparatorNotices<Keys>::TakeChanges(Status posted) {
         node.place.address, changes_.operations().subspan(node.first_change, node.changes), posted);
     if (!done.ok() || !node.is_changed) continue;
     Sometimes<"blink: inserts by verbs add a separator">();
-    const SharedNodes::Changing<Keys> cached(*cache_);
-    cached->Put({node.place.address, node.draft->image()});
+    Keep({node.place.address, node.draft->image()});
   }
 }
 

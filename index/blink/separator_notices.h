@@ -1,7 +1,8 @@
 // SeparatorNotices: adds the separators of new leaves to the inner nodes above them, in the postings of a transaction's
-// inserts (shared_leaf/change/split_notices.h). An inner node is not READ: the lock's CAS expects the state word of the
-// cached copy, and no state word returns (shared_leaf/leaf/leaf.h), so the copy is current if the CAS succeeds. If it
-// does not, the copy is dropped, and the separator stays missing until another change mends that (editor.h).
+// inserts (shared_leaf/change/split_notices.h). An inner node is not READ: the lock's CAS expects the state word of its
+// copy, and no state word returns (shared_leaf/leaf/leaf.h), so the copy is current if the CAS succeeds. If it does
+// not, the copy is dropped, and the separator stays missing until another change mends that (editor.h). The copy is
+// that of the cache; a derived class may have others (dex/fresh_separators.h).
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,7 @@ namespace gannet::index::blink {
 
 // Byte keys: knows no node, so it makes nothing known.
 template <class Keys>
-class SeparatorNotices final : public shared_leaf::SplitNotices<Keys> {
+class SeparatorNotices : public shared_leaf::SplitNotices<Keys> {
  public:
   using IndexEntry = typename Keys::IndexEntry;
   using View = SharedNodes::View<Keys>;
@@ -37,7 +38,10 @@ class SeparatorNotices final : public shared_leaf::SplitNotices<Keys> {
                      std::vector<rdma::Operation>* operations) override;
   coro::Task<void> TakeChanges(Status posted) override;
 
- private:
+ protected:
+  using Key = typename Keys::Key;
+  using LeafCopy = shared_leaf::LeafCopyOf<Keys>;
+
   struct Node {
     shared_leaf::LeafCopyOf<Keys> place;
     std::vector<IndexEntry> separators;  // to add
@@ -49,14 +53,19 @@ class SeparatorNotices final : public shared_leaf::SplitNotices<Keys> {
     size_t first_change = 0;  // in changes_
     size_t changes = 0;
   };
-  // The inner node above a leaf with this low fence, as it is cached; null: it is not.
-  Node* NodeAbove(const typename Keys::Key& low);
+  // The inner node above a leaf with this low fence; null: there is no copy.
+  virtual Node* NodeAbove(const Key& low);
+  // The copy of the node above a leaf with this low fence is too old, or of no use any more.
+  virtual void Drop(const Key& low);
+  virtual void Keep(const LeafCopy& node);
 
   shared_leaf::LeafChannel* leaves_;
+  std::vector<Node> nodes_;
+
+ private:
   const std::optional<Editor<Keys>>* editor_;
   View* cache_;
   uint64_t connection_ = 0;
-  std::vector<Node> nodes_;
   shared_leaf::Posting changes_;
 };
 

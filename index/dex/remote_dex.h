@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "index/blink/separator_notices.h"
 #include "index/blink/tree_client.h"
 #include "index/dex/dex.h"
+#include "index/dex/fresh_separators.h"
 #include "index/dex/kept_leaves.h"
 #include "index/dex/paths.h"
 
@@ -58,9 +58,8 @@ class RemoteDex final : public blink::TreeClient<Keys>, private shared_leaf::Lea
     paths_.set_root(this->root_);
     return &paths_;
   }
-  // The copies of inner nodes have no slots, so a transaction that splits a leaf leaves that to the owner.
   std::unique_ptr<shared_leaf::SplitNotices<Keys>> NewSplitNotices() override {
-    return std::make_unique<blink::SeparatorNotices<Keys>>(&leaves_, &this->editor_, nullptr);
+    return std::make_unique<FreshSeparators<Keys>>(&leaves_, &this->editor_, &paths_);
   }
 
   std::optional<FindResult> FindInCopy(const Key& key, CopyState* state) override;

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "index/registry.h"
 #include "tests/index/insert_together.h"
+#include "tests/index/kinds.h"
 #include "tests/index/record_helper.h"
 
 namespace gannet::index {
@@ -101,12 +102,13 @@ TEST_P(FirstInsertTest, SplitsAreMadeKnownToOthers) {
     EXPECT_EQ(one.outcome, Insertion::Outcome::kDone);
     EXPECT_EQ(index->Find(one.key).record, one.record);
   }
-  if (std::get<0>(GetParam()) == IndexKind::kBlink) {
+  if (std::get<0>(GetParam()) != IndexKind::kRolex) {
     // If the separator were missing, each search would follow the right link: clients that only read do not mend that.
+    // (Clients of dex may have the leaf, too.)
     const auto takes_one_each = [&added](ClientThread* client, RemoteIndex* by) {
       const uint64_t before = client->channel()->counters().round_trips;
       for (const OwnedKey& key : added) EXPECT_TRUE(client->Await(by->Find(key.view())).ok());
-      EXPECT_EQ(client->channel()->counters().round_trips - before, added.size());
+      EXPECT_LE(client->channel()->counters().round_trips - before, added.size());
     };
     takes_one_each(&thread, remote.get());
     ClientThread other(&cluster);
@@ -125,7 +127,7 @@ TEST_P(FirstInsertTest, SplitsAreMadeKnownToOthers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, FirstInsertTest,
-                         ::testing::Combine(::testing::Values(IndexKind::kBlink, IndexKind::kRolex),
+                         ::testing::Combine(::testing::ValuesIn(KindsThatClientsChange()),
                                             ::testing::Values(KeyKind::kInteger, KeyKind::kBytes)),
                          [](const auto& instance) {
                            return EntryOf(std::get<0>(instance.param)).name +

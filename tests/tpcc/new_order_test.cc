@@ -8,6 +8,7 @@
 
 #include "gtest/gtest.h"
 #include "log/file/simulated/faulty_file_system.h"
+#include "tests/index/kinds.h"
 #include "tests/tpcc/small_tpcc.h"
 
 namespace gannet::tpcc {
@@ -208,7 +209,7 @@ TEST_P(NewOrderTest, GeneratedInputsRun) {
 // log and for the decision, and most orders take no more round trips than with inserts by calls: reads, locks, prepare,
 // validation, log, decision.
 TEST(NewOrderOfAnotherNodeTest, InsertsNeedNoCallWithALog) {
-  for (const auto kind : {txn::IndexKind::kBlink, txn::IndexKind::kRolex}) {
+  for (const auto kind : index::KindsThatClientsChange()) {
     txn::DatabaseOptions database{.read_path = txn::ReadPathPolicy::kOneSided,
                                   .directory = "/data",
                                   .create_if_missing = true,

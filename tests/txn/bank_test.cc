@@ -186,7 +186,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"TwoNodesBlink", {.nodes = 2}, IndexKind::kBlink},
                     Case{"AdversarialBlink", {.nodes = 2, .adversarial = true}, IndexKind::kBlink},
                     Case{"TwoNodesRolex", {.nodes = 2}, IndexKind::kRolex},
-                    Case{"AdversarialRolex", {.nodes = 2, .adversarial = true}, IndexKind::kRolex}),
+                    Case{"AdversarialRolex", {.nodes = 2, .adversarial = true}, IndexKind::kRolex},
+                    Case{"TwoNodesDex", {.nodes = 2}, IndexKind::kDex},
+                    Case{"AdversarialDex", {.nodes = 2, .adversarial = true}, IndexKind::kDex}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace bank_test

@@ -1,8 +1,11 @@
-// Kinds of index that are blink and rolex but for one thing: their owners give up soon what stays locked or torn. So
-// tests in virtual time need not wait for the patience of ten seconds.
+// Kinds of index that clients change, but for one thing: their owners give up soon what stays locked or torn. So tests
+// in virtual time need not wait for the patience of ten seconds.
 #pragma once
 
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "index/blink/blink.h"
+#include "index/dex/dex.h"
 #include "index/registry.h"
 #include "index/rolex/rolex.h"
 #include "txn/store/table.h"
@@ -11,32 +14,36 @@ namespace gannet::txn {
 
 inline constexpr absl::Duration kHastyPatience = absl::Microseconds(50);
 
-inline IndexKind HastyBlink() {
-  static const IndexKind kind = [] {
-    index::IndexKindEntry entry = index::EntryOf(IndexKind::kBlink);
-    entry.name = "hasty_blink";
-    entry.register_methods = [](index::IndexService*) {};  // those of blink serve it
-    entry.create = [](index::IndexService* service, index::IndexId id, const index::IndexOptions& options) {
-      return index::CreateBlink(service, id, options.key_kind,
-                                {.max_key_bytes = options.max_key_bytes, .patience = kHastyPatience});
-    };
-    return index::RegisterIndexKind(entry).value();
-  }();
-  return kind;
+// `kCreate`: of the kind, with its `Options`.
+template <IndexKind kKind, auto kCreate, class Options>
+IndexKind RegisterHasty() {
+  index::IndexKindEntry entry = index::EntryOf(kKind);
+  entry.name = absl::StrCat("hasty_", entry.name);
+  entry.register_methods = [](index::IndexService*) {};  // those of the kind serve it
+  entry.create = [](index::IndexService* service, index::IndexId id, const index::IndexOptions& options) {
+    return kCreate(service, id, options.key_kind,
+                   Options{.max_key_bytes = options.max_key_bytes, .patience = kHastyPatience});
+  };
+  return index::RegisterIndexKind(entry).value();
 }
 
-inline IndexKind HastyRolex() {
-  static const IndexKind kind = [] {
-    index::IndexKindEntry entry = index::EntryOf(IndexKind::kRolex);
-    entry.name = "hasty_rolex";
-    entry.register_methods = [](index::IndexService*) {};  // those of rolex serve it
-    entry.create = [](index::IndexService* service, index::IndexId id, const index::IndexOptions& options) {
-      return index::CreateRolex(service, id, options.key_kind,
-                                {.max_key_bytes = options.max_key_bytes, .patience = kHastyPatience});
-    };
-    return index::RegisterIndexKind(entry).value();
-  }();
+inline IndexKind HastyBlink() {
+  static const IndexKind kind = RegisterHasty<IndexKind::kBlink, index::CreateBlink, index::BlinkOptions>();
   return kind;
+}
+inline IndexKind HastyRolex() {
+  static const IndexKind kind = RegisterHasty<IndexKind::kRolex, index::CreateRolex, index::RolexOptions>();
+  return kind;
+}
+inline IndexKind HastyDex() {
+  static const IndexKind kind = RegisterHasty<IndexKind::kDex, index::CreateDex, index::BlinkOptions>();
+  return kind;
+}
+inline IndexKind HastyKind(IndexKind kind) {
+  if (kind == IndexKind::kBlink) return HastyBlink();
+  if (kind == IndexKind::kRolex) return HastyRolex();
+  GANNET_CHECK(kind == IndexKind::kDex, "%s has no hasty kind", index::EntryOf(kind).name);
+  return HastyDex();
 }
 
 }  // namespace gannet::txn

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -14,6 +15,7 @@
 #include "index/shared_leaf/blocks/block_lending.h"
 #include "index/shared_leaf/leaf/leaf.h"
 #include "log/file/simulated/faulty_file_system.h"
+#include "tests/index/kinds.h"
 #include "tests/txn/durable_cluster.h"
 #include "tests/txn/hasty_kinds.h"
 #include "tests/txn/simulated_cluster.h"
@@ -21,18 +23,27 @@
 namespace gannet::txn {
 namespace index_damage_test {
 
-enum class Kind : uint8_t { kBlink, kBlinkOfBytes, kRolex, kRolexOfBytes };
+// A kind of index, and of its keys.
+using Kind = std::pair<IndexKind, index::KeyKind>;
 
 bool HasByteKeys(Kind kind) {
-  return kind == Kind::kBlinkOfBytes || kind == Kind::kRolexOfBytes;
+  return kind.second == index::KeyKind::kBytes;
+}
+
+std::vector<Kind> AllKinds() {
+  std::vector<Kind> all;
+  for (const IndexKind kind : index::KindsThatClientsChange()) {
+    all.insert(all.end(), {{kind, index::KeyKind::kInteger}, {kind, index::KeyKind::kBytes}});
+  }
+  return all;
 }
 
 TableOptions HurtTable(Kind kind) {
   const bool bytes = HasByteKeys(kind);
   return {.name = "hurt",
-          .key_kind = bytes ? index::KeyKind::kBytes : index::KeyKind::kInteger,
+          .key_kind = kind.second,
           .max_key_bytes = bytes ? size_t{24} : index::kIntegerKeyBytes,
-          .index = kind == Kind::kBlink || kind == Kind::kBlinkOfBytes ? HastyBlink() : HastyRolex(),
+          .index = HastyKind(kind.first),
           .payload_bytes = 400,
           .variable_length = true,
           .placement = Placement::OnFirstNode()};
@@ -125,9 +136,7 @@ class IndexDamageTest : public testing::TestWithParam<std::tuple<Kind, int>> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Kinds, IndexDamageTest,
-                         testing::Combine(testing::Values(Kind::kBlink, Kind::kBlinkOfBytes, Kind::kRolex,
-                                                          Kind::kRolexOfBytes),
-                                          testing::Values(0, 1)));
+                         testing::Combine(testing::ValuesIn(AllKinds()), testing::Values(0, 1)));
 
 TEST_P(IndexDamageTest, ARemovalOfALostKeyIsCounted) {
   OnWorker([&](Session& session) {
@@ -403,8 +412,7 @@ TEST_P(HostileClientTest, HurtsOnlyItsTable) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, HostileClientTest,
-                         testing::Combine(testing::Values(Kind::kBlink, Kind::kBlinkOfBytes, Kind::kRolex,
-                                                          Kind::kRolexOfBytes),
+                         testing::Combine(testing::ValuesIn(AllKinds()),
                                           testing::Values(ReadPathPolicy::kOneSided, ReadPathPolicy::kCall),
                                           testing::Range(uint64_t{1}, uint64_t{4})));
 
@@ -412,7 +420,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, HostileClientTest,
 // A checkpoint of a damaged index would lack rows that the log has.
 
 TEST(DamagedCheckpointTest, IsNotTakenAndARestartHasAllRows) {
-  for (const IndexKind kind : {IndexKind::kBlink, IndexKind::kRolex}) {
+  for (const IndexKind kind : index::KindsThatClientsChange()) {
     const auto disk = std::make_shared<log::FaultyFileSystem>(1);
     TableOptions rows = OrderedTable("rows");
     rows.index = kind;

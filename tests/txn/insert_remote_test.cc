@@ -69,8 +69,9 @@ class InsertRemoteTest : public testing::TestWithParam<Setup> {
   Cluster cluster_;
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, InsertRemoteTest,
-                         testing::Values(Setup{IndexKind::kBlink}, Setup{IndexKind::kRolex},
-                                         Setup{IndexKind::kBlink, true}, Setup{IndexKind::kRolex, true}),
+                         testing::Values(Setup{IndexKind::kBlink}, Setup{IndexKind::kRolex}, Setup{IndexKind::kDex},
+                                         Setup{IndexKind::kBlink, true}, Setup{IndexKind::kRolex, true},
+                                         Setup{IndexKind::kDex, true}),
                          [](const auto& instance) {
                            return index::EntryOf(instance.param.kind).name +
                                   (instance.param.adversarial ? "_adversarial" : "");

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "tests/index/kinds.h"
 #include "tests/txn/cluster.h"
 
 namespace gannet::txn {
@@ -302,14 +303,12 @@ TEST_P(IsolationTest, ReusedMemoryIsNotTheOldRecord) {
 std::string PlacesName(const testing::TestParamInfo<Places>& info) {
   const auto name = [](int node) { return node == 0 ? "Owner" : "Remote"; };
   const std::string places = absl::StrCat(name(std::get<0>(info.param)), "And", name(std::get<1>(info.param)));
-  return absl::StrCat(places, std::get<2>(info.param) == IndexKind::kBlink   ? "OnBlink"
-                              : std::get<2>(info.param) == IndexKind::kRolex ? "OnRolex"
-                                                                             : "");
+  return absl::StrCat(places, "On_", index::EntryOf(std::get<2>(info.param)).name);
 }
 
 INSTANTIATE_TEST_SUITE_P(Workers, IsolationTest,
                          testing::Combine(testing::Values(0, 1), testing::Values(0, 1),
-                                          testing::Values(IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex)),
+                                          testing::ValuesIn(index::OrderedKinds())),
                          PlacesName);
 
 }  // namespace isolation_test

@@ -8,13 +8,19 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "gtest/gtest.h"
+#include "tests/index/kinds.h"
+#include "tests/txn/cluster.h"
+#include "txn/bulk_loader.h"
 #include "txn/database.h"
 #include "txn/run/session.h"
 
@@ -114,9 +120,55 @@ TEST_P(MemoryLimitTest, AnyDivisionFillsIt) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, MemoryLimitTest,
-                         ::testing::Values(IndexKind::kHash, IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex),
+INSTANTIATE_TEST_SUITE_P(Kinds, MemoryLimitTest, ::testing::ValuesIn(index::KindsOfPoints()),
                          [](const auto& kind) { return index::EntryOf(kind.param).name; });
+
+// A commit that removes or moves rows needs a channel of the owner's own where clients change the index. Sessions may
+// have taken all.
+TEST(ChannelLimitTest, ACommitChangesIndexesWithoutAFreeChannel) {
+  for (const IndexKind kind : index::OrderedKinds()) {
+    for (const index::IndexRights rights : {index::IndexRights::kClients, index::IndexRights::kOwnerOnly}) {
+      if (rights == index::IndexRights::kClients && !index::EntryOf(kind).traits.client_writes) continue;
+      SCOPED_TRACE(testing::Message() << index::EntryOf(kind).name << " " << index::NameOf(rights));
+      auto database = *Database::OpenInMemory({.memory_bytes = uint64_t{256} << 20});
+      const Table& table = **database->CreateTable(
+          {.name = "rows", .index = kind, .index_rights = rights, .payload_bytes = 1000, .variable_length = true});
+      ASSERT_TRUE(database->Start().ok());
+      std::vector<std::unique_ptr<Session>> sessions;
+      sessions.push_back(*database->OpenSession());
+      {
+        BulkLoader loader(sessions[0].get(), &table);
+        const std::vector<std::byte> row(8);
+        for (uint64_t key = 0; key < 100; ++key) ASSERT_TRUE(loader.Add(key, std::span<const std::byte>(row)).ok());
+        ASSERT_TRUE(loader.Finish().ok());
+      }
+      for (;;) {
+        StatusOr<std::unique_ptr<Session>> more = database->OpenSession();
+        if (!more.ok()) break;
+        sessions.push_back(*std::move(more));
+      }
+      std::vector<std::thread> threads;
+      for (uint64_t i = 0; i < 4; ++i) {
+        threads.emplace_back([&, i] {
+          const std::vector<std::byte> longer(1000);
+          for (uint64_t key = i; key < 100; key += 4) {
+            const Status changed = RunBlockingBody(*sessions[i], [&](BlockingTransaction& t) {
+              return key % 8 < 4 ? t.Remove(table, key) : t.Update(table, key, std::span<const std::byte>(longer));
+            });
+            EXPECT_TRUE(changed.ok()) << changed;
+          }
+        });
+      }
+      for (std::thread& thread : threads) thread.join();
+      EXPECT_EQ(database->table_statistics()[0].index_damages, 0u);
+      for (uint64_t key = 0; key < 100; ++key) {
+        const Status read = RunBlockingBody(
+            *sessions[0], [&](BlockingTransaction& t) { return t.Get(table, key, std::span<std::byte>(), 0); });
+        EXPECT_TRUE(key % 8 < 4 ? absl::IsNotFound(read) : read.ok()) << key << ": " << read;
+      }
+    }
+  }
+}
 
 // Half of the rows of a full database are removed in one transaction. Their memory is there for the very next one,
 // which began before any grace period could end.
@@ -197,8 +249,7 @@ TEST_P(RefillTest, RowsOfMixedSizes) {
   Refill(size, [&](uint64_t row) { return size(row * 3 + 1); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, RefillTest,
-                         ::testing::Values(IndexKind::kHash, IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex),
+INSTANTIATE_TEST_SUITE_P(Kinds, RefillTest, ::testing::ValuesIn(index::KindsOfPoints()),
                          [](const auto& kind) { return index::EntryOf(kind.param).name; });
 
 // Memory that rows took is the machine's again when they are gone, and their table holds as many again.

@@ -12,6 +12,7 @@
 
 #include "gtest/gtest.h"
 #include "rdma/relay.h"
+#include "tests/index/kinds.h"
 #include "tests/txn/cluster.h"
 
 namespace gannet::txn {
@@ -145,20 +146,19 @@ TEST_P(OwnDeathTest, EveryRunEnds) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Kinds, OwnDeathTest, testing::ValuesIn([] {
-      std::vector<Case> all;
-      for (const rdma::NodeId victim : {0, 1}) {
-        for (const IndexKind kind : {IndexKind::kHash, IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex}) {
-          all.push_back({kind, victim});
-        }
-      }
-      return all;
-    }()),
-    [](const auto& test) {
-      return std::string(index::EntryOf(test.param.kind).name) +
-             (test.param.victim == 1 ? "OfTheWorker" : "OfTheOther");
-    });
+INSTANTIATE_TEST_SUITE_P(Kinds, OwnDeathTest, testing::ValuesIn([] {
+                           std::vector<Case> all;
+                           for (const rdma::NodeId victim : {0, 1}) {
+                             for (const IndexKind kind : index::KindsOfPoints()) {
+                               all.push_back({kind, victim});
+                             }
+                           }
+                           return all;
+                         }()),
+                         [](const auto& test) {
+                           return std::string(index::EntryOf(test.param.kind).name) +
+                                  (test.param.victim == 1 ? "OfTheWorker" : "OfTheOther");
+                         });
 
 }  // namespace own_death_test
 }  // namespace gannet::txn

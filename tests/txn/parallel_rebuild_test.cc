@@ -34,9 +34,9 @@ TableOptions Named(const std::string& name, IndexKind kind, size_t key_bytes) {
 }
 
 std::vector<TableOptions> Tables() {
-  return {Named("integers", IndexKind::kXStore, 0), Named("names", IndexKind::kXStore, 20),
+  return {Named("integers", IndexKind::kXStore, 0),     Named("names", IndexKind::kXStore, 20),
           Named("long_names", IndexKind::kXStore, 100), Named("blink", IndexKind::kBlink, 0),
-          Named("rolex", IndexKind::kRolex, 20)};
+          Named("rolex", IndexKind::kRolex, 20),        Named("dex", IndexKind::kDex, 0)};
 }
 
 // The key with a number: numbers and keys have the same order.

@@ -15,6 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "log/manifest/manifest.h"
+#include "tests/index/kinds.h"
 #include "tests/txn/catalog_helpers.h"
 #include "tests/txn/schema_helpers.h"
 #include "tests/txn/secondary_changes.h"
@@ -269,7 +270,7 @@ TEST_P(SecondaryBuildTest, AnIncompleteIndexIsMadeAfterStart) {
 TEST_P(SecondaryBuildTest, TransactionsRunMeanwhile) {
   constexpr uint64_t kKeys = 60;
   uint64_t seed = 0;
-  for (const IndexKind kind : {IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex}) {
+  for (const IndexKind kind : index::OrderedKinds()) {
     for (const Way& way : WaysOf(nodes())) {
       SCOPED_TRACE(testing::Message() << "seed " << ++seed);
       const Disk disk = NewDisk(seed);

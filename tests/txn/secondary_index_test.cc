@@ -17,6 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "log/manifest/manifest.h"
+#include "tests/index/kinds.h"
 #include "tests/txn/catalog_helpers.h"
 #include "tests/txn/secondary_helpers.h"
 #include "txn/bulk_loader.h"
@@ -671,7 +672,7 @@ TEST(SecondaryCatalogTest, AWriteWhoseEntriesTheLogDoesNotTakeIsRefusedAtOnce) {
 }
 
 TEST(SecondaryEntriesTest, IndexesTheRowsThatThereAre) {
-  for (const IndexKind kind : {IndexKind::kHash, IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex}) {
+  for (const IndexKind kind : index::KindsOfPoints()) {
     auto database = Database::OpenInMemory({.memory_bytes = uint64_t{512} << 20}).value();
     const Table* people = database->CreateTable(People(kind)).value();
     ASSERT_TRUE(database->Start().ok());

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "gtest/gtest.h"
+#include "tests/index/kinds.h"
 #include "tests/txn/cluster.h"
 
 namespace gannet::txn {
@@ -99,7 +100,7 @@ TEST_F(SharedCacheTest, SessionsFillItTogether) {
   EXPECT_EQ(cluster_.databases[1]->shared_cache_bytes().size(), 1u);
 }
 
-// Each session finds the models (rolex) or inner nodes (blink) that another one has fetched.
+// Each session finds the models (rolex), inner nodes (blink) or pages (dex) that another one has fetched.
 class SharedCacheOfLeavesTest : public testing::TestWithParam<IndexKind> {};
 
 TEST_P(SharedCacheOfLeavesTest, SessionsShareWhatLeadsToLeaves) {
@@ -122,8 +123,8 @@ TEST_P(SharedCacheOfLeavesTest, SessionsShareWhatLeadsToLeaves) {
   Session& second = cluster.NewSession(1);
   const rdma::VerbCounters before = second.channel().counters();
   run(second, false);
-  // A client of blink asks where the root is.
-  EXPECT_LE((second.channel().counters() - before).calls, GetParam() == IndexKind::kBlink ? 1u : 0u);
+  // Clients of a tree ask where the root is.
+  EXPECT_LE((second.channel().counters() - before).calls, GetParam() == IndexKind::kRolex ? 0u : 1u);
   const std::vector<std::pair<std::string, uint64_t>> bytes = cluster.databases[1]->shared_cache_bytes();
   ASSERT_EQ(bytes.size(), 1u);
   EXPECT_GT(bytes[0].second, 0u);
@@ -132,8 +133,8 @@ TEST_P(SharedCacheOfLeavesTest, SessionsShareWhatLeadsToLeaves) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, SharedCacheOfLeavesTest, testing::Values(IndexKind::kRolex, IndexKind::kBlink),
-                         [](const auto& kind) { return kind.param == IndexKind::kRolex ? "rolex" : "blink"; });
+INSTANTIATE_TEST_SUITE_P(, SharedCacheOfLeavesTest, testing::ValuesIn(index::KindsThatClientsChange()),
+                         [](const auto& kind) { return index::EntryOf(kind.param).name; });
 
 class SharedCacheByCallTest : public SharedCacheTest {
  protected:

@@ -10,6 +10,7 @@
 #include "index/key.h"
 #include "index/rectangle.h"
 #include "index/registry.h"
+#include "tests/index/kinds.h"
 #include "txn/store/table.h"
 
 namespace gannet::txn {
@@ -31,8 +32,7 @@ inline index::OwnedKey KeyOf(const TableOptions& options, uint64_t n) {
 // Tables of every kind of index, with integers and with byte keys as long as it takes them.
 inline std::vector<TableOptions> AllKinds(size_t payload_bytes, bool variable_length) {
   std::vector<TableOptions> all;
-  for (const IndexKind kind : {IndexKind::kHash, IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex,
-                               IndexKind::kDex, IndexKind::kCatfish}) {
+  for (const IndexKind kind : index::KindsThat([](const index::IndexTraits&) { return true; })) {
     const size_t longest = index::EntryOf(kind).traits.max_key_bytes;
     TableOptions options{.name = absl::StrCat("bytes ", static_cast<int>(kind)),
                          .key_kind = index::KeyKind::kBytes,

@@ -96,10 +96,12 @@ std::string NameOf(const testing::TestParamInfo<Setup>& instance) {
 INSTANTIATE_TEST_SUITE_P(Kinds, TableRightsTest,
                          testing::Values(Setup{IndexKind::kBlink, ReadPathPolicy::kOneSided},
                                          Setup{IndexKind::kRolex, ReadPathPolicy::kOneSided},
+                                         Setup{IndexKind::kDex, ReadPathPolicy::kOneSided},
                                          Setup{IndexKind::kBlink, ReadPathPolicy::kAdaptive},
                                          Setup{IndexKind::kRolex, ReadPathPolicy::kCall},
                                          Setup{IndexKind::kBlink, ReadPathPolicy::kOneSided, true},
-                                         Setup{IndexKind::kRolex, ReadPathPolicy::kOneSided, true}),
+                                         Setup{IndexKind::kRolex, ReadPathPolicy::kOneSided, true},
+                                         Setup{IndexKind::kDex, ReadPathPolicy::kOneSided, true}),
                          NameOf);
 
 TEST_P(TableRightsTest, AllNodesChangeRowsAndSeeThem) {

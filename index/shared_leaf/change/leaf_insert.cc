@@ -61,6 +61,11 @@ void LeafInserts<Keys>::Begin(std::span<Insertion> insertions, uint64_t connecti
     }
     item.leaf = last;
   }
+  for (size_t first = 0, end = 0; first < items_.size(); first = end) {
+    Leaf* const leaf = items_[first].leaf;
+    while (end < items_.size() && items_[end].leaf == leaf) ++end;
+    if (leaf != nullptr) notices_->AppendReads(leaf->place.address, items_[first].key, end - first, reads);
+  }
 }
 
 template <class Keys>
@@ -157,6 +162,7 @@ coro::Task<bool> LeafInserts<Keys>::PrepareSplit(Leaf* leaf) {
     if (!block.ok()) co_return false;
     const SplitPlanOf<Keys> plan = PlanSplit<Keys>(leaf->place.image, {}, leaf->entries);
     const IndexEntry right = Keys::ChildEntry(plan.border, block->address);
+    co_await notices_->Prepare(right);
     if (block->connection == connection_ && notices_->Add(right)) {
       leaf->split.emplace(Split{.block = *block,
                                 .fresh = Draft(block->address, block->word, 0, leaves_->owner_bits()),

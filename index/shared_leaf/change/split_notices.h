@@ -14,7 +14,7 @@
 
 namespace gannet::index::shared_leaf {
 
-// The steps come in the order of InsertBatch's (index.h); none of them suspends, except Finish. Not thread-safe.
+// The steps come in the order of InsertBatch's (index.h); only Prepare and Finish suspend. Not thread-safe.
 template <class Keys>
 class SplitNotices {
  public:
@@ -23,6 +23,12 @@ class SplitNotices {
   virtual ~SplitNotices() = default;
   // Forgets what was added. Verbs go over `connection`.
   virtual void Begin(uint64_t connection) = 0;
+  // Before the READs of leaves: adds READs of what Prepare needs, if the leaf seems to have no room for so many keys,
+  // of which this is one.
+  virtual void AppendReads(rdma::GlobalAddress /*leaf*/, const typename Keys::Key& /*key*/, size_t /*added*/,
+                           std::vector<rdma::Operation>* /*reads*/) {}
+  // Before Add of a leaf that is to be made: READs what Add needs and is not cached.
+  virtual coro::Task<void> Prepare(const IndexEntry& /*leaf*/) { co_return; }
   // A leaf that is to become known, with its low fence as key. False: that takes more than these postings.
   virtual bool Add(const IndexEntry& leaf) = 0;
   // The steps that go with the locks of leaves.

@@ -6,37 +6,35 @@
 #include <tuple>
 
 #include "gtest/gtest.h"
+#include "tests/index/kinds.h"
 
 namespace gannet::scenario {
 namespace leaf_death_test {
 
-enum class Kind : uint8_t { kBlink, kBlinkOfBytes, kRolex, kRolexOfBytes };
+using index::IndexKind;
+using index::KeyKind;
 
-class LeafDeathTest : public testing::TestWithParam<std::tuple<Kind, LeafChange>> {
+class LeafDeathTest : public testing::TestWithParam<std::tuple<IndexKind, KeyKind, LeafChange>> {
  protected:
   static LeafDeathCase Case() {
-    const auto [kind, change] = GetParam();
-    const bool bytes = kind == Kind::kBlinkOfBytes || kind == Kind::kRolexOfBytes;
-    return {.kind = kind == Kind::kBlink || kind == Kind::kBlinkOfBytes ? txn::HastyBlink() : txn::HastyRolex(),
-            .keys = bytes ? index::KeyKind::kBytes : index::KeyKind::kInteger,
-            .change = change};
+    const auto [kind, keys, change] = GetParam();
+    return {.kind = txn::HastyKind(kind), .keys = keys, .change = change};
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    Kinds, LeafDeathTest,
-    testing::Combine(testing::Values(Kind::kBlink, Kind::kBlinkOfBytes, Kind::kRolex, Kind::kRolexOfBytes),
-                     testing::Values(LeafChange::kInsert, LeafChange::kSplit, LeafChange::kSplitRoot,
-                                     LeafChange::kRemove, LeafChange::kAbsorb, LeafChange::kReplace,
-                                     LeafChange::kInsertByTransaction)),
-    [](const auto& test) {
-      const Kind kind = std::get<0>(test.param);
-      return std::string(kind == Kind::kBlink          ? "Blink"
-                         : kind == Kind::kBlinkOfBytes ? "BlinkOfBytes"
-                         : kind == Kind::kRolex        ? "Rolex"
-                                                       : "RolexOfBytes") +
-             NameOf(std::get<1>(test.param));
-    });
+std::string NameOfCase(const testing::TestParamInfo<std::tuple<IndexKind, KeyKind, LeafChange>>& test) {
+  const auto& [kind, keys, change] = test.param;
+  return index::EntryOf(kind).name + (keys == KeyKind::kInteger ? "Integers" : "Bytes") + NameOf(change);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, LeafDeathTest,
+                         testing::Combine(testing::ValuesIn(index::KindsThatClientsChange()),
+                                          testing::Values(KeyKind::kInteger, KeyKind::kBytes),
+                                          testing::Values(LeafChange::kInsert, LeafChange::kSplit,
+                                                          LeafChange::kSplitRoot, LeafChange::kRemove,
+                                                          LeafChange::kAbsorb, LeafChange::kReplace,
+                                                          LeafChange::kInsertByTransaction)),
+                         NameOfCase);
 
 TEST_P(LeafDeathTest, LeavesNothing) {
   const LeafDeathCase test = Case();

@@ -38,7 +38,7 @@ TEST(LeafMutantsTest, MistakesInChangesOfSharedLeavesAreFoundWhenClientsDie) {
     const char* name;
     LeafChange change;
   };
-  for (const txn::IndexKind kind : {txn::HastyBlink(), txn::HastyRolex()}) {
+  for (const txn::IndexKind kind : {txn::HastyBlink(), txn::HastyRolex(), txn::HastyDex()}) {
     for (const Mistake& mistake : {Mistake{Mutant::kLineZeroFirst, "LineZeroFirst", LeafChange::kInsert},
                                    Mistake{Mutant::kNamelessLock, "NamelessLock", LeafChange::kInsert},
                                    Mistake{Mutant::kNoSweep, "NoSweep", LeafChange::kSplit}}) {
