@@ -15,12 +15,12 @@ INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 TXN = ["txn/" + room for room in ("store", "record", "node", "durable", "path", "peer", "session", "access", "commit",
                                   "run", "schema")] + ["txn"]
 # The same of index/shared_leaf, and of log.
-SHARED_LEAF = ["index/shared_leaf/" + room for room in ("leaf", "blocks", "change", "owner")] + ["index/shared_leaf"]
+SHARED_LEAF = ["index/shared_leaf/" + room for room in ("claim", "leaf", "blocks", "change", "owner")] + ["index/shared_leaf"]
 LOG = ["log/" + room for room in ("format", "file", "file/simulated", "manifest", "segment", "checkpoint",
                                   "commit")] + ["log"]
 
 # From below to above, by their top folders.
-LAYERS = ["base", "rdma", "index", "log", "txn", "tpcc", "cluster", "capi", "python", "cli", "lab"]
+LAYERS = ["base", "rdma", "index", "log", "txn", "tpcc", "cluster", "capi", "python", "ycsb", "cli", "lab"]
 
 
 def includes(root):
