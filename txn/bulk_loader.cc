@@ -104,8 +104,8 @@ size_t BulkLoader::State::TakeBack(index::Context& context, bool indexed) {
                                    : absl::NotFoundError("nothing is indexed yet");
     MarkAbsent(record, RecordLines(entry.key, payload_bytes), LoadWord(record));
     session->live_bytes->Add(table->id(), -BlockBytesOf(entry.key, payload_bytes));
+    if (!absl::IsNotFound(removed)) ++seen;
     if (removed.ok()) {
-      ++seen;
       context.epoch->Retire(record, bytes, context.slab);
     } else if (absl::IsNotFound(removed)) {
       context.slab->Free(record, bytes);

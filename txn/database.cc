@@ -138,14 +138,13 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
   StatusOr<std::unique_ptr<Durability>> durability = Durability::Open(state->local.get(), *std::move(words), *removals);
   if (!durability.ok()) return durability.status();
   state->durability = *std::move(durability);
-  const auto repair = [s = state.get()](void (Repairer::*call)()) {
-    return [s, call] {
-      if (s->repairer != nullptr) (s->repairer.get()->*call)();
-    };
-  };
   state->owner_service = std::make_unique<OwnerService>(
       state->local.get(), state->durability.get(), state->peers.get(),
-      RepairCalls{.wake = repair(&Repairer::Wake), .release_dead = repair(&Repairer::ReleaseDead)});
+      RepairCalls{.wake =
+                      [s = state.get()] {
+                        if (s->repairer != nullptr) s->repairer->Wake();
+                      },
+                  .release_dead = [s = state.get()] { return s->repairer == nullptr || s->repairer->ReleaseDead(); }});
   state->pending = std::make_unique<PendingCompleter>(state->local.get());
   if (fabric->num_nodes() > 1) {
     state->repairer = std::make_unique<Repairer>(state->local.get(), state->peers.get(), state->owner_service.get(),

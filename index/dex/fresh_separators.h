@@ -44,9 +44,8 @@ class FreshSeparators final : public blink::SeparatorNotices<Keys> {
       reads->push_back(rdma::Operation::Read(node, &read_.back().image, static_cast<uint32_t>(leaves_->leaf_bytes())));
     }
   }
-  coro::Task<void> Prepare(const IndexEntry& leaf) override {
+  coro::Task<void> Prepare(Key low) override {
     if constexpr (!Keys::kKeysElsewhere) {
-      const Key low = Keys::KeyOf(leaf);
       if (NodeAbove(low) != nullptr) co_return;
       for (LeafCopy& node : read_) {
         if (IsAbove(leaves_->Judge(&node.image), node, low)) {

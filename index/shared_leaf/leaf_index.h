@@ -38,8 +38,8 @@ class AnyLeafIndex : public LocalIndex, public BlockLender {
   virtual void Describe(rdma::WireWriter& writer) const = 0;
   // Bytes of the longest key that the index takes.
   virtual size_t max_key_bytes() const = 0;
-  // Before the first change: so that finds an editor, however many channels sessions open. ResourceExhausted: the node
-  // has no channel left.
+  // Before the first change: so that finds an editor, however many channels sessions open. ResourceExhausted: there is
+  // no channel left now.
   virtual Status MakeEditor() = 0;
   // The ranges by which nodes claim.
   ClaimRanges& claim_ranges() { return claim_ranges_; }
@@ -202,7 +202,8 @@ StatusOr<std::unique_ptr<LocalIndex>> Create(IndexService* service, IndexId id, 
     GANNET_RETURN_IF_ERROR(CheckMaxKeyBytes(options.max_key_bytes, kShortKeyBytes));
     index = Index<ByteKeys>::Create(service, {KeyedHash::DrawSeed(), options.max_key_bytes}, options);
   }
-  if (index.ok()) GANNET_RETURN_IF_ERROR(dynamic_cast<AnyLeafIndex&>(**index).MakeEditor());
+  // A node of very many tables has no channel for each.
+  if (index.ok()) dynamic_cast<AnyLeafIndex&>(**index).MakeEditor().IgnoreError();
   if (index.ok()) GANNET_RETURN_IF_ERROR(service->Add(id, index->get()));
   return index;
 }

@@ -186,7 +186,10 @@ Status SegmentWriter::Begin(uint64_t room, SegmentSize size) {
     status = NameSpare(SegmentName(segment_ + 1));
     // A power cut may keep the new name, and recovery then believes the header: what is written behind this end of the
     // present segment would not count. So nothing is.
-    if (!status.ok()) current_.reset();
+    if (!status.ok() && current_ != nullptr) {
+      current_.reset();
+      ++statistics_.failures;
+    }
   }
   if (!status.ok()) {
     Sometimes<"log: a segment cannot be begun">();

@@ -241,7 +241,9 @@ TEST_P(InsertLoggedTest, TakesNoMoreRoundTripsThanCalls) {
     cluster_ = *std::move(opened);
     for (const int node : {kOwner, kClient}) sessions_.push_back(*cluster_->database(node).OpenSession());
     for (uint64_t key = 0; key < 100; ++key) ASSERT_TRUE(Insert(kClient, false, key, key).ok());
-    for (uint64_t key = 200; key < 205; ++key) {  // the last one finds everything cached
+    // Most find everything cached. On a busy machine one may borrow blocks again.
+    rdma::VerbCounters& least = used[policy == ReadPathPolicy::kCall ? 1 : 0];
+    for (uint64_t key = 200; key < 205; ++key) {
       Step step(session(kClient));
       uint64_t number = 0;
       ASSERT_TRUE(step->Get(table(kClient, false), KeyOf(50).view(), &number).ok());
@@ -251,7 +253,8 @@ TEST_P(InsertLoggedTest, TakesNoMoreRoundTripsThanCalls) {
       ASSERT_TRUE(step->Insert(table(kClient, false), KeyOf(key).view(), key).ok());
       const rdma::VerbCounters before = session(kClient).channel().counters();
       ASSERT_TRUE(step.Commit().ok());
-      used[policy == ReadPathPolicy::kCall ? 1 : 0] = session(kClient).channel().counters() - before;
+      const rdma::VerbCounters taken = session(kClient).channel().counters() - before;
+      if (key == 200 || taken.round_trips < least.round_trips) least = taken;
     }
   }
   EXPECT_LE(used[0].round_trips, used[1].round_trips);

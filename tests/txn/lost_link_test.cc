@@ -150,9 +150,8 @@ TEST(LostLinkTest, ADecisionIsNotedUntilALostOwnerHasAskedForIt) {
   by_number.owner = [](const index::Key& key, int) { return static_cast<NodeId>(key.integer() % 10); };
   for (NodeId id = 0; id < kNodes; ++id) {
     fabrics.push_back(std::make_unique<LinkedFabric>(shm->get(), id, &links));
-    nodes.push_back(*Database::Open(
-        fabrics.back().get(), id,
-        {.data_nodes = 2, .read_path = ReadPathPolicy::kOneSided, .call_timeout = absl::Milliseconds(200)}));
+    nodes.push_back(
+        *Database::Open(fabrics.back().get(), id, {.data_nodes = 2, .read_path = ReadPathPolicy::kOneSided}));
     tables.push_back(*nodes.back()->CreateTable({.name = "rows",
                                                  .index = IndexKind::kHash,
                                                  .payload_bytes = sizeof(uint64_t),

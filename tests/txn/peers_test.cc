@@ -162,7 +162,7 @@ TEST(PeersTest, RepairWaitsForWhoIsInside) {
     ASSERT_TRUE(stay.admitted());
     peers.NoteDeath(1);
     repair = Thread("repair", [&] {
-      peers.AwaitQuiet(1);
+      while (!peers.IsQuiet(1)) YieldThread();
       quiet = true;
     });
     for (int i = 0; i < 100; ++i) YieldThread();

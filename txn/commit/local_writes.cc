@@ -29,12 +29,13 @@ void CheckHeld(const SessionState& session, const WriteEntry& entry) {
                entry.record.ToString(), entry.table->id(), entry.seen, entry.locked, word, session.owner_bits);
 }
 
-// Takes a record that this session has locked out of its index. True if that does not lead to it any more.
+// Removes a record, whose lock this session holds, from its index. True if that does not lead to it any more.
 bool TakeOut(SessionState& session, const WriteEntry& entry) {
   const auto remove = [&] {
     return entry.table->local_index().Remove(session.context, entry.key, entry.record).status();
   };
-  return session.local->index_damage.HasLeft(*entry.table, entry.key, entry.record, ChangeForSure(remove, [] {}));
+  return session.local->index_damage.HasLeft(*entry.table, entry.key, entry.record,
+                                             ChangeForSure(remove, [] { return true; }));
 }
 
 }  // namespace
@@ -98,8 +99,8 @@ void LocalWrites::FinishMove(WriteEntry& entry) {
   // This comes before the index no longer leads there (lent_records.h).
   const int64_t old_bytes =
       session_->local->lent_records.Drop(entry.record) ? 0 : BlockBytesOf(entry.key, entry.image_payload_bytes);
-  const Status replaced =
-      ChangeForSure([&] { return entry.table->local_index().Replace(entry.key, entry.record, entry.moved_to); }, [] {});
+  const Status replaced = ChangeForSure(
+      [&] { return entry.table->local_index().Replace(entry.key, entry.record, entry.moved_to); }, [] { return true; });
   const bool has_left = session_->local->index_damage.HasLeft(*entry.table, entry.key, entry.record, replaced);
   std::byte* const moved = session_->Direct(entry.moved_to);
   int64_t new_bytes = 0;

@@ -55,6 +55,16 @@ Status Validation::CheckLocal() const {
   return absl::OkStatus();
 }
 
+// The connection over which this transaction has locked records at the node; 0: it has locked none there.
+uint64_t Validation::ConnectionOf(rdma::NodeId node) const {
+  const auto is_there = [node](const WriteEntry& entry) {
+    return !entry.is_direct() && entry.kind != WriteKind::kNone && !entry.record.is_null() &&
+           entry.record.node() == node;
+  };
+  const auto written = std::ranges::find_if(writes_.entries(), is_there);
+  return written == writes_.entries().end() ? 0 : written->connection;
+}
+
 Validation::Pending Validation::AppendReads(bool in_the_past, std::vector<rdma::Operation>* operations) {
   const std::span<const ReadEntry> records = reads_.records();
   const std::span<const ReadEntry> witnesses = reads_.witnesses();
@@ -74,14 +84,12 @@ Validation::Pending Validation::AppendReads(bool in_the_past, std::vector<rdma::
   }
   const size_t first = operations->size();
   words_.AppendTo(operations, /*merge=*/true, &writes_.arena());
-  // What this transaction has locked at a node is locked as long as the connection lasts over which it was locked.
+  // A lock of this transaction holds as long as the connection over which it was taken.
+  const rdma::Operation* last = nullptr;
   for (rdma::Operation& read : std::span(*operations).subspan(first)) {
-    const auto is_there = [&read](const WriteEntry& entry) {
-      return !entry.is_direct() && entry.kind != WriteKind::kNone && !entry.record.is_null() &&
-             entry.record.node() == read.remote.node();
-    };
-    const auto written = std::ranges::find_if(writes_.entries(), is_there);
-    if (written != writes_.entries().end()) read.connection = written->connection;
+    const rdma::NodeId node = read.remote.node();
+    read.connection = last != nullptr && last->remote.node() == node ? last->connection : ConnectionOf(node);
+    last = &read;
   }
   return {.words = n, .epochs = redo_.AppendEpochReads(operations)};
 }

@@ -45,6 +45,7 @@ class Validation {
   Status Judge(const Pending& pending, std::span<const rdma::Operation> operations);
 
  private:
+  uint64_t ConnectionOf(rdma::NodeId node) const;
   std::span<const ReadEntry> RecordsInDoubt() const;
   bool IsOwnLockOf(const ReadEntry& read, uint64_t word) const;
   bool IsReadDirectly(const ReadEntry& read) const { return session_->direct && read.word.node() == session_->self; }

@@ -147,7 +147,7 @@ Status TakeNewTables(log::FileSystem& files, const std::string& from, std::vecto
 }
 
 // NotFound if a file vanished; DataLoss if the copy is damaged.
-StatusOr<Verification> TryToBackUp(log::FileSystem& files, const std::string& from, const std::string& to,
+StatusOr<Verification> TryToBackUp(log::FileSystem& files, const std::string& from, const std::string& to, bool is_new,
                                    const std::atomic<bool>* stop) {
   StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(files, from);
   if (!nodes.ok()) return nodes.status();
@@ -174,7 +174,7 @@ StatusOr<Verification> TryToBackUp(log::FileSystem& files, const std::string& fr
     GANNET_RETURN_IF_ERROR(log::WriteManifest(files, target, node.manifest));
   }
   GANNET_RETURN_IF_ERROR(files.SyncDirectory(to));
-  GANNET_RETURN_IF_ERROR(files.SyncDirectory(ParentOf(to)));
+  if (is_new) GANNET_RETURN_IF_ERROR(files.SyncDirectory(ParentOf(to)));
   StatusOr<Verification> verification = VerifyDataDirectory(files, to, kThreads, stop);
   if (!verification.ok()) return verification;
   if (!verification->problems.empty()) return absl::DataLossError(ToText(verification->problems.front()));
@@ -208,6 +208,7 @@ Status WriteSalvaged(log::FileSystem& files, const LocalNode& local, const std::
 }
 
 StatusOr<Verification> TryToSalvage(log::FileSystem& files, std::vector<NodeData> nodes, const std::string& to,
+                                    bool is_new,
                                     absl::FunctionRef<Status(const std::function<Status(const LocalNode&)>&)> recover,
                                     const std::atomic<bool>* stop) {
   const int num_nodes = static_cast<int>(nodes.size());
@@ -221,7 +222,7 @@ StatusOr<Verification> TryToSalvage(log::FileSystem& files, std::vector<NodeData
   }));
   for (const NodeData& node : nodes) GANNET_RETURN_IF_ERROR(log::WriteManifest(files, node.path, node.manifest));
   GANNET_RETURN_IF_ERROR(files.SyncDirectory(to));
-  GANNET_RETURN_IF_ERROR(files.SyncDirectory(ParentOf(to)));
+  if (is_new) GANNET_RETURN_IF_ERROR(files.SyncDirectory(ParentOf(to)));
   StatusOr<Verification> verification = VerifyDataDirectory(files, to, kThreads, stop);
   if (verification.ok() && !verification->problems.empty())
     return absl::DataLossError(ToText(verification->problems.front()));
@@ -282,7 +283,7 @@ StatusOr<Verification> BackUp(log::FileSystem& files, const std::string& from, c
   const bool was_there = IsThere(files, to);
   StatusOr<Verification> result = absl::InternalError("not tried");
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    result = TryToBackUp(files, from, to, stop);
+    result = TryToBackUp(files, from, to, /*is_new=*/!was_there, stop);
     if (result.ok()) return result;
     if (absl::IsCancelled(result.status())) return Stopped(files, result.status(), to, was_there);
     GANNET_RETURN_IF_ERROR(RemoveCopy(files, to, was_there));
@@ -302,7 +303,7 @@ StatusOr<Verification> BackUpSalvaged(log::FileSystem& files, const std::string&
   if (!nodes.ok()) return nodes.status();
   GANNET_RETURN_IF_ERROR(CheckTarget(files, from, to));
   const bool was_there = IsThere(files, to);
-  StatusOr<Verification> salvaged = TryToSalvage(files, *std::move(nodes), to, recover, stop);
+  StatusOr<Verification> salvaged = TryToSalvage(files, *std::move(nodes), to, /*is_new=*/!was_there, recover, stop);
   if (absl::IsCancelled(salvaged.status())) return Stopped(files, salvaged.status(), to, was_there);
   if (!salvaged.ok()) GANNET_RETURN_IF_ERROR(RemoveCopy(files, to, was_there));
   return salvaged;
@@ -326,7 +327,7 @@ StatusOr<Verification> Restore(log::FileSystem& files, const std::string& backup
   GANNET_RETURN_IF_ERROR(files.MakeDirectory(to));
   const StatusOr<std::shared_ptr<void>> lock = files.Lock(to);
   if (!lock.ok()) return lock.status();
-  StatusOr<Verification> restored = TryToBackUp(files, backup, to, stop);
+  StatusOr<Verification> restored = TryToBackUp(files, backup, to, /*is_new=*/!was_there, stop);
   if (restored.ok()) return restored;
   if (absl::IsCancelled(restored.status())) return Stopped(files, restored.status(), to, was_there);
   return absl::Status(restored.status().code(), absl::StrFormat("%s; the content of %s is incomplete: remove it",

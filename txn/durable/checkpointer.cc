@@ -277,7 +277,7 @@ Status Checkpointer::TakeWithRoom() {
     if (dropped.ok() && *dropped) status = TakeLocked();
   }
   if (status.ok()) return status;
-  GANNET_RETURN_IF_ERROR(log_->RemoveSegmentsBelow(0));  // removes none: the log may use again what it gave back
+  log_->RemoveSegmentsBelow(0).IgnoreError();  // removes none: the log may use again what it gave back
   if (!absl::IsResourceExhausted(status)) return status;
   return absl::ResourceExhaustedError(absl::StrCat(
       directory_, ": no room for a checkpoint: ", status.message(),

@@ -47,16 +47,15 @@ bool StillLeadsTo(const Table& table, const Key& key, rdma::GlobalAddress record
 // Ok, or the error of an index that leads from `key` to a record that is not the key's, or that is gone.
 Status CheckLeadsToKey(const LocalNode& local, const Table& table, const Key& key, rdma::GlobalAddress record);
 
-// Changes an index when the transaction that needs it is decided: a change that only a lock keeps off is tried again.
-// Its holder may be a process that stands still, or a dead node that is not repaired yet. `between` is called before
-// each further try. Not for ever, because a client that breaks the rules may never unlock.
-template <class Change, class Between>
-Status ChangeForSure(const Change& change, const Between& between) {
+// Changes an index for a transaction that is decided, or undone: a change that only a lock keeps off is tried again.
+// The holder may be a process that stands still, or a dead node that is not repaired yet. `go_on` is asked before each
+// further try. There is a limit, because a client that breaks the rules may never unlock.
+template <class Change, class GoOn>
+Status ChangeForSure(const Change& change, const GoOn& go_on) {
   constexpr int kTries = 6;
   Status status = change();
-  for (int i = 1; i < kTries && absl::IsUnavailable(status); ++i) {
+  for (int i = 1; i < kTries && absl::IsUnavailable(status) && go_on(); ++i) {
     Sometimes<"txn: a decided change of an index waits for a lock">();
-    between();
     status = change();
   }
   return status;

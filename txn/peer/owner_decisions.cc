@@ -145,7 +145,10 @@ StatusOr<size_t> OwnerService::FinishFor(std::span<const std::byte> request) {
     Sometimes<"owner: a dead node's decision comes while that node may still write">();
     return absl::UnavailableError(absl::StrCat("node ", node, " may still write here; ask again"));
   }
-  peers_->AwaitQuiet(node);  // its own requests may ask for the same work
+  // Its own requests may ask for the same work, and may wait for a lock.
+  if (!peers_->IsQuiet(node)) {
+    return absl::UnavailableError(absl::StrCat("requests of node ", node, " are in progress here; ask again"));
+  }
   GANNET_RETURN_IF_ERROR(FinishWork(work));
   return 0;
 }

@@ -35,10 +35,10 @@ class SeenWords;
 // wait.
 inline constexpr int kOwnersSpins = 16;
 
-// What an OwnerService asks of the repair.
+// What an OwnerService asks the repair to do.
 struct RepairCalls {
   std::function<void()> wake;          // another node tells of a death
-  std::function<void()> release_dead;  // a change waits for a lock that a dead node may hold (Repairer::ReleaseDead)
+  std::function<bool()> release_dead;  // a change waits for a lock that a dead node may hold (Repairer::ReleaseDead)
 };
 
 class OwnerService {

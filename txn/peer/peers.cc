@@ -21,7 +21,7 @@ Peers::Peers(int num_nodes, rdma::NodeId self) : peers_(static_cast<size_t>(num_
   peers_[self].admits_from = 0;
 }
 
-// Either the stay sees that no request is admitted, or the thread that ended the admission sees the stay (AwaitQuiet),
+// Either the stay sees that no request is admitted, or the thread that ended the admission sees the stay (IsQuiet),
 // because all these accesses are seq_cst.
 Peers::Stay::Stay(Peers* peers, rdma::NodeId node, uint64_t number) {
   if (!peers->Knows(node)) return;
@@ -155,11 +155,6 @@ uint64_t Peers::incarnation(rdma::NodeId node) const {
 uint64_t Peers::connection(rdma::NodeId node) const {
   std::lock_guard lock(mutex_);
   return peers_[node].connection;
-}
-
-void Peers::AwaitQuiet(rdma::NodeId node) {
-  constexpr uint64_t kLookEveryNanos = 1'000;
-  while (!IsQuiet(node)) SleepForNanos(kLookEveryNanos);
 }
 
 void Peers::SetForwarded(rdma::NodeId node) {

@@ -10,7 +10,7 @@
 //
 // A node joins at an owner before it asks for the first lock there. Its requests are admitted while it is joined and if
 // they have numbers of its incarnation. So no request of a dead node is carried out any more once its repair has begun
-// and the requests in progress have ended (AwaitQuiet). The fabric stops its verbs (fabric.h, 5).
+// and the requests in progress have ended (IsQuiet). The fabric stops its verbs (fabric.h, 5).
 //
 // An incarnation is a number that only grows from one process of a node to the next; its requests' numbers are above.
 // No process can join in the place of a node before the repair after its predecessor is complete: locks name the node,
@@ -87,9 +87,8 @@ class Peers {
   Phase phase(rdma::NodeId node) const;
   uint64_t incarnation(rdma::NodeId node) const;  // 0: a stranger
   uint64_t connection(rdma::NodeId node) const;   // by which it joined; 0: a stranger
-  // None of a dying node's requests is being carried out. AwaitQuiet waits for that.
+  // None of a dying node's requests is being carried out.
   bool IsQuiet(rdma::NodeId node) const { return peers_[node].inside.load() == 0; }
-  void AwaitQuiet(rdma::NodeId node);
   void SetForwarded(rdma::NodeId node);
   void SetReleased(rdma::NodeId node);
 

@@ -26,7 +26,7 @@ struct Link {
 struct PendingGroup {
   size_t open = 0;
   bool lost = false;                  // a node died, or refused: not everything was done
-  std::vector<Link> lost_links = {};  // that ended before something was done
+  std::vector<Link> lost_links = {};  // over which something was not done
   std::vector<uint16_t> slots = {};   // to be returned when none of the pending operations is open
 };
 

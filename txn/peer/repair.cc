@@ -99,18 +99,19 @@ void Repairer::TellOfLoss(rdma::NodeId node) {
        has_rows ? "its rows are unavailable, and " : "", "what it held here is released");
 }
 
-void Repairer::ReleaseDead() {
+bool Repairer::ReleaseDead() {
   const int nodes = local_->fabric.num_nodes();
   for (int i = 0; i < nodes; ++i) {
     const auto node = static_cast<rdma::NodeId>(i);
     if (node == local_->id() || GANNET_MUTANT(kSkipRepair)) continue;
     if (!local_->fabric.Alive(node) || peers_->IsLost(node, local_->node.ConnectionTo(node))) peers_->NoteDeath(node);
-    if (peers_->phase(node) == Peers::Phase::kDying) ReleaseIndexes(node);
+    ReleaseIndexes(node);
   }
+  return !Stopped();
 }
 
-// What a node holds in indexes goes before anything else of any node: to take a key of one dead node out of a leaf may
-// need the lock that another one holds there.
+// The locks that nodes hold in indexes are released before anything else: to take a key of one dead node out of a leaf
+// may need the lock that another one holds there.
 bool Repairer::Round() {
   bool more = false;
   const int nodes = local_->fabric.num_nodes();
@@ -126,14 +127,13 @@ bool Repairer::Round() {
     if (node == local_->id() || GANNET_MUTANT(kSkipRepair)) continue;
     const bool has_no_claims = EndClaims(node);
     more = more || local_->indexes.boards().IsLost(node);
+    ReleaseIndexes(node);  // its successor may have come since
     if (peers_->phase(node) == Peers::Phase::kDying && has_no_claims && Forward(node)) peers_->SetForwarded(node);
     if (peers_->phase(node) == Peers::Phase::kForwarded && OthersHaveForwarded(node) &&
         owner_->ReleaseAllOf(node, [this] { return Stopped(); })) {
       Sometimes<"repair: what a dead node held is released">();
-      {
-        const std::lock_guard lock(releasing_);
-        indexes_released_[node] = false;
-      }
+      const std::lock_guard lock(releasing_);
+      indexes_released_[node] = false;
       peers_->SetReleased(node);
     }
     const Peers::Phase phase = peers_->phase(node);
@@ -149,6 +149,9 @@ bool Repairer::Round() {
 
 void Repairer::ReleaseIndexes(rdma::NodeId dead) {
   const std::lock_guard lock(releasing_);
+  // Another thread may have found the node dead, and then it was released, and has joined again.
+  const Peers::Phase phase = peers_->phase(dead);
+  if (phase != Peers::Phase::kDying && phase != Peers::Phase::kForwarded) return;
   indexes_released_.resize(static_cast<size_t>(local_->fabric.num_nodes()));
   if (indexes_released_[dead]) return;
   owner_->ReleaseIndexesOf(dead);

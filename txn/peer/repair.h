@@ -61,7 +61,7 @@ class Repairer {
   void Wake();
   // Notes which nodes have died, and takes away the locks that they hold in indexes. Thread-safe: a thread that waits
   // for such a lock calls this, because the repair may wait for that thread.
-  void ReleaseDead();
+  bool ReleaseDead();
   // The program is told of no node any more (DatabaseOptions::on_event), from the return of this call on. The repair
   // continues, because the other nodes may need it.
   void StopTelling();
@@ -75,7 +75,7 @@ class Repairer {
   bool Round();
   // Announces this incarnation. Otherwise possibly no node would notice that the one before it died.
   bool AnnounceAll();
-  // Does step 2, once.
+  // Does step 2, once, if the node is dead.
   void ReleaseIndexes(rdma::NodeId dead);
   // Each returns true if its step is done, false if it must be tried again.
   bool EndClaims(rdma::NodeId node);

@@ -158,11 +158,11 @@ coro::Task<bool> LeafInserts<Keys>::PrepareSplit(Leaf* leaf) {
     const size_t added = leaf->entries.size();
     const auto all = static_cast<size_t>(leaf->place.image.template count<typename Keys::Entry>()) + added;
     if (added > kSlots || all <= kSlots || all > 2 * kSlots || !finder_->MaySplit(leaf->place)) co_return false;
+    const SplitPlanOf<Keys> plan = PlanSplit<Keys>(leaf->place.image, {}, leaf->entries);
+    co_await notices_->Prepare(Keys::KeyOf(Keys::ChildEntry(plan.border, {})));
     const StatusOr<FreeBlock> block = co_await blocks_->Take();
     if (!block.ok()) co_return false;
-    const SplitPlanOf<Keys> plan = PlanSplit<Keys>(leaf->place.image, {}, leaf->entries);
     const IndexEntry right = Keys::ChildEntry(plan.border, block->address);
-    co_await notices_->Prepare(right);
     if (block->connection == connection_ && notices_->Add(right)) {
       leaf->split.emplace(Split{.block = *block,
                                 .fresh = Draft(block->address, block->word, 0, leaves_->owner_bits()),

@@ -27,8 +27,8 @@ class SplitNotices {
   // of which this is one.
   virtual void AppendReads(rdma::GlobalAddress /*leaf*/, const typename Keys::Key& /*key*/, size_t /*added*/,
                            std::vector<rdma::Operation>* /*reads*/) {}
-  // Before Add of a leaf that is to be made: READs what Add needs and is not cached.
-  virtual coro::Task<void> Prepare(const IndexEntry& /*leaf*/) { co_return; }
+  // Before Add of a leaf that is to be made, with this low fence: READs what Add needs and is not cached.
+  virtual coro::Task<void> Prepare(typename Keys::Key /*low*/) { co_return; }
   // A leaf that is to become known, with its low fence as key. False: that takes more than these postings.
   virtual bool Add(const IndexEntry& leaf) = 0;
   // The steps that go with the locks of leaves.
