@@ -74,8 +74,14 @@ void Agent::Turn() {
     ++next;
     Watch(&to, now);
   }
-  std::erase_if(incoming_,
-                [&](const std::unique_ptr<Incoming>& from) { return !Serve(from.get(), polled[next++].revents, now); });
+  // To serve one may need a look at all of them, so none leaves the list meanwhile.
+  std::vector<const Incoming*> ended;
+  for (const auto& from : incoming_) {
+    if (!Serve(from.get(), polled[next++].revents, now)) ended.push_back(from.get());
+  }
+  std::erase_if(incoming_, [&ended](const std::unique_ptr<Incoming>& from) {
+    return std::ranges::find(ended, from.get()) != ended.end();
+  });
   CutAll(now);
   if (polled[1].revents != 0) AcceptAll(now);
   half_open_.store(static_cast<size_t>(
@@ -287,12 +293,14 @@ uint64_t Agent::Enter(NodeId peer, const Key& key, uint64_t incarnation, About a
 void Agent::Leave(NodeId peer, uint64_t session, const Status& why) {
   {
     const std::lock_guard lock(mutex_);
-    if (session != 0) views_[peer].session = 0;
+    // A node that breaks the rules may have a later one.
+    if (session != 0 && views_[peer].session == session) views_[peer].session = 0;
     views_[peer].why_down = std::string(why.message());
   }
   if (session == 0) return;
   observer_->SessionEnded(session);
-  generations_[peer].store(0, std::memory_order_release);
+  uint64_t generation = session;
+  generations_[peer].compare_exchange_strong(generation, 0, std::memory_order_release);
 }
 
 }  // namespace gannet::rdma::control

@@ -92,12 +92,14 @@ Status CallClient::TakeFragment(NodeId from, std::span<const std::byte> fragment
   std::memcpy(&header, fragment.data(), sizeof header);
   const std::span<const std::byte> payload = fragment.subspan(sizeof header);
   Call* call = Find(header.call);
-  if (call == nullptr || call->request.node != from || call->state == State::kWaiting) {
+  // Of a call that is not sent yet the lane still needs the message.
+  const bool is_sent = call != nullptr && call->state != State::kWaiting && call->message.unposted == 0;
+  if (!is_sent || call->request.node != from) {
     return absl::InternalError("it answered a call that was not made");
   }
   const bool ok = header.room_or_code == static_cast<uint32_t>(absl::StatusCode::kOk);
   const uint32_t most = ok ? call->message.header.room_or_code : kMaxErrorBytes;
-  if (header.total_bytes > most || header.offset != call->received ||
+  if (header.total_bytes > most || header.offset != call->received || header.offset > header.total_bytes ||
       payload.size() > header.total_bytes - header.offset) {
     return absl::InternalError("it answered with a broken length");
   }

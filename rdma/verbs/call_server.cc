@@ -276,6 +276,8 @@ Status CallServer::TakeFragment(Client* client, const ibv_wc& completion, uint32
 }
 
 void CallServer::Respond(Client* client, const FragmentHeader& request, const Response& response) {
+  // A client that keeps its window takes what it has asked for.
+  if (client->waiting.size() > kWindow) return CutOff(client);
   const auto total = static_cast<uint32_t>(response.body.size());
   std::array<std::byte, kFragmentBytes> fragment;
   uint32_t offset = 0;

@@ -18,6 +18,7 @@
 namespace gannet::rdma::verbs {
 namespace {
 
+constexpr int kMostEventsAtOnce = 64;
 constexpr int kLongestPollMs = 50;
 constexpr int kListenBacklog = 256;
 constexpr int kMaxReads = 16;            // in flight per queue pair, in each direction
@@ -178,7 +179,8 @@ void Connector::Loop() {
       stop = stop_;
     }
     RunJobs();
-    while (TakeEvent()) {
+    // A bounded number, so that a flood of requests does not delay the jobs.
+    for (int i = 0; i < kMostEventsAtOnce && TakeEvent(); ++i) {
     }
     CheckDeadlines();
     EndServing([](const Link& link) { return link.cut(); });

@@ -105,7 +105,8 @@ void Lane::Judge(const Work& last) {
   if (guard->before != guard->after && ++guard->tries < kMostTries) {
     return AddGuarded(last.operation, last.batch, last.local_key, guard);
   }
-  if (guard->before != guard->after) std::memcpy(last.operation->local, &kLineBusy, kWordBytes);
+  // The READ may have met another first word than both looks, if that was busy each time.
+  std::memcpy(last.operation->local, guard->before == guard->after ? &guard->before : &kLineBusy, kWordBytes);
   free_guards_.push_back(guard);
 }
 
