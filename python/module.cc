@@ -101,9 +101,26 @@ std::string_view Utf8Of(py::handle text) {
   return {data, static_cast<size_t>(size)};
 }
 
+// A number that has bytes, too, such as a scalar of numpy, as int or float. Any other object: itself.
+py::object PlainNumber(py::handle object) {
+  PyObject* const given = object.ptr();
+  PyObject* plain = nullptr;
+  const bool is_scalar = PyObject_CheckBuffer(given) != 0 && PySequence_Check(given) == 0;
+  if (is_scalar && PyIndex_Check(given) != 0) {
+    plain = PyNumber_Index(given);
+  } else if (is_scalar && PyNumber_Check(given) != 0) {
+    plain = PyNumber_Float(given);
+  } else {
+    return py::reinterpret_borrow<py::object>(object);
+  }
+  if (plain == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(plain);
+}
+
 index::TupleKey TupleOf(const py::tuple& fields) {
   index::TupleKey key;
-  for (const py::handle field : fields) {
+  for (const py::handle given : fields) {
+    const py::object field = PlainNumber(given);
     if (PyBool_Check(field.ptr())) {
       key.Append(field.cast<bool>());
     } else if (PyLong_Check(field.ptr())) {
@@ -209,7 +226,8 @@ py::object ObjectOf(std::span<const std::byte> bytes) {
 class OwnedKey {
  public:
   // `form`: of the table.
-  explicit OwnedKey(py::handle object, const KeyForm& form = KeyForm()) {
+  explicit OwnedKey(py::handle given, const KeyForm& form = KeyForm()) {
+    const py::object object = PlainNumber(given);
     constexpr const char* kWanted = "int, str, bytes or tuple";
     if (PyBool_Check(object.ptr())) throw py::type_error(absl::StrCat(Is("key", object), ": ", kWanted));
     if (PyLong_Check(object.ptr())) {
@@ -536,6 +554,12 @@ class Rows {
     if (keys_.empty()) return End();
     last_ = keys_.back();
     if (from_buffer_ && !cursor_.keys_only()) {
+      const auto row_bytes = dtype_.attr("itemsize").cast<size_t>();
+      for (size_t i = 0; i < ends_.size(); ++i) {
+        if (ends_[i] == (i + 1) * row_bytes) continue;
+        throw py::value_error(absl::StrCat("a row has ", ends_[i] - i * row_bytes, " bytes, and the dtype ", row_bytes,
+                                           ": was the table widened? Give Database.table its new dtype"));
+      }
       array_ = from_buffer_(py::bytearray(payloads_.data(), payloads_.size()), dtype_);
     }
     return true;

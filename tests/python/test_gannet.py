@@ -58,6 +58,15 @@ class TableTest(GannetTest):
         with self.db.transaction() as t:
             self.assertEqual(t[numbers, 7], b"seven")
 
+    def test_numbers_of_numpy_are_keys(self):
+        numbers = self.db.create_table("numbers", payload=1)
+        pairs = self.db.create_table("pairs", key=(int, float), payload=1)
+        with self.db.transaction() as t:
+            t[numbers, numpy.int64(5)] = b"a"
+            t[pairs, (numpy.int32(5), numpy.float32(1.5))] = b"b"
+            self.assertEqual(t[numbers, 5], b"a")
+            self.assertEqual(t[pairs, (5, 1.5)], b"b")
+
     def test_is_renamed(self):
         table = self.db.create_table("old")
         self.db.rename_table("old", "new")
@@ -74,6 +83,8 @@ class TableTest(GannetTest):
         with self.db.transaction() as t:
             self.assertEqual(t[pairs, 1], 7)
             t[pairs, 2] = numpy.uint64(1 << 40)
+            with self.assertRaisesRegex(ValueError, "a row has 8 bytes, and the dtype 4"):
+                list(t.scan(table))
         with self.assertRaises(gannet.InvalidArgument):
             self.db.widen_table("pairs", 4)
 
