@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/mutant.h"
+#include "base/sometimes.h"
 #include "index/catfish/tree.h"
 
 namespace gannet::index::catfish {
@@ -86,7 +87,7 @@ bool CatfishTree::InsertPlainly(const Entry& entry, Change* change) {
   uint64_t offset = root_offset();
   for (Copy(offset, &copy); copy.head.level > 0; Copy(offset, &copy)) {
     const size_t child = ChooseChild(shape_, copy.entries(), copy.head.level, entry.box, position);
-    way.push_back({offset, child});
+    way.push_back({offset, child, copy.state});
     offset = copy.slots[child].target;
   }
   const Node leaf = arena_.At(offset);
@@ -96,7 +97,8 @@ bool CatfishTree::InsertPlainly(const Entry& entry, Change* change) {
     leaf.Unlock(state);
     return false;
   }
-  for (const Place& place : way) Grow(place, entry, position, change);
+  bool alone = true;  // no other insert wrote a node of the way after this one had written one
+  for (const Place& place : way) alone &= Grow(place, entry, position, change);
   leaf.Begin();
   leaf.Set(head.count, entry);
   ++head.count;
@@ -107,10 +109,14 @@ bool CatfishTree::InsertPlainly(const Entry& entry, Change* change) {
   }
   leaf.Publish(state + 1);
   change->AddChanged(AddressAt(offset), state, state + 1);
+  if (!alone) {
+    SometimesInTests<"catfish: two inserts wrote the same nodes in turn">();
+    *change = {};
+  }
   return true;
 }
 
-void CatfishTree::Grow(const Place& place, const Entry& added, uint64_t position, Change* change) {
+bool CatfishTree::Grow(const Place& place, const Entry& added, uint64_t position, Change* change) {
   const Node node = arena_.At(place.offset);
   const auto covers = [&](const Entry& entry) { return entry.box.Contains(added.box) && entry.id >= position; };
   // The entry is looked at without the lock at first: entries do not shrink while the structure lock is held, so one
@@ -119,18 +125,27 @@ void CatfishTree::Grow(const Place& place, const Entry& added, uint64_t position
   uint64_t state;
   for (Backoff backoff; !node.TryCopyEntry(place.entry, &entry, &state); backoff.Pause()) {
   }
-  if (covers(entry)) return;
+  const auto as_expected = [&] { return change->empty() || state == place.state; };
+  if (covers(entry)) return as_expected();
   state = LockNode(node);
+  const bool expected = as_expected();
   entry = node.entry(place.entry);
-  if (covers(entry)) return node.Unlock(state);
+  if (covers(entry)) {
+    node.Unlock(state);
+    return expected;
+  }
   entry.box = entry.box.Union(added.box);
   entry.id = std::max(entry.id, position);
   node.Begin();
   GANNET_CHECK(place.entry < node.head().count, "entry %d of a node with %d", place.entry, node.head().count);
   node.Set(place.entry, entry);
-  if (GANNET_MUTANT(kSilentInnerNode)) return node.Publish(state);
+  if (GANNET_MUTANT(kSilentInnerNode)) {
+    node.Publish(state);
+    return expected;
+  }
   node.Publish(state + 1);
   change->AddChanged(AddressAt(place.offset), state, state + 1);
+  return expected;
 }
 
 Status CatfishTree::InsertExclusively(Context& context, const Entry& entry, Change* change) {

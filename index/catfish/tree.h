@@ -22,6 +22,11 @@
 //     covers the rectangle already, while another insert is between the two. It owns the leaf's lock from the start, so
 //     that there is still room at the end. A growth in the opposite order would let an insert that finishes first leave
 //     its rectangle out of reach.
+//     An insert writes several nodes, one after the other, and others may insert in between. A transaction that inserts
+//     takes over the words that it has written (index.h), so it must not get the word of a node that another insert has
+//     written after the first of them: the entry of that one in the root may be covered by what the transaction itself
+//     has just added, so that nothing else would show the other's key to it. Such an insert lists no node. A
+//     transaction that had read one then conflicts, and is run again.
 //   - A removal that leaves enough entries in its leaf writes the leaf first and lets the entries on the path shrink
 //     after that, upwards. So every entry of an inner node contains what is below at any moment.
 //
@@ -123,6 +128,7 @@ class CatfishTree final : public LocalIndex {
   struct Place {
     uint64_t offset;
     size_t entry;
+    uint64_t state = 0;  // as a plain insert came by
   };
   using Way = absl::InlinedVector<Place, 12>;
 
@@ -154,8 +160,9 @@ class CatfishTree final : public LocalIndex {
   std::optional<Way> FindWay(const RectangleKey& key) const;
   // False: the leaf is full, and nothing has changed.
   bool InsertPlainly(const Entry& entry, Change* change);
-  // Makes an entry of an inner node contain a rectangle and reach a Hilbert value.
-  void Grow(const Place& place, const Entry& added, uint64_t position, Change* change);
+  // Makes an entry of an inner node contain a rectangle and reach a Hilbert value. False: the insert has written a node
+  // above, and another insert has written this one since the insert came by.
+  bool Grow(const Place& place, const Entry& added, uint64_t position, Change* change);
   Status InsertExclusively(Context& context, const Entry& entry, Change* change);
   void RemoveExclusively(Context& context, const Way& way, Change* change);
   void RemoveInPlace(const Way& way, Change* change);
