@@ -42,6 +42,9 @@ template <class Keys>
 StatusOr<std::unique_ptr<BasicRolexIndex<Keys>>> BasicRolexIndex<Keys>::Create(IndexService* service,
                                                                                const Schema& schema,
                                                                                const RolexOptions& options) {
+  if (service->node().memory().size() / kLineBytes > uint64_t{UINT32_MAX}) {  // leaf_table.cc
+    return absl::InvalidArgumentError("a ROLEX index needs a node with at most 256 GiB of registered memory");
+  }
   std::unique_ptr<BasicRolexIndex> index(new BasicRolexIndex(service, schema, options));
   IndexService::Guard guard(service);
   Context& context = guard.context();
@@ -149,13 +152,17 @@ Status BasicRolexIndex<Keys>::Locate(const Point& point, LeafCopy* place) const 
     for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
       place->address = StartOf(point, attempt);
       const bool is_leftmost = place->address == first_;
+      // A leaf that is locked may be about to be merged: its left sibling has its keys already, and others change them
+      // there (leaf.h). It is still good if it was the right sibling of a leaf that this call has read.
+      bool is_linked = is_leftmost;
       Key last_low{};
       for (int rights = 0; rights < kMostRights; ++rights) {
         const LeafLook look = leaves_.Read(place->address, &place->image, &patience);
         if (look != LeafLook::kWhole || place->image.level() != 0 || Keys::BeginsBehind(place->image, point) ||
-            (rights > 0 && Keys::LowOf(place->image) <= last_low)) {
+            (rights > 0 && Keys::LowOf(place->image) <= last_low) || (!is_linked && leaves_.IsLockedNow(*place))) {
           break;
         }
+        is_linked = true;
         if (!Keys::EndsBefore(place->image, point)) {
           Keys::ForgetKeys(&place->keys);
           return absl::OkStatus();
@@ -166,8 +173,9 @@ Status BasicRolexIndex<Keys>::Locate(const Point& point, LeafCopy* place) const 
           LeafCopy there{SynonymFor(point), {}};
           if (!there.address.is_null() && leaves_.Read(there.address, &there.image, &patience) == LeafLook::kWhole &&
               there.image.level() == 0 && !Keys::BeginsBehind(there.image, point) &&
-              Keys::LowOf(there.image) > last_low) {
+              Keys::LowOf(there.image) > last_low && !leaves_.IsLockedNow(there)) {
             place->address = there.address;
+            is_linked = false;
           }
         }
       }

@@ -254,6 +254,10 @@ void CompleteForLine(BasicLeafImage<Head>* leaf, size_t line) {
 // never wait for a client that holds a lock. (As with a single line, an entry may be of an insert that is not
 // committed: in a right leaf that is not linked yet. Its record says that it is absent.)
 //
+// But a right leaf that is being absorbed is locked, and no longer in the index once the left one has changed. So a
+// search that came to a locked leaf in another way than by the right link of the left sibling, which it has read, does
+// not believe it. (In a B-link tree a leaf has lost its parent before it is absorbed.)
+//
 // A kept leaf (claim.h) is whole, too, but its image has the locked state word. Of what it says only the fences are
 // right: they do not change while the leaf is kept, and its holder may have changed, or be writing, everything else.
 //

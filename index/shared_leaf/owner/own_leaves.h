@@ -61,6 +61,10 @@ class OwnLeaves {
     Patience patience(patience_nanos_);
     return Read(address, image, &patience);
   }
+  // Whether a leaf that Read has found whole is locked by now, or has changed.
+  bool IsLockedNow(const LeafCopy& leaf) const {
+    return LoadWord(node_->memory().data() + leaf.address.offset()) != leaf.image.head.state;
+  }
   // The low fence of the leaf at this offset; nullopt: there is none that is whole.
   std::optional<Key> LowAt(uint64_t offset) const;
   // Goes to the right sibling. False: there is none, or the right link leads elsewhere by now.
