@@ -75,6 +75,10 @@ Status ServeSearch(CatfishTree* tree, Context&, rdma::WireReader& request, rdma:
   return absl::OkStatus();
 }
 
+// So many entries the owner looks for on behalf of a client. One that wants more searches everything, step by step, and
+// takes the memory for that itself.
+constexpr uint64_t kMostNearest = 1 << 20;
+
 double ReachOf(const NearestQuery& query, const ScanResult& result) {
   if (result.entries.size() < query.count) return std::numeric_limits<double>::infinity();
   const StatusOr<RectangleKey> last = DecodeRectangleKey(result.entries.back().key.view());
@@ -88,6 +92,11 @@ Status ServeNearest(CatfishTree* tree, Context&, rdma::WireReader& request, rdma
   query.y = GetNumber(request);
   query.count = request.GetU64();
   GANNET_RETURN_IF_ERROR(request.Finish());
+  if (query.count > kMostNearest) {
+    response.PutU8(0);
+    PutNumber(response, std::numeric_limits<double>::infinity());
+    return absl::OkStatus();
+  }
   ScanResult result;
   GANNET_RETURN_IF_ERROR(tree->Nearest(query, &result));
   const bool fits =
