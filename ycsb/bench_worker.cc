@@ -1,6 +1,7 @@
 #include "ycsb/bench_worker.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -237,10 +238,15 @@ coro::Task<Status> BenchWorker::Insert(Client* client) {
     if (!first.ok()) co_return first.status();
     keys_.Give(*first, kInsertBlock);
   }
-  const uint64_t key = keys_.Fresh();
-  MakeValue(key, NumberFor(cluster_->options().values_in_entries, static_cast<uint32_t>(random_())), value);
-  Status inserted = co_await client->Insert(key, value);
-  if (inserted.ok()) keys_.Inserted(key);
+  const std::optional<uint64_t> key = keys_.Fresh();
+  if (!key.has_value()) {
+    co_return absl::ResourceExhaustedError(
+        absl::StrCat("no room is left between the ", cluster_->keys().loaded(),
+                     " loaded keys for those that a thread inserts; give more --keys, or a shorter --duration"));
+  }
+  MakeValue(*key, NumberFor(cluster_->options().values_in_entries, static_cast<uint32_t>(random_())), value);
+  Status inserted = co_await client->Insert(*key, value);
+  if (inserted.ok()) keys_.Inserted(*key);
   co_return inserted;
 }
 

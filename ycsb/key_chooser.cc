@@ -13,6 +13,22 @@ KeyChooser::KeyChooser(const KeySpace* space, Distribution distribution, uint64_
   end_ = UINT64_MAX;
 }
 
+std::optional<uint64_t> KeyChooser::Fresh() {
+  if (part_.has_value()) {
+    // The ranks of every step_-th number repeat after loaded() steps at most. None of them may lie in the part.
+    uint64_t left = space_->loaded();
+    while (!part_->Has(space_->RankOfInsert(next_))) {
+      if (left-- == 0) return std::nullopt;
+      next_ += step_;
+    }
+  }
+  if (next_ >= space_->max_inserts()) return std::nullopt;
+  const uint64_t number = next_;
+  next_ += step_;
+  inserts_end_ = number + 1;
+  return space_->InsertedKey(number, place_);
+}
+
 uint64_t KeyChooser::LoadedRank(Random* random) const {
   const uint64_t n = loaded();
   return RankOf(distribution_ == Distribution::kUniform ? random->Below(n) : scatter_(zipf_.Draw(n, random)));

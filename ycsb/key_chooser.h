@@ -32,14 +32,9 @@ class KeyChooser {
   uint64_t Existing(Random* random) const;
   // The rank of a loaded key, as Existing draws it while nothing is inserted.
   uint64_t LoadedRank(Random* random) const;
-  // A key that no client has inserted. Must not be called while needs_block().
-  uint64_t Fresh() {
-    while (part_.has_value() && !part_->Has(space_->RankOfInsert(next_)) && !needs_block()) next_ += step_;
-    const uint64_t number = next_;
-    next_ += step_;
-    inserts_end_ = number + 1;
-    return space_->InsertedKey(number, place_);
-  }
+  // A key that no client has inserted. Null: the key space has no more room for this client. Must not be called while
+  // needs_block().
+  std::optional<uint64_t> Fresh();
   // True if Fresh must wait for a block: the numbers [first, first + count), which no other client has.
   bool needs_block() const { return next_ >= end_; }
   void Give(uint64_t first, uint64_t count) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "gtest/gtest.h"
@@ -34,7 +35,7 @@ double HarmonicSum(uint64_t n) {
 TEST(KeyChooser, UniformDrawsLoadedAndInsertedKeysAlike) {
   const KeySpace space(KeyForm::kLinear, kChosenFrom, 1);
   KeyChooser chooser(&space, Distribution::kUniform, 0, 0, 1);
-  for (int i = 0; i < 1000; ++i) chooser.Inserted(chooser.Fresh());
+  for (int i = 0; i < 1000; ++i) chooser.Inserted(chooser.Fresh().value());
   const auto seen = Draw(chooser);
   EXPECT_EQ(seen.size(), 2 * kChosenFrom) << "each is drawn 100 times on average";
   for (const auto& [key, times] : seen) EXPECT_NEAR(times, 100, 60) << key;
@@ -56,7 +57,7 @@ TEST(KeyChooser, LatestPrefersTheNewestInsertOfItsOwn) {
   uint64_t second = 0;
   for (int i = 0; i < 50; ++i) {
     second = newest;
-    newest = chooser.Fresh();
+    newest = chooser.Fresh().value();
     chooser.Inserted(newest);
   }
   const auto seen = Draw(chooser);
@@ -99,10 +100,34 @@ TEST(KeyChooser, ALimitedClientReadsAndInsertsInItsPart) {
   Random random(1);
   for (int i = 0; i < 1000; ++i) EXPECT_TRUE(own.contains(chooser.Existing(&random)));
   for (int i = 0; i < 100; ++i) {
-    const uint64_t fresh = chooser.Fresh();
+    const uint64_t fresh = chooser.Fresh().value();
     EXPECT_TRUE(own.contains(std::prev(own.upper_bound(fresh))->first)) << "it lies behind a key of the part";
     EXPECT_FALSE(own.contains(fresh));
   }
+}
+
+TEST(KeyChooser, AClientHasNoFreshKeyWhereThereIsNoRoom) {
+  const KeySpace space(KeyForm::kRandom, 10, 1);
+  KeyChooser chooser(&space, Distribution::kUniform, space.max_inserts() - 2, 0, 1);
+  EXPECT_TRUE(chooser.Fresh().has_value());
+  EXPECT_TRUE(chooser.Fresh().has_value());
+  EXPECT_EQ(chooser.Fresh(), std::nullopt);
+  EXPECT_EQ(chooser.Fresh(), std::nullopt);
+}
+
+// Of 16 numbers a client of 8 tries two, again and again.
+TEST(KeyChooser, ALimitedClientEndsWhereItsNumbersMissThePart) {
+  const KeySpace space(KeyForm::kLinear, 16, 1);
+  const KeyPart part(&space, 0, 2);
+  int without = 0;
+  for (uint64_t client = 0; client < 8; ++client) {
+    KeyChooser chooser(&space, Distribution::kUniform, 0, client, 8);
+    chooser.Limit(part);
+    const bool any = part.Has(space.RankOfInsert(client)) || part.Has(space.RankOfInsert(client + 8));
+    EXPECT_EQ(chooser.Fresh().has_value(), any) << client;
+    without += any ? 0 : 1;
+  }
+  EXPECT_GT(without, 0);
 }
 
 TEST(KeyChooser, ClientsInsertDifferentKeysAndLaterRunsGoOn) {
@@ -113,7 +138,7 @@ TEST(KeyChooser, ClientsInsertDifferentKeysAndLaterRunsGoOn) {
     uint64_t next_end = 0;
     for (uint64_t client = 0; client < 3; ++client) {
       KeyChooser chooser(&space, Distribution::kUniform, end, client, 3);
-      for (uint64_t i = 0; i < 100 + client; ++i) EXPECT_TRUE(keys.insert(chooser.Fresh()).second);
+      for (uint64_t i = 0; i < 100 + client; ++i) EXPECT_TRUE(keys.insert(chooser.Fresh().value()).second);
       next_end = std::max(next_end, chooser.inserts_end());
     }
     end = next_end;
@@ -138,7 +163,7 @@ TEST(KeyChooser, AClientBesideOtherProcessesInsertsTheNumbersItIsGiven) {
 TEST(KeyChooser, AKeyIsNotDrawnBeforeItIsInserted) {
   const KeySpace space(KeyForm::kLinear, 10, 1);
   KeyChooser chooser(&space, Distribution::kUniform, 0, 0, 1);
-  const uint64_t fresh = chooser.Fresh();
+  const uint64_t fresh = chooser.Fresh().value();
   EXPECT_EQ(Share(Draw(chooser), fresh), 0);
   chooser.Inserted(fresh);
   EXPECT_NEAR(Share(Draw(chooser), fresh), 1.0 / 11, 0.01);
