@@ -96,7 +96,8 @@ std::string ToJson(const YcsbResult& result, bool histogram) {
   json["load_seconds"] = result.load_seconds;
   json["run_seconds"] = result.run_seconds;
   json["configuration"] = result.configuration;
-  return json.dump(2) + "\n";
+  // Names of files that are not UTF-8 must not stop the report.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace gannet::bench

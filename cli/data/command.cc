@@ -50,6 +50,11 @@ constexpr const char* kClusters =
 
 constexpr const char* kNothingChanged = "nothing was changed";
 
+// Names of files that are not UTF-8 must not stop the report.
+std::string Dumped(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
 int RunRecover(const DataOptions& options) {
   RecoverOptions recover = options.recover;
   if (recover.memory_per_node == 0) recover.memory_per_node = DefaultMemoryPerNode();
@@ -57,13 +62,13 @@ int RunRecover(const DataOptions& options) {
   const Progress progress("recovering " + options.directory);
   const StatusOr<std::vector<NodeRecovery>> nodes = RecoverDataDirectory(*DiskFiles(), options.directory, recover);
   if (!nodes.ok()) return Fail("recover", NameMemoryFlag(WithRest(nodes.status(), kNothingChanged)));
-  absl::PrintF("%s", options.json ? ToJson(*nodes).dump(2) + "\n" : ToText(*nodes));
+  absl::PrintF("%s", options.json ? Dumped(ToJson(*nodes)) : ToText(*nodes));
   return LeftOut(*nodes).empty() ? kExitOk : kExitFailed;
 }
 
 int Report(const char* name, const DataOptions& options, const StatusOr<txn::Verification>& verification) {
   if (!verification.ok()) return Fail(name, verification.status());
-  absl::PrintF("%s", options.json ? ToJson(*verification).dump(2) + "\n" : ToText(*verification));
+  absl::PrintF("%s", options.json ? Dumped(ToJson(*verification)) : ToText(*verification));
   return verification->problems.empty() ? kExitOk : kExitFailed;
 }
 
@@ -152,7 +157,7 @@ int RunSalvagedBackup(const DataOptions& options) {
   };
   const int ended = Report("backup", options,
                            txn::BackUpSalvaged(*files, options.directory, options.other, recover_nodes, recover.stop));
-  return TellLeftOut(left_out) ? kExitFailed : ended;
+  return TellLeftOut(left_out) && ended == kExitOk ? kExitFailed : ended;
 }
 
 int RunBackup(const DataOptions& options) {

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 
@@ -73,10 +72,7 @@ Status CheckHistory(const CrashOptions& o) {
   if (!append && !o.elle_file.empty()) {
     return absl::InvalidArgumentError("--elle: only --workload append makes lists");
   }
-  if (!o.elle_file.empty() && !std::ofstream(o.elle_file)) {
-    return absl::InvalidArgumentError(absl::StrFormat("--elle %s: cannot be written", o.elle_file));
-  }
-  return absl::OkStatus();
+  return OpenOutput("--elle", o.elle_file).status();
 }
 
 int Execute(CrashOptions options, const ReportFlags& report) {
@@ -103,9 +99,11 @@ int Execute(CrashOptions options, const ReportFlags& report) {
   progress.EndCount();
   absl::FPrintF(files->text_stream(), "%s", ToText(options, test.report(), files->text_style().width));
   std::fflush(files->text_stream());
-  Status written = files->Write("--json", [&] { return ToJson(options, test.report(), done).dump(2) + "\n"; });
+  Status written = files->Write("--json", [&] {
+    return ToJson(options, test.report(), done).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  });
   written.Update(files->Write("--html", [&] { return ToHtml(options, test.report(), cycles, done); }));
-  if (!written.ok() && done.ok()) return Fail("crashtest", written, kExitFailed);
+  if (!written.ok() && (done.ok() || absl::IsCancelled(done))) return Fail("crashtest", written, kExitFailed);
   const bool judged = !absl::IsCancelled(done);
   if (!done.ok() && judged) return Fail("crashtest", done, kExitFailed);
   std::error_code error;

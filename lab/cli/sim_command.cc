@@ -22,6 +22,7 @@
 #include "cli/common/exit_codes.h"
 #include "cli/common/flags.h"
 #include "cli/common/interrupt.h"
+#include "cli/common/output_file.h"
 #include "cli/common/progress.h"
 #include "cli/common/table.h"
 #include "cli/common/terminal.h"
@@ -331,9 +332,8 @@ int Execute(const SimOptions& o) {
   if (!o.elle_file.empty() && Drawn(*scenario).workload != "append") {
     return Fail("sim", absl::InvalidArgumentError("--elle: only --workload append makes lists"), kExitBadFlags);
   }
-  if (!o.elle_file.empty() && !std::ofstream(o.elle_file)) {
-    return Fail("sim", absl::InvalidArgumentError(absl::StrCat("--elle ", o.elle_file, ": cannot be written")),
-                kExitBadFlags);
+  if (const Status usable = OpenOutput("--elle", o.elle_file).status(); !usable.ok()) {
+    return Fail("sim", usable, kExitBadFlags);
   }
   StatusOr<ReportFiles> files = ReportFiles::Open({{"--json", o.json_file}, {"--html", o.html_file}});
   if (!files.ok()) return Fail("sim", files.status(), kExitBadFlags);
