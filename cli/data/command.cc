@@ -16,6 +16,7 @@
 #include "cli/common/exit_codes.h"
 #include "cli/common/flags.h"
 #include "cli/common/interrupt.h"
+#include "cli/common/json_text.h"
 #include "cli/common/machine_memory.h"
 #include "cli/common/output_file.h"
 #include "cli/common/parse.h"
@@ -50,11 +51,6 @@ constexpr const char* kClusters =
 
 constexpr const char* kNothingChanged = "nothing was changed";
 
-// Names of files that are not UTF-8 must not stop the report.
-std::string Dumped(const nlohmann::ordered_json& json) {
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-}
-
 int RunRecover(const DataOptions& options) {
   RecoverOptions recover = options.recover;
   if (recover.memory_per_node == 0) recover.memory_per_node = DefaultMemoryPerNode();
@@ -62,13 +58,13 @@ int RunRecover(const DataOptions& options) {
   const Progress progress("recovering " + options.directory);
   const StatusOr<std::vector<NodeRecovery>> nodes = RecoverDataDirectory(*DiskFiles(), options.directory, recover);
   if (!nodes.ok()) return Fail("recover", NameMemoryFlag(WithRest(nodes.status(), kNothingChanged)));
-  absl::PrintF("%s", options.json ? Dumped(ToJson(*nodes)) : ToText(*nodes));
+  absl::PrintF("%s", options.json ? JsonText(ToJson(*nodes)) : ToText(*nodes));
   return LeftOut(*nodes).empty() ? kExitOk : kExitFailed;
 }
 
 int Report(const char* name, const DataOptions& options, const StatusOr<txn::Verification>& verification) {
   if (!verification.ok()) return Fail(name, verification.status());
-  absl::PrintF("%s", options.json ? Dumped(ToJson(*verification)) : ToText(*verification));
+  absl::PrintF("%s", options.json ? JsonText(ToJson(*verification)) : ToText(*verification));
   return verification->problems.empty() ? kExitOk : kExitFailed;
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "bench/json/parts.h"
+#include "cli/common/json_text.h"
 #include "cli/common/parse.h"
 #include "cli/report/bench_flags.h"
 #include "cli/tpcc/flags.h"
@@ -165,8 +166,7 @@ std::string ToJson(const TpccResult& result) {
   if (result.run.has_value()) {
     json["calibration"] = bench::CalibrationJson(result.before_run_calibration, result.after_run_calibration);
   }
-  // Text that is not UTF-8 (a row's, in a condition's detail) must not stop the report.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 }  // namespace gannet::cli

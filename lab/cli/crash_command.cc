@@ -14,6 +14,7 @@
 #include "cli/common/exit_codes.h"
 #include "cli/common/flags.h"
 #include "cli/common/interrupt.h"
+#include "cli/common/json_text.h"
 #include "cli/common/output_file.h"
 #include "cli/common/progress.h"
 #include "cli/lab_commands.h"
@@ -99,9 +100,7 @@ int Execute(CrashOptions options, const ReportFlags& report) {
   progress.EndCount();
   absl::FPrintF(files->text_stream(), "%s", ToText(options, test.report(), files->text_style().width));
   std::fflush(files->text_stream());
-  Status written = files->Write("--json", [&] {
-    return ToJson(options, test.report(), done).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  });
+  Status written = files->Write("--json", [&] { return JsonText(ToJson(options, test.report(), done)); });
   written.Update(files->Write("--html", [&] { return ToHtml(options, test.report(), cycles, done); }));
   if (!written.ok() && (done.ok() || absl::IsCancelled(done))) return Fail("crashtest", written, kExitFailed);
   const bool judged = !absl::IsCancelled(done);

@@ -22,6 +22,7 @@
 #include "cli/common/exit_codes.h"
 #include "cli/common/flags.h"
 #include "cli/common/interrupt.h"
+#include "cli/common/json_text.h"
 #include "cli/common/output_file.h"
 #include "cli/common/progress.h"
 #include "cli/common/table.h"
@@ -182,7 +183,7 @@ bool PrintMarks(std::FILE* to, const SimOptions& o, const scenario::MarkTally& t
 // The exit code after a run that has `passed` or not.
 int WriteFiles(ReportFiles* files, const nlohmann::ordered_json& json, const std::function<std::string()>& html,
                bool passed) {
-  Status written = files->Write("--json", [&json] { return json.dump(2) + "\n"; });
+  Status written = files->Write("--json", [&json] { return JsonText(json); });
   if (written.ok()) written = files->Write("--html", html);
   if (!written.ok()) return Fail("sim", written, kExitFailed);
   return passed ? kExitOk : kExitFailed;
