@@ -27,7 +27,7 @@
 //
 // An index lists each word that its operation changed or created, once. Nothing but the operation changed the word
 // between `before` and `after`. Or it lists nothing: a transaction that holds a changed word then fails its own
-// validation, and is run again. To leave out only some is wrong.
+// validation, and is run again. To leave out only some is wrong, unless no key passes between them and the others.
 //
 // Why that is right. Let the witnesses of transaction T cover a set Q of keys.
 //

@@ -25,8 +25,9 @@
 //     An insert writes several nodes, one after the other, and others may insert in between. A transaction that inserts
 //     takes over the words that it has written (index.h), so it must not get the word of a node that another insert has
 //     written after the first of them: the entry of that one in the root may be covered by what the transaction itself
-//     has just added, so that nothing else would show the other's key to it. Such an insert lists no node. A
-//     transaction that had read one then conflicts, and is run again.
+//     has just added, so that nothing else would show the other's key to it. Such an insert lists no node, only its
+//     key's word, which takes no key from a node. A transaction that had read one of the nodes then conflicts, and is
+//     run again.
 //   - A removal that leaves enough entries in its leaf writes the leaf first and lets the entries on the path shrink
 //     after that, upwards. So every entry of an inner node contains what is below at any moment.
 //

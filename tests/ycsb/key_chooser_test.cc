@@ -115,7 +115,7 @@ TEST(KeyChooser, AClientHasNoFreshKeyWhereThereIsNoRoom) {
   EXPECT_EQ(chooser.Fresh(), std::nullopt);
 }
 
-// Of 16 numbers a client of 8 tries two, again and again.
+// Each of 8 clients has two of the 16 ranks, whatever number it tries.
 TEST(KeyChooser, ALimitedClientEndsWhereItsNumbersMissThePart) {
   const KeySpace space(KeyForm::kLinear, 16, 1);
   const KeyPart part(&space, 0, 2);
