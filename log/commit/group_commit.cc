@@ -25,6 +25,8 @@ constexpr int kSpins = 50;
 constexpr int kYields = 10;
 constexpr uint64_t kWaitForOthersNanos = 30'000;  // for workers in their slots, or for peers
 constexpr uint64_t kIdleNanos = 1'000'000'000;    // with nothing to do; new work wakes the thread
+constexpr uint64_t kLongestPeerPauseNanos = 500'000;
+constexpr uint64_t kPausesOfIdleness = 32;
 constexpr uint64_t kLeastRetryNanos = 100'000;
 constexpr uint64_t kLeastPauseNanos = 1'000'000;    // between two exchanges with peers while the disk fails
 constexpr uint64_t kPatienceNanos = 5'000'000'000;  // of Stop, for workers and peers
@@ -455,8 +457,12 @@ void GroupCommit::SleepUntilNextRound(uint64_t begun_nanos) {
       begun_nanos + std::max(interval_nanos_, std::min(kFlushesApart * flush_nanos_, kLongestGroupNanos));
   if (SleepUntilBlocked(pace_.expected(), std::min(pace_.patient_until(), paced), undisturbed)) return;
   if (SleepUntilBlocked(1, paced, undisturbed)) return;
+  // No peer wakes this thread. What a peer commits waits for it by at most 1 part in 32 of the time since the last one.
+  if (std::exchange(last_wanted_, round_wanted_) != round_wanted_) idle_since_nanos_ = begun_nanos;
+  const uint64_t pause =
+      std::clamp((begun_nanos - idle_since_nanos_) / kPausesOfIdleness, kWaitForOthersNanos, kLongestPeerPauseNanos);
   const bool look_at_peers = peers_.load(std::memory_order_relaxed) != nullptr;
-  signal.SleepUntilDirty(look_at_peers               ? std::max(interval_nanos_, kWaitForOthersNanos)
+  signal.SleepUntilDirty(look_at_peers               ? std::max(interval_nanos_, pause)
                          : room_retry_at_nanos_ != 0 ? retry_nanos_
                                                      : kIdleNanos,
                          [&] { return undisturbed() && Wanted() <= flushed_; });

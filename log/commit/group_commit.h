@@ -130,8 +130,10 @@ class GroupCommit {
   uint64_t retry_at_nanos_ = 0;  // when the disk failed
   uint64_t room_retry_at_nanos_ = 0;
   uint64_t round_wanted_ = 0;  // Wanted() when the round began
-  int rounds_behind_ = 0;      // number of rounds in a row that did not make it durable
-  bool stopping_ = false;      // the round began with a request to stop
+  uint64_t last_wanted_ = 0;
+  uint64_t idle_since_nanos_ = 0;  // when round_wanted_ was seen to change
+  int rounds_behind_ = 0;          // number of rounds in a row that did not make it durable
+  bool stopping_ = false;          // the round began with a request to stop
 
   // Until this time the room that was given back, keep_free_ bytes, is for a checkpoint, and not for the next segment.
   std::atomic<uint64_t> hold_until_nanos_{0};

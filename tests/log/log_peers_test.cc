@@ -33,6 +33,7 @@ class Board {
     }
     StatusOr<NodeEpochs> Exchange(const NodeEpochs& own) override {
       std::lock_guard lock(board_->mutex_);
+      ++board_->exchanges_;
       if (board_->dead_) return absl::UnavailableError("node 2 has died");
       if (board_->loses_) return absl::UnavailableError("lost by the test");
       NodeEpochs& word = board_->epochs_[node_];
@@ -59,6 +60,10 @@ class Board {
     std::lock_guard lock(mutex_);
     return dirty_[node];
   }
+  uint64_t exchanges() {
+    std::lock_guard lock(mutex_);
+    return exchanges_;
+  }
   void Kill() {
     std::lock_guard lock(mutex_);
     dead_ = true;
@@ -73,6 +78,7 @@ class Board {
   std::mutex mutex_;
   std::array<NodeEpochs, kNodes> epochs_;
   std::array<uint64_t, kNodes> dirty_{};
+  uint64_t exchanges_ = 0;
   bool dead_ = false;
   bool loses_ = false;
 };
@@ -190,6 +196,17 @@ TEST_F(LogPeersTest, ACommitOfOneNodeBecomesDurableOnAll) {
   const uint64_t epoch = Commit(writer.get(), {1, 1}, 100).value();
   for (auto& log : logs_) ASSERT_TRUE(log->WaitDurable(epoch, kLongEnough).ok());
   for (auto& disk : disks_) EXPECT_GE(Recover(*disk->CrashedCopy(1)).end.recovered_epoch, epoch);
+}
+
+// The more rarely, the longer they are idle. Each looks once in at least 400 us, after a first time with shorter
+// pauses.
+TEST_F(LogPeersTest, IdleNodesLookAtEachOtherRarely) {
+  const uint64_t before = board_.exchanges();
+  const absl::Time begun = absl::Now();
+  absl::SleepFor(absl::Milliseconds(300));
+  const uint64_t exchanges = board_.exchanges() - before;
+  EXPECT_LT(exchanges, kNodes * (300 + (absl::Now() - begun) / absl::Microseconds(400)));
+  EXPECT_GT(exchanges, 0u);
 }
 
 TEST_F(LogPeersTest, ANodeThatLagsHoldsUpEverybody) {
