@@ -4,7 +4,7 @@
 // and without any change, or has exactly what was acknowledged; and it has all of it if `gannet verify` reports no
 // problem.
 //
-// GANNET_FILES_AT_REST=all tries every case; without it, a fixed selection.
+// The gate tries a fixed selection of the cases (tests/support/thorough.h).
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,6 +28,7 @@
 #include "gtest/gtest.h"
 #include "log/file/pmem_file_system.h"
 #include "log/file/posix_file_system.h"
+#include "tests/support/thorough.h"
 #include "tests/txn/durable_cluster.h"
 #include "txn/durable/data_directory.h"
 #include "txn/durable/verify.h"
@@ -391,15 +392,12 @@ const Change kChanges[] = {
 };
 
 TEST_P(FilesAtRestTest, IsRefusedByNameOrWhole) {
-  const char* wanted = std::getenv("GANNET_FILES_AT_REST");
-  const bool all = wanted != nullptr && std::string(wanted) == "all";
-  constexpr uint64_t kOneIn = 4;
   ASSERT_NO_FATAL_FAILURE(Make());
   Reset();
   Try("as it is", "data", "data", FilesIn(root_ / "tried"));
   const std::vector<fs::path> places = Places();
   uint64_t number = Mix64(GetParam().name.size() * 131 + static_cast<uint64_t>(GetParam().name[0]));
-  const auto drawn = [&] { return all || ++number % kOneIn == 0; };
+  const auto drawn = [&] { return ++number % StepOfPlaces(8) == 0; };
   for (size_t i = 0; i < places.size(); ++i) {
     const fs::path& place = places[i];
     const bool directory = fs::is_directory(root_ / "made" / place);

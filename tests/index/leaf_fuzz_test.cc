@@ -14,6 +14,7 @@
 #include "index/shared_leaf/change/change_calls.h"
 #include "index/shared_leaf/claim/claim_ranges.h"
 #include "tests/index/shared_leaf_world.h"
+#include "tests/support/thorough.h"
 
 namespace gannet::index {
 namespace leaf_fuzz_test {
@@ -123,7 +124,7 @@ class LeafFuzzTest : public ::testing::TestWithParam<std::tuple<SharedLeafCase, 
 TEST_P(LeafFuzzTest, DamagedLeavesGiveErrorsOrWrongRows) {
   const auto& [of, seed] = GetParam();
   Random seeds(seed);
-  const int rounds = std::get<0>(of)->learned ? 4 : 12;  // about the same number of keys
+  const int rounds = (std::get<0>(of)->learned ? 4 : 12) / static_cast<int>(StepOfPlaces(2));  // about as many keys
   for (int round = 0; round < rounds; ++round) {
     FuzzWorld world(of, seeds());
     world.Load();

@@ -16,6 +16,7 @@
 #include "log/format/identity.h"
 #include "log/manifest/manifest.h"
 #include "log/segment/end_note.h"
+#include "tests/support/thorough.h"
 #include "tests/txn/disk_image.h"
 #include "tests/txn/durable_cluster.h"
 #include "txn/durable/verify.h"
@@ -426,7 +427,7 @@ std::vector<Disk> CreateInterrupted(int nodes, uint64_t at, Interruption how, bo
 }
 
 void InterruptEverywhere(int nodes, Interruption how) {
-  for (uint64_t at = 1;; ++at) {
+  for (uint64_t at = 1;; at += StepOfPlaces(nodes == 1 ? 1 : 3)) {
     SCOPED_TRACE(testing::Message() << nodes << " nodes, at operation " << at);
     bool acknowledged = false;
     const std::vector<Disk> left = CreateInterrupted(nodes, at, how, &acknowledged);

@@ -35,7 +35,7 @@ using Acknowledged = std::array<uint64_t, kWorkers>;
 
 struct Budget {
   size_t for_each_sync = 16;
-  size_t states = 100;  // that are recovered, of each run
+  size_t states = 40;  // that are recovered, of each run
 };
 
 Budget BudgetOfTest() {

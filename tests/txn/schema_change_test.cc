@@ -19,6 +19,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "log/manifest/manifest.h"
+#include "tests/support/thorough.h"
 #include "tests/txn/catalog_helpers.h"
 #include "tests/txn/disk_image.h"
 #include "tests/txn/schema_helpers.h"
@@ -430,7 +431,9 @@ TEST_P(NotedChangeTest, ACrashLeavesTheTablesBeforeItOrAfterIt) {
   if (operation().drops()) ends.push_back(End::kErrorAndCheckpoint);
   for (const End end : ends) {
     const bool power_cut = end == End::kPowerCut;
-    for (uint64_t at = 1;; ++at) {
+    // Each operation has other places of the same steps, so together they have all.
+    const uint64_t step = StepOfPlaces(nodes() == 1 ? 1 : 4);
+    for (uint64_t at = 1 + static_cast<uint64_t>(operation().kind) % step;; at += step) {
       SCOPED_TRACE(testing::Message() << (power_cut ? "power cut" : "error") << " at operation " << at
                                       << (end == End::kErrorAndCheckpoint ? ", then a checkpoint" : ""));
       const Disk disk = DiskOf(image, at);
@@ -478,7 +481,9 @@ TEST_P(NotedChangeTest, ACrashLeavesTheTablesBeforeItOrAfterIt) {
       }
     }
   }
-  EXPECT_EQ(seen, std::set({operation().before, operation().between, operation().after}));
+  if (nodes() == 1 || IsThorough()) {
+    EXPECT_EQ(seen, std::set({operation().before, operation().between, operation().after}));
+  }
 }
 
 // No manifest can be written. The error says that the directory may have either; a table that is to go is gone.

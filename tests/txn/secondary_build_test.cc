@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "log/manifest/manifest.h"
 #include "tests/index/kinds.h"
+#include "tests/support/thorough.h"
 #include "tests/txn/catalog_helpers.h"
 #include "tests/txn/schema_helpers.h"
 #include "tests/txn/secondary_changes.h"
@@ -272,7 +273,10 @@ TEST_P(SecondaryBuildTest, TransactionsRunMeanwhile) {
   uint64_t seed = 0;
   for (const IndexKind kind : index::OrderedKinds()) {
     for (const Way& way : WaysOf(nodes())) {
-      SCOPED_TRACE(testing::Message() << "seed " << ++seed);
+      const uint64_t place = seed++;
+      // The gate tries each kind in one of the two ways.
+      if ((place / 2 + place) % StepOfPlaces(2) != 0) continue;
+      SCOPED_TRACE(testing::Message() << "seed " << seed);
       const Disk disk = NewDisk(seed);
       {
         DurableOptions options = way.Options();
