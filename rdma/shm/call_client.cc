@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "rdma/shm/futex.h"
+#include "rdma/verb_check.h"
 
 namespace gannet::rdma::shm {
 namespace {
@@ -81,6 +82,10 @@ bool CallClient::Submit(const CallRequest& call, Completion* completion) {
     return true;
   }
   const uint64_t node_word = region_->control(call.node).word.load(std::memory_order_acquire);
+  if (call.connection != 0 && call.connection != node_word) {
+    completion->status = ConnectionChanged(call.node);
+    return true;
+  }
   if (PhaseOf(node_word) != NodePhase::kAttached) {
     completion->status = absl::UnavailableError(absl::StrCat("CALL to node ", call.node, ", which is not there"));
     return true;
@@ -113,6 +118,7 @@ void CallClient::Start(int slot, const Pending& pending) {
   if (!call.request.empty()) std::memcpy(area_->requests[slot], call.request.data(), call.request.size());
   shared.method = call.method;
   shared.request_bytes = static_cast<uint32_t>(call.request.size());
+  shared.server_word = pending.node_word;
   Slot& mine = slots_[slot];
   mine.use = Use::kInFlight;
   mine.server = call.node;

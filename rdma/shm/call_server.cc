@@ -155,6 +155,10 @@ bool CallServer::Run(int channel, int index, uint64_t* end) {
 
 StatusOr<size_t> CallServer::RunHandler(NodeId caller, const CallSlot& slot, std::span<const std::byte> request,
                                         std::span<std::byte> response) {
+  // The caller lost its connection before the request was served. Such a request must have no effect.
+  if (slot.server_word != node_word_) {
+    return absl::UnavailableError(absl::StrCat("node ", node_, " is not the process that was called any more"));
+  }
   if (slot.request_bytes > kMaxMessageBytes) {
     return absl::InvalidArgumentError(absl::StrCat("a request of ", slot.request_bytes, " bytes is no message"));
   }

@@ -28,7 +28,7 @@
 namespace gannet::rdma::shm {
 
 inline constexpr uint64_t kMagic = 0x31306d6873746e67;  // "gntshm01"
-inline constexpr uint64_t kFormatVersion = 5;
+inline constexpr uint64_t kFormatVersion = 6;
 inline constexpr uint64_t kPageBytes = 4096;
 inline constexpr uint64_t kHugePageBytes = 2 << 20;
 // The first page of a node's memory is unused: offset 0 must never be an object, so the range check finds accesses to
@@ -121,6 +121,7 @@ struct alignas(kLineBytes) CallSlot {
   std::atomic<uint64_t> word;
   uint32_t method;
   uint32_t request_bytes;
+  uint64_t server_word;     // state word of the server's attachment for which the request is
   uint32_t status_code;     // absl::StatusCode
   uint32_t response_bytes;  // if status_code is not Ok: of the message, which lies where the response would
   uint64_t done_nanos;      // when the handler had ended; all processes of a machine share the clock

@@ -109,10 +109,6 @@ bool ShmChannel::SubmitCall(const CallRequest& call, Completion* completion) {
     completion->status = absl::UnavailableError(absl::StrCat("CALL by node ", node(), ", which is dead"));
     return true;
   }
-  if (call.connection != 0 && (call.node >= range_.num_nodes || !IsConnected(call.node, call.connection))) {
-    completion->status = ConnectionChanged(call.node);
-    return true;
-  }
   return calls_.Submit(call, completion);
 }
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -133,6 +134,7 @@ class ShmGarbage : public ::testing::Test {
     shm::CallSlot& slot = region_->channel(1, 3).slots[2];
     slot.method = method;
     slot.request_bytes = bytes;
+    slot.server_word = region_->control(0).word;
     slot.word.store(shm::CallWord(1, 0, shm::CallPhase::kRequested));
     region_->control(0).ready_slots[shm::kShmChannelSlots + 3].bits.fetch_or(1 << 2);
     region_->control(0).ready_channels[2].fetch_or(1 << 3);
@@ -237,6 +239,49 @@ TEST(ShmServer, SleepingServersWakeUp) {
     std::this_thread::sleep_for(std::chrono::microseconds(i * 20));  // around the time they fall asleep
     EXPECT_TRUE(worker.BlockOn(CallNode1(channel.get())).ok());
   }
+}
+
+coro::Task<void> CallBoundTo(Channel* channel, uint64_t connection, std::vector<Status>* ends, int* begun) {
+  ++*begun;
+  std::array<std::byte, 8> response;
+  const StatusOr<size_t> bytes = co_await channel->Call(1, kEcho, {}, response, absl::Seconds(60), connection);
+  ends->push_back(bytes.status());
+}
+
+// The successor serves before the callers have noticed that the process that they called is gone.
+TEST(ShmServer, ACallDoesNotRunAtTheSuccessorOfTheProcessThatWasCalled) {
+  auto fabric = ShmFabric::InProcess(kSmall).value();
+  auto caller = fabric->Attach(0).value();
+  auto called = fabric->Attach(1).value();
+  auto channel = caller->OpenChannel().value();
+  constexpr int kCalls = 4 * shm::kCallsPerNode;  // most of them wait for a slot
+  std::unique_ptr<Node> successor;
+  int begun = 0, served = 0;
+  std::vector<Status> ends;
+  coro::Worker worker;
+  worker.AddPoller([&] {
+    if (begun < kCalls) return size_t{0};
+    if (successor == nullptr) {
+      fabric->Kill(1);
+      successor = fabric->Attach(1).value();
+      successor->Handle(kEcho, [&](NodeId, std::span<const std::byte>, std::span<std::byte>) {
+        ++served;
+        return StatusOr<size_t>(0);
+      });
+    }
+    return successor->ServePending(kCalls);
+  });
+  worker.AddPoller([&] { return channel->Poll(); });
+  for (int i = 0; i < kCalls; ++i) {
+    const uint64_t connection = i % 2 == 0 ? caller->ConnectionTo(1) : 0;
+    worker.Spawn(CallBoundTo(channel.get(), connection, &ends, &begun));
+  }
+  worker.Run();
+  ASSERT_EQ(ends.size(), static_cast<size_t>(kCalls));
+  for (const Status& end : ends) EXPECT_TRUE(absl::IsUnavailable(end)) << end;
+  EXPECT_EQ(served, 0);
+  EXPECT_TRUE(worker.BlockOn(CallNode1(channel.get())).ok());
+  EXPECT_EQ(served, 1);
 }
 
 TEST(ShmDeathTest, HandlersAreRegisteredOnceAndBeforeServing) {
