@@ -293,14 +293,12 @@ uint64_t Agent::Enter(NodeId peer, const Key& key, uint64_t incarnation, About a
 void Agent::Leave(NodeId peer, uint64_t session, const Status& why) {
   {
     const std::lock_guard lock(mutex_);
-    // A node that breaks the rules may have a later one.
-    if (session != 0 && views_[peer].session == session) views_[peer].session = 0;
+    if (session != 0) views_[peer].session = 0;
     views_[peer].why_down = std::string(why.message());
   }
   if (session == 0) return;
   observer_->SessionEnded(session);
-  uint64_t generation = session;
-  generations_[peer].compare_exchange_strong(generation, 0, std::memory_order_release);
+  generations_[peer].store(0, std::memory_order_release);
 }
 
 }  // namespace gannet::rdma::control

@@ -86,8 +86,9 @@ std::string ReasonToRefuse(const HelloBody& hello, bool whole, const ClusterShap
     return absl::StrCat("node ", self, " has another configuration than node ", hello.introduction.from,
                         ": give all processes of a cluster the same, and run the same release");
   }
-  if (hello.introduction.from >= shape.num_nodes || hello.introduction.from == self) {
-    return absl::StrCat("the peer cannot be node ", hello.introduction.from, " of ", shape.num_nodes);
+  if (hello.introduction.from >= shape.num_nodes || hello.introduction.from <= self) {
+    return absl::StrCat("the peer cannot be node ", hello.introduction.from, " of ", shape.num_nodes, ": node ", self,
+                        " accepts nodes of higher numbers");
   }
   return "";
 }

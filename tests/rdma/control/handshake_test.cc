@@ -104,6 +104,19 @@ TEST(HandshakeTest, WhatDoesNotFitTheClusterIsRefusedAndNamed) {
   }
 }
 
+// A node of a lower number waits for the session. Otherwise the two could have two.
+TEST(HandshakeTest, OnlyANodeOfAHigherNumberIsAccepted) {
+  for (const NodeId from : {NodeId{0}, NodeId{1}, NodeId{2}}) {
+    Ends ends{ClientHandshake("secret", kShape, {.from = from, .to = 1, .incarnation = 7}, ClientsPayload()),
+              ServerHandshake("secret", kShape, {.id = 1, .incarnation = 11, .payload = Payload()})};
+    const Status status = Converse(&ends);
+    EXPECT_EQ(status.ok(), from == 2) << status;
+    EXPECT_EQ(ends.server.done(), from == 2);
+    if (from == 2) continue;
+    EXPECT_TRUE(absl::StrContains(status.message(), "accepts nodes of higher numbers")) << status;
+  }
+}
+
 // The greeting of a future release may have another length.
 TEST(HandshakeTest, AnotherVersionIsNamedWhateverItsGreetingLooksLike) {
   Ends ends = MakeEnds("secret", "secret", {.version = 3, .num_nodes = 3, .bytes_per_node = 1 << 20});
