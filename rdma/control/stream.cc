@@ -14,6 +14,7 @@ namespace gannet::rdma::control {
 namespace {
 
 constexpr size_t kMaxWaitingBytes = 8 * kMaxFrameBytes;
+constexpr int kMostReadsAtOnce = 8;  // of a socket, so that a peer that never stops delays no others
 constexpr size_t kLengthBytes = sizeof(uint32_t);
 
 }  // namespace
@@ -71,7 +72,8 @@ StatusOr<bool> Stream::ReadSome() {
 }
 
 Status Stream::Receive(const std::function<Status(Frame)>& take) {
-  for (bool more = true; more;) {
+  bool more = true;
+  for (int reads = 0; more && reads < kMostReadsAtOnce; ++reads) {
     StatusOr<bool> read = ReadSome();
     // Frames that arrived before the end still count: a refusal, for example.
     more = read.ok() && *read;

@@ -42,8 +42,8 @@ class Stream {
   bool wants_to_write() const { return !out_.empty(); }
   Status Flush();
 
-  // Reads the available data and passes every complete frame to `take`. Stops at the first error of `take` and returns
-  // it. Unavailable: the peer has closed. InvalidArgument: it does not send frames.
+  // Reads the available data, or a bounded part of it, and passes every complete frame to `take`. Stops at the first
+  // error of `take` and returns it. Unavailable: the peer has closed. InvalidArgument: it does not send frames.
   Status Receive(const std::function<Status(Frame)>& take);
 
  private:
