@@ -168,6 +168,8 @@ class Agent {
   void Run();
   void Turn();
   void AcceptAll(uint64_t now);
+  // Pauses, and says so once, if this process or machine has no file or memory for another connection.
+  void NoteNotAccepted(int error, uint64_t now);
   void MakeRoom();
   // Ends the sessions that CutOff asked for.
   void CutAll(uint64_t now);
@@ -214,6 +216,8 @@ class Agent {
   std::vector<Outgoing> outgoing_;
   std::vector<std::unique_ptr<Incoming>> incoming_;
   bool has_place_ = true;
+  uint64_t accept_again_ns_ = 0;
+  bool lacks_files_ = false;  // the last accept failed for want of a file or memory
 
   mutable Mutex mutex_;
   std::vector<PeerView> views_;  // by node

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -15,6 +17,7 @@ namespace gannet::rdma::control {
 namespace {
 
 constexpr int kLongestPollMs = 50;
+constexpr uint64_t kAcceptPauseNs = 100'000'000;
 constexpr uint64_t kFirstBackoffNs = 20'000'000;
 constexpr uint64_t kLongestBackoffNs = 500'000'000;
 
@@ -50,8 +53,11 @@ void Agent::Run() {
 }
 
 void Agent::Turn() {
+  // The time is taken before the poll: if this thread is kept from running, a peer that spoke in time is still not
+  // dropped.
+  const uint64_t now = NowNanos();
   std::vector<pollfd> polled{{.fd = wake_, .events = POLLIN, .revents = 0},
-                             {.fd = listener_, .events = POLLIN, .revents = 0}};
+                             {.fd = now >= accept_again_ns_ ? listener_ : -1, .events = POLLIN, .revents = 0}};
   for (const Outgoing& to : outgoing_) {
     const bool writes = to.state == Outgoing::State::kConnecting || to.stream.wants_to_write();
     polled.push_back(
@@ -62,9 +68,6 @@ void Agent::Turn() {
                       .events = static_cast<short>(POLLIN | (from->stream.wants_to_write() ? POLLOUT : 0)),
                       .revents = 0});
   }
-  // The time is taken before the poll: if this thread is kept from running, a peer that spoke in time is still not
-  // dropped.
-  const uint64_t now = NowNanos();
   poll(polled.data(), polled.size(), kLongestPollMs);
   uint64_t woken = 0;
   if (polled[0].revents != 0) (void)!read(wake_, &woken, sizeof woken);
@@ -92,7 +95,7 @@ void Agent::AcceptAll(uint64_t now) {
   // A bounded number, so that a flood of connections does not delay the heartbeats.
   for (int i = 0; i < options_.max_half_open; ++i) {
     const int fd = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0) return;  // none is left, or this process has too many open files: the next turn tries again
+    if (fd < 0) return NoteNotAccepted(errno, now);
     MakeRoom();
     auto from = std::make_unique<Incoming>();
     from->stream = Stream(fd);
@@ -104,6 +107,16 @@ void Agent::AcceptAll(uint64_t now) {
     from->last_heard_ns = now;
     incoming_.push_back(std::move(from));
   }
+}
+
+void Agent::NoteNotAccepted(int error, uint64_t now) {
+  if (error == EAGAIN) lacks_files_ = false;  // none is left
+  if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM) return;
+  // The connection stays in the queue, so a poll for it would return at once.
+  accept_again_ns_ = now + kAcceptPauseNs;
+  if (std::exchange(lacks_files_, true)) return;
+  RecordRefusal(absl::StrCat("cannot accept connections: ", strerror(error),
+                             error == EMFILE ? ": raise the limit of open files (ulimit -n)" : ""));
 }
 
 void Agent::MakeRoom() {

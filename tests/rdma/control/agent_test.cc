@@ -3,9 +3,12 @@
 
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +23,10 @@ namespace gannet::rdma::control {
 namespace agent_test {
 
 constexpr uint64_t kPatienceNs = 60'000'000'000;
+
+// While lacks_files is set, accept4 fails as in a process with too many open files.
+std::atomic<bool> lacks_files = false;
+std::atomic<uint64_t> failed_accepts = 0;
 
 struct Witness : Observer {
   std::atomic<int> ended = 0;
@@ -358,6 +365,22 @@ TEST_F(AgentTest, AThousandIdleConnectionsCostLittleAndKeepNobodyOut) {
   EXPECT_TRUE(Eventually([&] { return zero->half_open() == 0; }));
 }
 
+TEST_F(AgentTest, ANodeWithTooManyOpenFilesSaysSoOnceAndPauses) {
+  constexpr uint64_t kPauseNs = 100'000'000;
+  const auto zero = Start(Options(0, 1));
+  lacks_files = true;
+  const uint64_t begin = NowNanos();
+  const int fd = ConnectTo(Endpoints(1)[0]);
+  ASSERT_TRUE(Eventually([&] { return failed_accepts >= 4; }));
+  const uint64_t failed = failed_accepts;
+  EXPECT_LE(failed, 2 + (NowNanos() - begin) / kPauseNs);
+  EXPECT_EQ(zero->refusals(), 1u);
+  EXPECT_TRUE(absl::StrContains(zero->last_refusal(), "raise the limit of open files")) << zero->last_refusal();
+  lacks_files = false;
+  EXPECT_TRUE(Eventually([&] { return zero->half_open() == 1; }));
+  close(fd);
+}
+
 TEST(EndpointTest, ReadsHostAndPortAndRefusesTheRest) {
   EXPECT_EQ(ParseEndpoint("127.0.0.1:7100")->ToString(), "127.0.0.1:7100");
   EXPECT_EQ(ParseEndpoint(":7100")->ToString(), "127.0.0.1:7100");
@@ -388,3 +411,12 @@ TEST(EndpointTest, ListensAtAnyPortOfBothFamilies) {
 
 }  // namespace agent_test
 }  // namespace gannet::rdma::control
+
+// Takes the place of the one in the C library.
+int accept4(int fd, sockaddr* address, socklen_t* size, int flags) {
+  using namespace gannet::rdma::control::agent_test;
+  if (!lacks_files) return static_cast<int>(syscall(SYS_accept4, fd, address, size, flags));
+  ++failed_accepts;
+  errno = EMFILE;
+  return -1;
+}
