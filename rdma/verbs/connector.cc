@@ -321,6 +321,13 @@ Status Connector::Admit(rdma_cm_id* id, const rdma_cm_event& event) {
   const StatusOr<uint64_t> session = core_->agent->Admit(*credential);
   if (!session.ok()) return session.status();
   if (id->verbs != core_->context()) return absl::UnavailableError("the request came by another RDMA device");
+  if (credential->channel >= kMaxVerbsChannelsPerNode) {
+    return absl::InvalidArgumentError(absl::StrCat("a node has no channel ", credential->channel));
+  }
+  // A peer has one queue pair here for each of its channels. If it asks for a second one, it has lost the first one, or
+  // it breaks the rules.
+  EndServing(
+      [&](const Link& link) { return link.peer() == credential->from && link.channel() == credential->channel; });
   StatusOr<std::shared_ptr<Link>> made = acceptor_->MakeLink(credential->from, credential->channel);
   if (!made.ok()) return made.status();
   const std::shared_ptr<Link> link = *std::move(made);

@@ -4,7 +4,8 @@
 //     resolve address, resolve route
 //     queue pair, receive buffers
 //     CONNECT {magic, version, credential}  ->
-//                                             credential good? queue pair, receive buffers, Acceptor::Add
+//                                             credential good? the channel's earlier queue pair ends;
+//                                             queue pair, receive buffers, Acceptor::Add
 //                                       <-    ACCEPT {magic, version}, or REJECT {magic, version, reason}
 //     kUp                               ->    (established)
 //

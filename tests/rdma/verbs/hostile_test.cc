@@ -63,10 +63,15 @@ class HostileTest : public testing::Test {
 
   control::Endpoint Server() { return RegionInfo::Decode(parts_->core->agent->details(0)->payload)->listens_at; }
 
-  std::shared_ptr<Link> Connect() {
-    auto link = std::make_shared<Link>(parts_->core, next_link_++, 0, 0);
+  // `channel`: what the server is told.
+  std::shared_ptr<Link> TryToConnect(uint16_t channel) {
+    auto link = std::make_shared<Link>(parts_->core, next_link_++, 0, channel);
     parts_->connector->Connect(link, cq_.get(), Server());
     EXPECT_TRUE(Eventually([&] { return link->state() != LinkState::kConnecting; }));
+    return link;
+  }
+  std::shared_ptr<Link> Connect() {
+    auto link = TryToConnect(0);
     EXPECT_EQ(link->state(), LinkState::kUp) << link->why();
     return link;
   }
@@ -229,6 +234,19 @@ TEST_F(HostileTest, AFloodOfRequestsCostsTheLink) {
     Send(link.get(), header, kPayloadBytes);
   }
   ExpectCutOff(link);
+}
+
+// Otherwise one peer could take all that the server's card allows.
+TEST_F(HostileTest, APeerHasOneQueuePairForEachOfItsChannels) {
+  const auto first = Connect(), second = Connect();
+  EXPECT_TRUE(Eventually([&] { return first->state() == LinkState::kDown; }));
+  EXPECT_EQ(second->state(), LinkState::kUp) << second->why();
+  EXPECT_EQ(fabric_->statistics().queue_pairs_served, 1u);
+  const auto none = TryToConnect(kMaxVerbsChannelsPerNode);
+  ASSERT_EQ(none->state(), LinkState::kDown);
+  EXPECT_TRUE(absl::StrContains(none->why(), "no channel 127")) << none->why();
+  for (const auto& link : {first, second, none}) parts_->connector->Release(link);
+  ExpectServing();
 }
 
 TEST_F(HostileTest, AQueuePairWithoutATicketIsRefused) {
