@@ -2,6 +2,7 @@
 // a result that is well formed, never a crash or an access out of bounds (under AddressSanitizer).
 #include <array>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <memory>
 #include <new>
@@ -191,6 +192,31 @@ TEST_F(CatfishMessagesTest, Requests) {
   const Status structure = index_->CheckStructure();
   EXPECT_TRUE(structure.ok()) << structure;
   EXPECT_EQ(index_->Find(KeyOf(2).view()).record.node(), 0);
+}
+
+// The owner would collect its whole tree for such a request. The client is told no distance, and searches by itself.
+TEST_F(CatfishMessagesTest, ARequestForTooManyNeighboursStartsNoSearch) {
+  constexpr uint64_t kMostNearest = 1 << 20;  // of index/catfish/rpc/server.cc
+  for (const uint64_t count : {kMostNearest, kMostNearest + 1, UINT64_MAX}) {
+    Bytes request = RequestOf(catfish::kNearest, 1, {});
+    rdma::WireWriter(std::span(request).last(sizeof count)).PutU64(count);
+    const StatusOr<Bytes> response = Call(catfish::kNearest, request);
+    ASSERT_TRUE(response.ok()) << response.status();
+    rdma::WireReader reader(*response);
+    const bool has_result = reader.GetU8() != 0;
+    EXPECT_EQ(has_result, count == kMostNearest) << count;
+    if (has_result) continue;
+    EXPECT_EQ(catfish::GetNumber(reader), std::numeric_limits<double>::infinity());
+    EXPECT_TRUE(reader.Finish().ok());
+  }
+  for (const bool by_call : {true, false}) {
+    const auto remote = ConnectCatfish(client_->channel(), 0, kId, {.by_call = by_call});
+    ASSERT_TRUE(remote.ok()) << remote.status();
+    ScanResult found;
+    const Status status = client_->Await((*remote)->Nearest({.x = 1, .y = 2, .count = kMostNearest + 1}, &found));
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(found.entries.size(), kKeys);
+  }
 }
 
 // A hostile owner that answers with what a true one would, changed here and there.

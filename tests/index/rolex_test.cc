@@ -5,14 +5,18 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "base/random.h"
 #include "gtest/gtest.h"
 #include "index/rolex/retraining.h"
 #include "index/rolex/rolex_index.h"
 #include "index/rolex/synonyms.h"
+#include "rdma/forwarding.h"
 #include "tests/index/record_helper.h"
 
 namespace gannet::index::rolex {
@@ -28,6 +32,49 @@ void ExpectQuietModels(const RolexIndex* index) {
     for (size_t at = 0; at < model->model.bytes(); at += kLineBytes) {
       ASSERT_FALSE(rdma::IsLineBusy(LoadWord(model->block + at))) << at;
     }
+  }
+}
+
+// Every node says that it has this much memory, once that is not 0.
+class ClaimingFabric : public rdma::ForwardingFabric {
+ public:
+  ClaimingFabric(rdma::Fabric* inner, const uint64_t* bytes) : ForwardingFabric(inner), bytes_(bytes) {}
+  StatusOr<std::unique_ptr<rdma::Node>> Attach(rdma::NodeId id) override {
+    StatusOr<std::unique_ptr<rdma::Node>> node = ForwardingFabric::Attach(id);
+    if (!node.ok()) return node;
+    return std::make_unique<ClaimingNode>(*std::move(node), bytes_);
+  }
+
+ private:
+  class ClaimingNode : public rdma::ForwardingNode {
+   public:
+    ClaimingNode(std::unique_ptr<rdma::Node> inner, const uint64_t* bytes)
+        : ForwardingNode(std::move(inner)), bytes_(bytes) {}
+    std::span<std::byte> memory() override {
+      const std::span<std::byte> all = inner().memory();
+      return *bytes_ == 0 ? all : std::span(all.data(), *bytes_);
+    }
+
+   private:
+    const uint64_t* bytes_;
+  };
+
+  const uint64_t* bytes_;
+};
+
+// The places of leaves have 32 bits, in units of 64 bytes.
+TEST(RolexMemoryTest, ANodeOfMoreThan256GiBIsRefused) {
+  uint64_t bytes = 0;
+  IndexCluster cluster({.wrap = [&](rdma::Fabric* inner) { return std::make_unique<ClaimingFabric>(inner, &bytes); }});
+  IndexId id = kId;
+  for (const KeyKind keys : {KeyKind::kInteger, KeyKind::kBytes}) {
+    bytes = uint64_t{257} << 30;
+    const Status refused = CreateRolex(cluster.owner().service.get(), id, keys).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+    EXPECT_TRUE(absl::StrContains(refused.message(), "256 GiB")) << refused;
+    bytes = 0;
+    const Status taken = CreateRolex(cluster.owner().service.get(), id++, keys).status();
+    EXPECT_TRUE(taken.ok()) << taken;
   }
 }
 
