@@ -157,6 +157,7 @@ TEST_P(FabricSuite, ChannelsAreNumberedAndRunOut) {
     channels.push_back(*std::move(next));
   }
   EXPECT_THAT(next.status(), IsStatus(absl::StatusCode::kResourceExhausted));
+  EXPECT_LT(channels.size(), 127u);  // lock words have another use for number 127 (index/shared_leaf/claim/claim.h)
   channels.erase(channels.begin() + 3);
   next = node().OpenChannel();
   ASSERT_TRUE(next.ok()) << next.status();

@@ -10,7 +10,9 @@
 #include <atomic>
 #include <cerrno>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -196,6 +198,45 @@ TEST_F(AgentTest, ANodeThatFallsSilentIsGivenUp) {
   const auto one = Start(silent);
   ASSERT_TRUE(Eventually([&] { return witness_.ended > 0; }));
   EXPECT_NE(zero->generation(0), 0u);
+}
+
+// To establish a session the agent looks at all its connections. It must not meet one that ended in the same turn.
+TEST_F(AgentTest, ASessionBeginsInTheTurnInWhichAStrangerLeaves) {
+  struct Gate : Observer {
+    std::atomic<bool> reached = false;
+    std::atomic<bool> open = false;
+    void SessionEnded(uint64_t) override {
+      reached = true;
+      EXPECT_TRUE(Eventually([this] { return open.load(); }));
+    }
+  } gate;
+  const auto zero = Agent::Start(Options(0, 3), &gate).value();
+  auto one = Start(Options(1, 3));
+  ASSERT_TRUE(Eventually([&] { return zero->generation(1) != 0 && one->generation(0) != 0; }));
+  const int leaves = ConnectTo(Endpoints(1)[0]), stays = ConnectTo(Endpoints(1)[0]);
+  Stream two(ConnectTo(Endpoints(1)[0]));
+  const AgentOptions options = Options(2, 3);
+  const std::vector<std::byte> about(2 * sizeof(uint32_t));  // an empty address and an empty payload
+  ClientHandshake handshake(options.secret, options.shape, {.from = 2, .to = 0, .incarnation = 1}, about);
+  ASSERT_TRUE(two.Send(handshake.Hello().type, handshake.Hello().body).ok());
+  std::optional<Frame> proof;
+  ASSERT_TRUE(Eventually([&] {
+    const Status received = two.Receive([&](const Frame& challenge) {
+      StatusOr<std::optional<Frame>> answer = handshake.Take(challenge);
+      if (answer.ok()) proof = *std::move(answer);
+      return answer.status();
+    });
+    return !received.ok() || proof.has_value();
+  }));
+  ASSERT_TRUE(proof.has_value());
+  ASSERT_TRUE(Eventually([&] { return zero->half_open() == 3; }));
+  one.reset();
+  ASSERT_TRUE(Eventually([&] { return gate.reached.load(); }));
+  close(leaves);
+  ASSERT_TRUE(two.Send(proof->type, proof->body).ok());
+  gate.open = true;  // the agent's next turn finds both
+  EXPECT_TRUE(Eventually([&] { return zero->generation(2) != 0 && zero->half_open() == 1; }));
+  close(stays);
 }
 
 // A node is reported dead only after everything that its session admitted has been cut off.
