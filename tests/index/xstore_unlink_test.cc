@@ -1,5 +1,5 @@
-// Empty leaves are unlinked while other threads insert into them, in a simulation whose threads lose their cores at
-// critical moments.
+// Empty leaves are unlinked while other threads insert into them, or load the tree again, in a simulation whose threads
+// lose their cores at critical moments.
 #include <array>
 #include <memory>
 #include <vector>
@@ -111,6 +111,47 @@ TEST_F(XStoreUnlinkTest, AnEmptyLeafThatIsLockedOrFilledAgainStays) {
   EXPECT_GT(Mark::Reached("xstore: an empty leaf is locked or filled again"), 0u);
   EXPECT_GT(Mark::Reached("xstore: a change of a leaf changes its shadows, too"), 0u);
   EXPECT_GT(survived[0] + survived[1], 0u);
+}
+
+// The thread that takes the last empty leaf out of the tree may still be about to replace the root.
+TEST_F(XStoreUnlinkTest, ALoadWaitsForTheEndOfAnUnlinking) {
+  constexpr int kLoads = 20;
+  constexpr uint64_t kUnlinkingNanos = 200'000;
+  constexpr uint64_t kLookEveryNanos = 5'000;
+  bool unlinking = false;
+  int told = 0;
+  tree_->SetListener([&](const KeyWords<1>&, const KeyWords<1>&) {
+    ++told;
+    unlinking = true;
+    SleepForNanos(kUnlinkingNanos);
+    unlinking = false;
+  });
+  ASSERT_TRUE(epochs_->Start().ok());
+  simulation_.Join(simulation_.StartOn(0, "loader", [&] {
+    Random random(7);
+    for (int i = 0; i < kLoads; ++i) {
+      const uint64_t keys = 1 + random.Below(kKeys);
+      std::vector<LoadEntry> entries;
+      for (uint64_t key = 0; key < keys; ++key) entries.push_back({Key(key), RecordOf(key)});
+      Status loaded = absl::FailedPreconditionError("not tried");
+      while (absl::IsFailedPrecondition(loaded)) {
+        SleepForNanos(kLookEveryNanos);
+        IndexService::Guard guard(service_.get());
+        loaded = tree_->BulkLoad(guard.context(), entries, kLoadFill);
+        ASSERT_FALSE(loaded.ok() && unlinking) << "load " << i;
+      }
+      ASSERT_TRUE(loaded.ok()) << loaded;
+      for (uint64_t key = 0; key < keys; ++key) {
+        const IndexService::Guard guard(service_.get());
+        ASSERT_EQ(tree_->Find({{key}}).record, RecordOf(key)) << "load " << i;
+      }
+      for (uint64_t key = 0; key < keys; ++key) Change(key, false);
+    }
+  }));
+  epochs_->Stop();
+  tree_->RemoveListener();
+  EXPECT_GT(told, kLoads);
+  EXPECT_TRUE(tree_->CheckStructure().ok()) << tree_->CheckStructure();
 }
 
 }  // namespace xstore_unlink_test

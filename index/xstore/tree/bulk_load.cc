@@ -1,6 +1,7 @@
 // XTree: loading an empty tree from sorted entries, bottom up.
 #include <algorithm>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -27,10 +28,10 @@ class Tree<W>::Load final : public PartedLoad {
     }
   }
 
-  // Allocates the parts' first leaves.
-  Status Begin(Context& context) {
+  // Allocates the parts' first leaves, but that of the tree.
+  Status Begin(Context& context, Leaf<W> first) {
     if (leaves_.empty()) return absl::OkStatus();
-    SetLeaf(0, tree_->Locate(Words::Lowest()));
+    SetLeaf(0, first);
     for (size_t part = 1; part < parts(); ++part) GANNET_RETURN_IF_ERROR(Allocate(context, shape_.FirstLeaf(part)));
     return absl::OkStatus();
   }
@@ -47,15 +48,18 @@ class Tree<W>::Load final : public PartedLoad {
     return absl::OkStatus();
   }
 
-  Status Finish(Context&) override {
+  Status Finish(Context& context) override {
     finished_ = true;
     if (leaves_.empty()) return absl::OkStatus();
+    const std::lock_guard no_unlinking(tree_->unlink_mutex_);
     Leaf<W> first = LeafNo(0);
-    GANNET_CHECK(first.TryLock(first.state()), "a bulk load met a writer, %d entries", entries_.size());
+    const uint64_t state = first.state();
+    GANNET_CHECK((state & rdma::kLockBit) == 0 && first.TryLock(state), "a bulk load met a writer, %d entries",
+                 entries_.size());
     first.MarkBusy();
     LoadRuns::Reader entries(entries_);
     Fill(0, &entries);
-    tree_->BuildInnerLevels(std::move(leaves_), fill_);
+    tree_->BuildInnerLevels(context, std::move(leaves_), fill_);
     return absl::OkStatus();
   }
 
@@ -123,12 +127,19 @@ template <int W>
 StatusOr<std::unique_ptr<PartedLoad>> Tree<W>::BeginLoad(Context& context, LoadRuns entries, double fill,
                                                          size_t most_parts) {
   GANNET_RETURN_IF_ERROR(CheckFill(fill));
-  const LeafMeta first = Locate(Words::Lowest()).meta();
-  if (first.right != 0 || first.count != 0) {
+  Leaf<W> first;
+  LeafMeta meta;
+  {
+    // The last leaf that goes may still be on its way out of the inner nodes. The one that is left stays.
+    const std::lock_guard no_unlinking(unlink_mutex_);
+    first = Locate(Words::Lowest());
+    meta = first.meta();
+  }
+  if (meta.right != 0 || meta.count != 0) {
     return absl::FailedPreconditionError("only an empty index can be loaded in bulk");
   }
   auto load = std::make_unique<Load>(this, std::move(entries), fill, most_parts);
-  GANNET_RETURN_IF_ERROR(load->Begin(context));
+  GANNET_RETURN_IF_ERROR(load->Begin(context, first));
   return load;
 }
 
@@ -138,12 +149,13 @@ Status Tree<W>::BulkLoad(Context& context, std::span<const LoadEntry> entries, d
   return load.ok() ? (*load)->Run(context) : load.status();
 }
 
-// Replaces the root. Inner nodes get some room for later splits, independent of the fill of the leaves.
+// Replaces the root. Inner nodes get some room for later splits, independent of the fill of the leaves. The old nodes
+// have one child each, and a thread that trains a model may be looking at them. Requires unlink_mutex_.
 template <int W>
-void Tree<W>::BuildInnerLevels(std::vector<LoadedNode> leaves, double fill) {
+void Tree<W>::BuildInnerLevels(Context& context, std::vector<LoadedNode> leaves, double fill) {
   std::vector<LoadedNode> children = std::move(leaves);
   const size_t per_node = static_cast<size_t>(Node::kFanout * std::clamp(fill, 0.5, 0.9));
-  Node* old_root = root();
+  Node* old = root();
   int level = 0;
   do {
     ++level;
@@ -159,7 +171,8 @@ void Tree<W>::BuildInnerLevels(std::vector<LoadedNode> leaves, double fill) {
     children = std::move(parents);
   } while (children.size() > 1);
   root_.store(reinterpret_cast<Node*>(children[0].address), std::memory_order_release);
-  nodes_->Release(old_root);
+  for (; old->level() > 1; old = old->node(0)) nodes_->Retire(context, old);
+  nodes_->Retire(context, old);
 }
 
 #define GANNET_INSTANTIATE(W)                                                      \

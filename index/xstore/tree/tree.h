@@ -182,7 +182,7 @@ class Tree {
     uint64_t address = 0;
     Words high{};
   };
-  void BuildInnerLevels(std::vector<LoadedNode> leaves, double fill);
+  void BuildInnerLevels(Context& context, std::vector<LoadedNode> leaves, double fill);
 
   IndexService* service_;
   KeyKind kind_;
@@ -195,7 +195,7 @@ class Tree {
 
   alignas(kLineBytes) std::atomic<Node*> root_{nullptr};
   std::atomic<const Listener*> listener_{nullptr};
-  alignas(kLineBytes) Mutex unlink_mutex_;  // one thread unlinks at a time
+  alignas(kLineBytes) Mutex unlink_mutex_;  // one thread unlinks at a time, and none while a load ends
   std::shared_ptr<EmptyLeaves<W>> empties_ = std::make_shared<EmptyLeaves<W>>();
   std::shared_ptr<Shadows<W>> shadows_ = std::make_shared<Shadows<W>>();
   std::unique_ptr<Listener> owned_listener_;
