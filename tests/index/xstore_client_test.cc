@@ -395,6 +395,28 @@ TEST_F(XStoreClientTest, RetrainingEndsTheFallbacks) {
   EXPECT_LT(static_cast<double>((Counters() - counters).round_trips), 1.1 * static_cast<double>(present.size()));
 }
 
+// The client has the model of the empty index, and no leaf splits after the load.
+TEST_F(XStoreClientTest, TheModelFollowsABulkLoad) {
+  constexpr uint64_t kKeys = 5000;
+  Start();
+  const auto remote = Connect();
+  Train(remote.get());
+  std::vector<LoadEntry> entries;
+  for (uint64_t key = 0; key < kKeys; ++key) {
+    entries.push_back({Key(key), FakeRecord(key)});
+    keys_.insert(key);
+  }
+  {
+    EpochGuard guard(owner_->epoch());
+    ASSERT_TRUE(index_->BulkLoad(owner_->context(), entries, kLoadFill).ok());
+  }
+  WaitForTraining();
+  for (uint64_t key = 0; key < kKeys; ++key) ExpectFind(remote.get(), key);
+  const uint64_t before = remote->statistics().fallbacks;
+  for (uint64_t key = 0; key < kKeys; ++key) ExpectFind(remote.get(), key);
+  EXPECT_LT(remote->statistics().fallbacks - before, kKeys / 20);
+}
+
 // The tables of the old model lead to leaves from which one step to the right is enough, so the client never has to
 // call the owner. It must still learn of the new model.
 TEST_F(XStoreClientTest, AClientOfAnOldModelLearnsOfTheNewOne) {

@@ -51,7 +51,7 @@ class Tree<W>::Load final : public PartedLoad {
   Status Finish(Context& context) override {
     finished_ = true;
     if (leaves_.empty()) return absl::OkStatus();
-    const std::lock_guard no_unlinking(tree_->unlink_mutex_);
+    std::unique_lock no_unlinking(tree_->unlink_mutex_);
     Leaf<W> first = LeafNo(0);
     const uint64_t state = first.state();
     GANNET_CHECK((state & rdma::kLockBit) == 0 && first.TryLock(state), "a bulk load met a writer, %d entries",
@@ -60,6 +60,8 @@ class Tree<W>::Load final : public PartedLoad {
     LoadRuns::Reader entries(entries_);
     Fill(0, &entries);
     tree_->BuildInnerLevels(context, std::move(leaves_), fill_);
+    no_unlinking.unlock();
+    tree_->Tell(Words::Lowest(), Words::Highest());
     return absl::OkStatus();
   }
 

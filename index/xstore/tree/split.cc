@@ -155,7 +155,7 @@ StatusOr<Change> Tree<W>::SplitAndInsert(Context& context, const Words& key, uin
       Sometimes<"xstore: a leaf splits">();
       Change change = SplitLeaf(place, state, fresh->at(), *plan, key);
       place.parent->Unlock();
-      if (const Listener* listener = listener_.load(std::memory_order_acquire)) (*listener)(low, high);
+      Tell(low, high);
       return change;
     }
     // Another thread was faster: the key is there, or there is room now.

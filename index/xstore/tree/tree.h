@@ -56,7 +56,7 @@ class Tree {
   };
   using Snapshot = SnapshotOf<LeafPairs<W>>;
 
-  // Called after a leaf split or died, with the range of keys that other leaves cover now. Must be quick.
+  // Called after a leaf split or died, or a load, with the range of keys that other leaves cover now. Must be quick.
   using Listener = std::function<void(const Words& low, const Words& high)>;
 
   static StatusOr<std::unique_ptr<Tree>> Create(IndexService* service, KeyKind kind);
@@ -135,6 +135,9 @@ class Tree {
   Tree(IndexService* service, KeyKind kind);
 
   Node* root() const { return root_.load(std::memory_order_acquire); }
+  void Tell(const Words& low, const Words& high) const {
+    if (const Listener* listener = listener_.load(std::memory_order_acquire)) (*listener)(low, high);
+  }
   // Defined in scan.cc. Take(leaf, snapshot) is called for each leaf of the range; false ends the walk. At most
   // `max_leaves` (> 0). True: there may be more, from *next on.
   template <class Content, class Take>

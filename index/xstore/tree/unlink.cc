@@ -159,7 +159,7 @@ bool Tree<W>::Bypass(Context& context, const Path& path, Leaf<W> predecessor) {
   }
   ancestor->Unlock();
   CollapseRoot(context);
-  if (const Listener* listener = listener_.load(std::memory_order_acquire)) (*listener)(low, high);
+  Tell(low, high);
   return true;
 }
 
