@@ -81,6 +81,28 @@ TEST_F(XStoreTreeTest, EmptyLeavesGoThoughWhoeverEmptiedThemIdles) {
   ASSERT_TRUE(tree_->CheckStructure().ok()) << tree_->CheckStructure();
 }
 
+// A walk that counts waits at a leaf that is locked: what is retired meanwhile is not used again.
+TEST_F(XStoreTreeTest, LeavesAreCountedInsideTheEpoch) {
+  Leaf<1> leaf = tree_->Locate({{0}});
+  const uint64_t state = leaf.state();
+  ASSERT_TRUE(leaf.TryLock(state));
+  std::thread walker([this] { EXPECT_EQ(tree_->statistics().nodes, 1u); });
+  bool waits = false;
+  for (int tries = 0; !waits && tries < 20'000; ++tries) {  // until the walk has begun
+    const auto freed = std::make_shared<bool>(false);
+    {
+      EpochGuard guard(thread_->epoch());
+      thread_->epoch()->RetireWith([freed] { *freed = true; });
+    }
+    PassGracePeriod();
+    waits = !*freed;
+    std::this_thread::yield();
+  }
+  leaf.Unlock(state);
+  walker.join();
+  EXPECT_TRUE(waits);
+}
+
 TEST_F(XStoreTreeTest, AQueueKeepsItsSize) {
   constexpr uint64_t kQueue = 1000;
   constexpr uint64_t kTurns = 100000;

@@ -181,16 +181,20 @@ void Tree<W>::SetListener(Listener listener) {
 
 template <int W>
 Statistics Tree<W>::statistics() {
+  constexpr uint64_t kLeavesPerGuard = 1 << 12;  // a long walk must not delay the grace period
   Statistics statistics;
-  statistics.height = root()->level() + 1;
   Words key = Words::Lowest();
   Snapshot snapshot;
-  while (true) {
-    Look(key, Words::Highest(), Words::Lowest(), &snapshot);  // no pairs
-    ++statistics.nodes;
-    statistics.keys += snapshot.meta.count;
-    if (snapshot.high == Words::Highest()) break;
-    key = snapshot.high.Next();
+  for (bool more = true; more;) {
+    const IndexService::Guard guard(service_);
+    statistics.height = root()->level() + 1;
+    do {
+      Look(key, Words::Highest(), Words::Lowest(), &snapshot);  // no pairs
+      ++statistics.nodes;
+      statistics.keys += snapshot.meta.count;
+      more = snapshot.high != Words::Highest();
+      if (more) key = snapshot.high.Next();
+    } while (more && statistics.nodes % kLeavesPerGuard != 0);
   }
   statistics.registered_bytes = leaves_->bytes();
   statistics.private_bytes = nodes_->bytes();
