@@ -6,6 +6,7 @@
 #include "index/change_wire.h"
 #include "index/hash/hash_index.h"
 #include "index/key_wire.h"
+#include "index/record_of_peer.h"
 
 namespace gannet::index {
 namespace hash {
@@ -120,16 +121,11 @@ StatusOr<Target> GetTarget(IndexService* service, rdma::WireReader* reader) {
   return target;
 }
 
-// Returns a live record of this node that holds the key, or an error: a peer's claim is checked before the index uses
-// it.
+// Returns the address of a record of this node that holds the key, or an error.
 StatusOr<rdma::GlobalAddress> GetRecord(IndexService* service, rdma::WireReader* reader, const Key& key) {
   const rdma::GlobalAddress record = reader->GetAddress();
   GANNET_RETURN_IF_ERROR(reader->Finish());
-  rdma::Node& node = service->node();
-  const uint64_t end = node.memory().size() - HeaderReadBytes(key.size());
-  const bool inside = record.node() == node.id() && !record.marked() && record.offset() % kLineBytes == 0 &&
-                      record.offset() >= node.writable_offset() && record.offset() <= end;
-  if (!inside || !RecordHoldsKey(node.memory().data() + record.offset(), key)) {
+  if (!IsRecordOfKey(service->node(), record, key)) {
     return absl::InvalidArgumentError(
         absl::StrCat("there is no record of key ", key.ToString(), " at ", record.ToString()));
   }

@@ -578,6 +578,25 @@ TEST_F(XStoreClientTest, NonsenseFromPeersIsRefused) {
   EXPECT_TRUE(index_->CheckStructure().ok()) << index_->CheckStructure();
 }
 
+// The owner's transactions look at the record that the index gives them.
+TEST_F(XStoreClientTest, AnInsertNeedsARecordOfItsKey) {
+  Start();
+  const auto remote = Connect();
+  const uint64_t end = cluster_->owner().node->memory().size();
+  const rdma::GlobalAddress other = owner_->NewRecord(uint64_t{1});
+  const rdma::GlobalAddress record = owner_->NewRecord(uint64_t{2});
+  EpochGuard guard(client_->epoch());
+  for (const rdma::GlobalAddress bad :
+       {rdma::GlobalAddress(), rdma::GlobalAddress(0, 64), rdma::GlobalAddress(0, end - kLineBytes),
+        rdma::GlobalAddress(0, end), rdma::GlobalAddress(0, uint64_t{1} << 47), rdma::GlobalAddress(1, record.offset()),
+        record.WithMark(true), record + kWordBytes, other}) {
+    const Status status = client_->Await(remote->Insert(uint64_t{2}, bad)).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << bad.ToString() << ": " << status;
+  }
+  EXPECT_EQ(index_->statistics().keys, 0u);
+  EXPECT_TRUE(client_->Await(remote->Insert(uint64_t{2}, record)).ok());
+}
+
 TEST_F(XStoreClientTest, AnIndexThatDoesNotExistIsNotFound) {
   Start();
   auto remote = ConnectXStore(client_->channel(), 0, kId + 1, {}, {});

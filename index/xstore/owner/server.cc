@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "index/record_of_peer.h"
 #include "index/service_method.h"
 #include "index/xstore/owner/xstore_of.h"
 
@@ -82,8 +83,10 @@ Status XStoreOf<W>::ServeInsert(Context& context, rdma::WireReader& request, rdm
   const KeyWords<W> key = GetKey<W>(request);
   const rdma::GlobalAddress record = request.GetAddress();
   GANNET_RETURN_IF_ERROR(request.Finish());
+  OwnedKey decoded;
+  Decode(key, tree_->kind(), &decoded);
   if (!IsKey(key, tree_->kind())) return absl::InvalidArgumentError("a client inserts an invalid key");
-  if (!tree_->MayBeRecordOf(record, key)) {
+  if (!IsRecordOfKey(tree_->service().node(), record, decoded.view())) {
     return absl::InvalidArgumentError("a client inserts a key with a record that does not hold it");
   }
   const std::shared_ptr<const Model<W>> model = models_.model();

@@ -68,15 +68,6 @@ class RecordKeys {
       Prefetch(record + line * kLineBytes);
     }
   }
-  // True if there is a record with this key at an address that a peer has sent.
-  template <int W>
-  bool Has(rdma::GlobalAddress record, const KeyWords<W>& key) const {
-    if (record.marked() || record.node() != node_ || record.offset() % kLineBytes != 0 || record.offset() == 0) {
-      return false;
-    }
-    if (memory_.size() < kKeyReadBytes<W> || record.offset() > memory_.size() - kKeyReadBytes<W>) return false;
-    return WordsOfRecord<W>(memory_.data() + record.offset()) == key;
-  }
 
  private:
   std::span<const std::byte> memory_;

@@ -108,10 +108,6 @@ class Tree {
   bool UnlinkEmptyLeaves(Context& context);
 
   KeyKind kind() const { return kind_; }
-  // True if a record that a peer has sent can be that of `key`: leaves that keep keys in records need them there.
-  bool MayBeRecordOf(rdma::GlobalAddress record, const Words& key) const {
-    return !Leaf<W>::kKeysInRecords || records_.Has(record, key);
-  }
   IndexService& service() const { return *service_; }
   // The leaf at a block number (LeafMeta::right); and the reverse.
   Leaf<W> LeafAt(uint32_t number) const { return Leaf<W>(memory_ + uint64_t{number} * kLineBytes); }
