@@ -10,15 +10,22 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "base/random.h"
 #include "gtest/gtest.h"
+#include "index/hash/hash_rpc.h"
+#include "index/key_wire.h"
+#include "index/record_header.h"
 #include "index/shared_leaf/blocks/block_lending.h"
 #include "index/shared_leaf/leaf/leaf.h"
+#include "index/xstore/rpc/messages.h"
 #include "log/file/simulated/faulty_file_system.h"
 #include "tests/index/kinds.h"
 #include "tests/txn/durable_cluster.h"
 #include "tests/txn/hasty_kinds.h"
 #include "tests/txn/simulated_cluster.h"
+#include "txn/peer/wire.h"
+#include "txn/record/record.h"
 
 namespace gannet::txn {
 namespace index_damage_test {
@@ -415,6 +422,80 @@ INSTANTIATE_TEST_SUITE_P(Seeds, HostileClientTest,
                          testing::Combine(testing::ValuesIn(AllKinds()),
                                           testing::Values(ReadPathPolicy::kOneSided, ReadPathPolicy::kCall),
                                           testing::Range(uint64_t{1}, uint64_t{4})));
+
+// ---------------------------------------------------------------------------------------------------------------------
+// An index that only its owner changes: a client can make calls, and write into records.
+
+coro::Task<StatusOr<size_t>> AskOwner(Session* session, rdma::MethodId method, std::span<const std::byte> request) {
+  std::vector<std::byte> response(rdma::kMaxMessageBytes);
+  co_return co_await session->channel().Call(0, method, request, response);
+}
+
+class OwnersIndexTest : public testing::TestWithParam<IndexKind> {
+ protected:
+  static constexpr uint64_t kRows = 5;
+
+  OwnersIndexTest()
+      : cluster_({.nodes = 2}, {{.name = "rows",
+                                 .index = GetParam(),
+                                 .payload_bytes = sizeof(uint64_t),
+                                 .placement = Placement::OnFirstNode()}}),
+        client_(cluster_.NewSession(1)) {
+    const Status loaded = RunBlockingBody(client_, [&](BlockingTransaction& t) -> Status {
+      for (uint64_t n = 0; n < kRows; ++n) GANNET_RETURN_IF_ERROR(t.Insert(rows(1), n, n));
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(loaded.ok()) << loaded;
+  }
+
+  const Table& rows(int node) { return cluster_.table(node, "rows"); }
+  uint64_t damages() { return cluster_.databases[0]->table_statistics()[0].index_damages; }
+  rdma::GlobalAddress RecordOf(uint64_t key) { return rows(0).local_index().Find(Key(key)).record; }
+  std::byte* At(rdma::GlobalAddress address) {
+    return cluster_.databases[0]->node().memory().data() + address.offset();
+  }
+  Status Ask(rdma::MethodId method, absl::FunctionRef<void(rdma::WireWriter&)> put) {
+    std::array<std::byte, 256> request;
+    rdma::WireWriter writer(request);
+    put(writer);
+    return client_.worker().BlockOn(AskOwner(&client_, method, writer.written())).status();
+  }
+  void ExpectRow(uint64_t key) {
+    uint64_t value = 0;
+    const Status read = RunBlockingBody(client_, [&](BlockingTransaction& t) { return t.Get(rows(1), key, &value); });
+    EXPECT_TRUE(read.ok()) << read;
+    EXPECT_EQ(value, key);
+  }
+
+  Cluster cluster_;
+  Session& client_;
+};
+
+// The record is one that the caller has locked, but not that of the key.
+TEST_P(OwnersIndexTest, AFinishThatNamesAnotherKeyIsRefused) {
+  const rdma::GlobalAddress record = RecordOf(3);
+  const uint64_t state = LoadWord(At(record));
+  const uint64_t owner_bits = OwnerBits(1, 9);
+  uint64_t number = uint64_t{1} << 62;
+  StoreWord(At(record), Locked(state, owner_bits));
+  for (const FinishKind kind : {FinishKind::kRemove, FinishKind::kUnmake}) {
+    for (const uint64_t key : {uint64_t{4}, uint64_t{1000}}) {
+      const Status refused = Ask(kTxnFinish, [&](rdma::WireWriter& writer) {
+        Put(writer, Caller{Caller::NameOf(owner_bits, 99), ++number});
+        writer.PutU16(1);
+        Put(writer, FinishItem{.kind = kind, .table = rows(0).id(), .key = key, .record = record, .state = state});
+      });
+      EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+    }
+  }
+  EXPECT_EQ(LoadWord(At(record)), Locked(state, owner_bits));
+  StoreWord(At(record), state);
+  EXPECT_EQ(damages(), 0u);
+  ExpectRow(3);
+  ExpectRow(4);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, OwnersIndexTest, testing::Values(IndexKind::kHash, IndexKind::kXStore));
 
 // ---------------------------------------------------------------------------------------------------------------------
 // A checkpoint of a damaged index would lack rows that the log has.

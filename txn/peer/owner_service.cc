@@ -226,11 +226,12 @@ Status OwnerService::CheckItem(const FinishItem& item, uint64_t owner_bits) cons
     return CheckImage(local_->Direct(item.record), item.image);
   }
   const bool moved_known = item.kind != FinishKind::kReplace ||
-                           LockedRecord(item.moved_to, item.table, Locked(item.moved_state, owner_bits)) != nullptr;
+                           (LockedRecord(item.moved_to, item.table, Locked(item.moved_state, owner_bits)) != nullptr &&
+                            LeadsToKeyUnlessDamaged(*local_, *table, item.key, item.moved_to));
   if (!known || !moved_known || item.key.kind() != table->options().key_kind ||
-      item.key.size() > table->options().max_key_bytes) {
+      !LeadsToKeyUnlessDamaged(*local_, *table, item.key, item.record)) {
     return absl::InvalidArgumentError(absl::StrCat("finish: ", item.record.ToString(), " is not a record of ",
-                                                   NameOf(*table), " that the caller locked"));
+                                                   NameOf(*table), " with this key that the caller locked"));
   }
   return absl::OkStatus();
 }
