@@ -9,7 +9,7 @@ namespace gannet::index {
 IndexKindEntry HashKind() {
   return {
       .name = "hash",
-      .traits = {.guesses_records = true, .max_key_bytes = kMaxKeyBytes},
+      .traits = {.guesses_records = true, .max_key_bytes = kMaxKeyBytes, .most_own_key_bytes = 0},
       .create = [](IndexService* service, IndexId id,
                    const IndexOptions& options) -> StatusOr<std::unique_ptr<LocalIndex>> {
         return HashIndex::Create(service, id,

@@ -322,6 +322,9 @@ Status Cluster::CheckStructures() {
 Status Cluster::CheckTable(int node, const txn::Table& table) {
   GANNET_RETURN_IF_ERROR(table.local_index().CheckStructure());
   txn::DatabaseState& state = database(node).state();
+  if (!table.index_traits().client_writes && state.index_damage.Of(table.id()) > 0) {
+    return absl::InternalError("a record was locked that its index did not lead to");
+  }
   std::vector<rdma::GlobalAddress> records;
   index::WalkPosition position;
   for (bool more = true; more;) {

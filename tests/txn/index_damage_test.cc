@@ -460,6 +460,20 @@ class OwnersIndexTest : public testing::TestWithParam<IndexKind> {
     put(writer);
     return client_.worker().BlockOn(AskOwner(&client_, method, writer.written())).status();
   }
+  // Takes a key out of the index by a call.
+  Status RemoveFromIndex(uint64_t key, rdma::GlobalAddress record) {
+    const bool is_hash = GetParam() == IndexKind::kHash;
+    return Ask(is_hash ? index::hash::kRemove : index::xstore::kRemove, [&](rdma::WireWriter& writer) {
+      writer.PutU16(rows(0).id());  // index and table have one number
+      if (is_hash) {
+        index::PutKey(writer, Key(key));
+      } else {
+        index::xstore::PositionHint().Put(writer);
+        writer.PutU64(key);
+      }
+      writer.PutAddress(record);
+    });
+  }
   void ExpectRow(uint64_t key) {
     uint64_t value = 0;
     const Status read = RunBlockingBody(client_, [&](BlockingTransaction& t) { return t.Get(rows(1), key, &value); });
@@ -470,6 +484,28 @@ class OwnersIndexTest : public testing::TestWithParam<IndexKind> {
   Cluster cluster_;
   Session& client_;
 };
+
+TEST_P(OwnersIndexTest, AKeyThatWasTakenOutOfItBeforeItsRowIsRemovedIsCounted) {
+  Step removal(cluster_.NewSession(0));
+  ASSERT_TRUE(removal->Remove(rows(0), uint64_t{3}).ok());
+  ASSERT_TRUE(RemoveFromIndex(3, RecordOf(3)).ok());
+  EXPECT_TRUE(removal.Commit().ok());
+  EXPECT_EQ(damages(), 1u);
+  ExpectRow(4);
+}
+
+TEST_P(OwnersIndexTest, ARemovalOfARecordWhoseKeyWasOverwrittenEnds) {
+  for (const uint64_t key : {uint64_t{2}, uint64_t{3}}) {
+    Step removal(key == 2 ? cluster_.NewSession(0) : client_);
+    ASSERT_TRUE(removal->Remove(rows(key == 2 ? 0 : 1), key).ok());
+    StoreWord(At(RecordOf(key)) + rdma::PlaceOf(index::kKeyDataOffset), 99);
+    const Status removed = removal.Commit();
+    EXPECT_EQ(removed.code(), key == 2 ? absl::StatusCode::kOk : absl::StatusCode::kUnknown) << removed;
+  }
+  // Only a hash index reads integer keys from the records.
+  EXPECT_EQ(damages(), GetParam() == IndexKind::kHash ? 1u : 0u);
+  ExpectRow(4);
+}
 
 // The record is one that the caller has locked, but not that of the key.
 TEST_P(OwnersIndexTest, AFinishThatNamesAnotherKeyIsRefused) {

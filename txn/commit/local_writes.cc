@@ -34,7 +34,7 @@ bool TakeOut(SessionState& session, const WriteEntry& entry) {
   const auto remove = [&] {
     return entry.table->local_index().Remove(session.context, entry.key, entry.record).status();
   };
-  return session.local->index_damage.HasLeft(*entry.table, entry.key, entry.record,
+  return session.local->index_damage.HasLeft(*session.local, *entry.table, entry.key, entry.record,
                                              ChangeForSure(remove, [] { return true; }));
 }
 
@@ -101,7 +101,8 @@ void LocalWrites::FinishMove(WriteEntry& entry) {
       session_->local->lent_records.Drop(entry.record) ? 0 : BlockBytesOf(entry.key, entry.image_payload_bytes);
   const Status replaced = ChangeForSure(
       [&] { return entry.table->local_index().Replace(entry.key, entry.record, entry.moved_to); }, [] { return true; });
-  const bool has_left = session_->local->index_damage.HasLeft(*entry.table, entry.key, entry.record, replaced);
+  const bool has_left =
+      session_->local->index_damage.HasLeft(*session_->local, *entry.table, entry.key, entry.record, replaced);
   std::byte* const moved = session_->Direct(entry.moved_to);
   int64_t new_bytes = 0;
   if (replaced.ok()) [[likely]] {

@@ -25,13 +25,6 @@ bool LeadsToKeyUnlessDamaged(const LocalNode& local, const Table& table, const K
   return IsRecordOf(local, table, record) && index::RecordHoldsKey(local.Direct(record), key);
 }
 
-bool CanBeDamaged(const Table& table) {
-  const index::IndexTraits& traits = table.index_traits();
-  const TableOptions& options = table.options();
-  return traits.client_writes ||
-         (options.key_kind == index::KeyKind::kBytes && options.max_key_bytes > traits.most_own_key_bytes);
-}
-
 bool StillLeadsTo(const Table& table, const Key& key, rdma::GlobalAddress record) {
   return table.index_traits().client_writes && table.local_index().Find(key).record == record;
 }
@@ -43,12 +36,15 @@ Status CheckLeadsToKey(const LocalNode& local, const Table& table, const Key& ke
   return absl::OkStatus();
 }
 
-bool IndexDamage::NoteNotLeft(const Table& table, const Key& key, rdma::GlobalAddress record, const Status& change) {
-  GANNET_CHECK(CanBeDamaged(table), "%s is locked but not in its index: %s", record.ToString(), change.ToString());
+bool IndexDamage::NoteNotLeft(const LocalNode& local, const Table& table, const Key& key, rdma::GlobalAddress record,
+                              const Status& change) {
+  GANNET_CHECK(local.fabric.num_nodes() > 1, "%s is locked but not in its index: %s", record.ToString(),
+               change.ToString());
   Count(table, absl::StrCat("it does not lead to ", NameOfRow(table, key), ": ", change.message()));
-  // With any other error the index may lead there, but cannot be changed. Then the record's block must not be used
-  // again.
-  return absl::IsNotFound(change);
+  // With any other error the index may lead there, but cannot be changed. It may also lead there if it reads its keys
+  // from the records and did not recognise this one. Then the record's block must not be used again.
+  const size_t key_bytes = key.kind() == index::KeyKind::kInteger ? key.size() : table.options().max_key_bytes;
+  return absl::IsNotFound(change) && key_bytes <= table.index_traits().most_own_key_bytes;
 }
 
 void IndexDamage::NoteStray(const Table& table, rdma::GlobalAddress record) {

@@ -1,9 +1,9 @@
 // What this node's CPU believes of its own indexes, and what it does about one that is damaged.
 //
-// An index that only its owner's CPU changes is right. One that clients change (IndexTraits::client_writes) may have
-// been damaged by a client that does not keep the rules (docs/security.md): then it has lost keys, or leads from a key
-// to any address. So an address from such an index is checked before it is used. An index that reads its keys from the
-// records (IndexTraits::most_own_key_bytes) may have lost keys, but leads to records of the table in any case. A
+// The index of a node that is alone is right. Otherwise a client that does not keep the rules (docs/security.md) may
+// have damaged it. If clients change it (IndexTraits::client_writes), it has lost keys then, or leads from a key to any
+// address: so an address from such an index is checked before it is used. Any other index may have lost keys, by calls
+// or because it reads them from the records (IndexTraits::most_own_key_bytes), but leads to records in any case. A
 // damaged index gives errors (DataLoss); it never stops the process. A restart makes the index of a logged table again.
 #pragma once
 
@@ -24,8 +24,6 @@ namespace gannet::txn {
 
 using index::Key;
 
-// True if a client that breaks the rules can have damaged the table's index.
-bool CanBeDamaged(const Table& table);
 // True if there is a whole record of the table at this address of this node. For walks, which do not tell the key.
 bool IsRecordOf(const LocalNode& local, const Table& table, rdma::GlobalAddress record);
 
@@ -65,12 +63,13 @@ Status ChangeForSure(const Change& change, const GoOn& go_on) {
 class IndexDamage {
  public:
   // `change` is the result of taking a record out of the table's index that the caller has locked, or of replacing it
-  // there. True if the index does not lead to it any more. If it did not lead to it before either, or cannot be changed
-  // (false), the damage is noted; but a wrong index that only the owner changes stops the process.
-  bool HasLeft(const Table& table, const Key& key, rdma::GlobalAddress record, const Status& change) {
+  // there. True if the index does not lead to it any more. If it did not lead to it before either, or may lead to it
+  // still (false), the damage is noted; but a wrong index of a node that is alone stops the process.
+  bool HasLeft(const LocalNode& local, const Table& table, const Key& key, rdma::GlobalAddress record,
+               const Status& change) {
     if (change.ok()) [[likely]]
       return true;
-    return NoteNotLeft(table, key, record, change);
+    return NoteNotLeft(local, table, key, record, change);
   }
   // A walk met an address where there is no record of the table, or the null address (LocalIndex::Walk).
   void NoteStray(const Table& table, rdma::GlobalAddress record);
@@ -82,7 +81,8 @@ class IndexDamage {
   }
 
  private:
-  [[gnu::cold]] bool NoteNotLeft(const Table& table, const Key& key, rdma::GlobalAddress record, const Status& change);
+  [[gnu::cold]] bool NoteNotLeft(const LocalNode& local, const Table& table, const Key& key, rdma::GlobalAddress record,
+                                 const Status& change);
   void Count(const Table& table, absl::string_view what);
 
   mutable Mutex mutex_;                 // guards the member below

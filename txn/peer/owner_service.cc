@@ -252,11 +252,11 @@ void OwnerService::FinishOne(index::Context& context, const FinishItem& item) {
     durability_->removals().Note(item.table, item.key, VersionOf(NextState(item.state, true)));
     const Status removed =
         ChangeForSure([&] { return index.Remove(context, item.key, item.record).status(); }, repair_.release_dead);
-    has_left = local_->index_damage.HasLeft(table, item.key, item.record, removed);
+    has_left = local_->index_damage.HasLeft(*local_, table, item.key, item.record, removed);
   } else if (item.kind == FinishKind::kReplace) {
     const Status replaced =
         ChangeForSure([&] { return index.Replace(item.key, item.record, item.moved_to); }, repair_.release_dead);
-    has_left = local_->index_damage.HasLeft(table, item.key, item.record, replaced);
+    has_left = local_->index_damage.HasLeft(*local_, table, item.key, item.record, replaced);
     moves_.Remove(item.moved_to);
     if (replaced.ok()) {
       StoreWord(local_->Direct(item.moved_to), NextState(item.moved_state, false));

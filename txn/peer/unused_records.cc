@@ -36,7 +36,7 @@ bool MoveRow(const LocalNode& local, const Table& table, const Key& key, rdma::G
   // This comes before the index no longer leads there (lent_records.h).
   const int64_t old_bytes = local.lent_records.Drop(from) ? 0 : BlockBytesOf(key, payload_bytes(record));
   const Status replaced = table.local_index().Replace(key, from, local.node.AddressOf(made.block));
-  const bool has_left = local.index_damage.HasLeft(table, key, from, replaced);
+  const bool has_left = local.index_damage.HasLeft(local, table, key, from, replaced);
   local.record_bytes.Settle(table.id(), BlockBytesOf(key, payload_bytes(made.block)) - old_bytes);
   MarkAbsent(record, RecordLines(key, payload_bytes(record)), state);
   return has_left;
