@@ -244,6 +244,11 @@ class LeafCase {
       }
     }
     EXPECT_EQ(Read(moments.back()), change.content_after);
+    // The CASes may be repeated when a coroutine of this client, whose lock looks the same, has locked the leaf.
+    for (const Operation& operation : change.posting.operations()) {
+      if (operation.verb != rdma::Verb::kCompareAndSwap) continue;
+      EXPECT_NE(operation.expected, Locked(LoadWord(moments.back().At(operation.remote)), kClient));
+    }
 
     bool committed = false;
     for (size_t moment = 0; moment < moments.size(); ++moment) {

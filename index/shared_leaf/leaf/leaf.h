@@ -24,7 +24,8 @@
 //   remove   line 0. The entry stays in its line until the slot is used again.
 //   replace  the line, which commits: the old entry is gone; line 0
 //   split    the right leaf, locked, which nobody links yet; line 0 with the new high and right, without the slots of
-//            the entries that moved; the state word of the right leaf. It may insert a key into either leaf.
+//            the entries that moved; the state word of the right leaf, with the next version. It may insert a key into
+//            either leaf.
 //   absorb   of a right leaf with few entries or none, which is locked, too: the lines with its entries; line 0 with
 //            its high and right; its state word: dead
 //

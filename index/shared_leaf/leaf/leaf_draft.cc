@@ -80,15 +80,9 @@ void BasicLeafDraft<Head>::AppendNew(Posting* posting) {
 }
 
 template <class Head>
-void BasicLeafDraft<Head>::AppendUnlock(Posting* posting) {
-  image_.head.state = version_;
-  posting->Add(GiveBack());
-}
-
-template <class Head>
-void BasicLeafDraft<Head>::AppendDead(Posting* posting) {
+void BasicLeafDraft<Head>::AppendNext(Posting* posting, bool dead) {
   const uint64_t held = Locked(version_, owner_bits_);
-  version_ = NextState(version_, true);
+  version_ = NextState(version_, dead);
   image_.head.state = version_;
   posting->Add(rdma::Operation::CompareAndSwap(address_, held, version_));
 }

@@ -136,9 +136,10 @@ class BasicLeafDraft : public LeafLock {
   void AppendChange(Posting* posting, Then then = Then::kUnlock);
   // One WRITE of the whole new leaf, which stays locked.
   void AppendNew(Posting* posting);
-  // CAS of the state word: unlocks what AppendNew wrote, or marks a locked leaf dead.
-  void AppendUnlock(Posting* posting);
-  void AppendDead(Posting* posting);
+  // CAS of the state word: unlocks what AppendNew wrote, or marks a locked leaf dead. Both publish the next version. So
+  // if the CAS is repeated, it does not release a lock that another coroutine of this worker has taken meanwhile.
+  void AppendUnlock(Posting* posting) { AppendNext(posting, /*dead=*/false); }
+  void AppendDead(Posting* posting) { AppendNext(posting, /*dead=*/true); }
 
  private:
   template <class Entry>
@@ -159,6 +160,7 @@ class BasicLeafDraft : public LeafLock {
     changed_lines_ |= 1u << image_.template LineOf<Entry>(slot);
   }
   void Stamp(uint64_t state);
+  void AppendNext(Posting* posting, bool dead);
 
   uint32_t changed_lines_ = 0;  // of image_.lines
   Image image_;
