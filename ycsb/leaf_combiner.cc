@@ -137,7 +137,7 @@ coro::Task<StatusOr<LeafCombiner::Step>> LeafCombiner::InsertAll(LeafQueues::Lea
     std::vector<FreeBlock> blocks;
     for (size_t wanted = LeavesFor(*place, waiting); blocks.size() < wanted;) {
       // It may take a call, so it comes before the lock.
-      const StatusOr<FreeBlock> block = co_await blocks_->Take();
+      const StatusOr<FreeBlock> block = co_await blocks_->Take(/*connection=*/0);
       if (!block.ok() && blocks.empty()) co_return block.status();
       if (!block.ok()) break;
       if (!blocks.empty() && block->connection != blocks[0].connection) {

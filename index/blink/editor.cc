@@ -163,9 +163,9 @@ coro::Task<StatusOr<bool>> Editor<Keys>::SplitRoot(const LeafCopy& place, IndexE
   if (place.image.template count<Entry>() > kRootSlots<Keys>) {
     co_return absl::DataLossError("the root of a B-link tree has more entries than a root may have");
   }
-  const StatusOr<FreeBlock> left_block = co_await blocks_->Take();
+  const StatusOr<FreeBlock> left_block = co_await blocks_->Take(/*connection=*/0);
   if (!left_block.ok()) co_return left_block.status();
-  const StatusOr<FreeBlock> right_block = co_await blocks_->Take();
+  const StatusOr<FreeBlock> right_block = co_await blocks_->Take(left_block->connection);
   if (!right_block.ok()) {
     blocks_->PutBack(*left_block);
     co_return right_block.status();
@@ -176,10 +176,7 @@ coro::Task<StatusOr<bool>> Editor<Keys>::SplitRoot(const LeafCopy& place, IndexE
   Draft root(place.address, place.image, owner_bits);
   Draft left(left_block->address, left_block->word, level, owner_bits, fence_lines);
   Draft right(right_block->address, right_block->word, level, owner_bits, fence_lines);
-  StatusOr<bool> locked = false;
-  if (left_block->connection == right_block->connection) {
-    locked = co_await leaves_->Lock(root, left_block->connection);
-  }
+  const StatusOr<bool> locked = co_await leaves_->Lock(root, left_block->connection);
   if (!locked.ok() || !*locked) {
     blocks_->PutBack(*left_block);
     blocks_->PutBack(*right_block);

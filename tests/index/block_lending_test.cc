@@ -7,14 +7,40 @@
 
 #include "gtest/gtest.h"
 #include "index/rolex/rolex.h"
+#include "index/rolex/shared_models.h"
 #include "index/shared_leaf/blocks/block_stock.h"
 #include "index/shared_leaf/change/leaf_channel.h"
+#include "rdma/forwarding.h"
+#include "tests/index/carrying_channel.h"
 #include "tests/index/record_helper.h"
 
 namespace gannet::index::shared_leaf {
 namespace block_lending_test {
 
 constexpr IndexId kId = 1;
+
+// A node whose connection is what the test says. Only for clients that use a CarryingChannel, which knows none.
+class ConnectedNode final : public rdma::ForwardingNode {
+ public:
+  ConnectedNode() : ForwardingNode(nullptr) {}
+  uint64_t ConnectionTo(rdma::NodeId /*peer*/) const override { return connection; }
+
+  uint64_t connection = 1;
+};
+class PlainChannel final : public CarryingChannel {
+ public:
+  using CarryingChannel::CarryingChannel;
+
+ protected:
+  bool Submit(std::span<rdma::Operation> operations, rdma::Completion* completion) override {
+    completion->status = Carry(operations);
+    return true;
+  }
+  bool SubmitCall(const rdma::CallRequest& call, rdma::Completion* completion) override {
+    Carry(call, completion);
+    return true;
+  }
+};
 
 TEST(BlockStock, ForgetsTheBlocksOfAConnectionThatHasEnded) {
   BlockStock stock;
@@ -59,7 +85,7 @@ class BlockLendingTest : public ::testing::Test {
     return std::make_unique<BorrowedBlocks>(thread_->channel(), nullptr, 0, kId, absl::Seconds(5), stock);
   }
   FreeBlock Take(BorrowedBlocks* blocks) {
-    const StatusOr<FreeBlock> block = thread_->Await(blocks->Take());
+    const StatusOr<FreeBlock> block = thread_->Await(blocks->Take(/*connection=*/0));
     GANNET_CHECK(block.ok(), "%s", block.status().ToString());
     return *block;
   }
@@ -124,6 +150,44 @@ TEST_F(BlockLendingTest, TheOwnerBelievesOnlyTheLessee) {
   lender().GiveBack(1, block);
   EXPECT_EQ(lender().counts().lent, before.lent - 1);
   EXPECT_EQ(lender().counts().free, before.free + 1);
+}
+
+TEST_F(BlockLendingTest, ABatchOfAnEndedConnectionBorrowsNothingOverTheNextOne) {
+  {
+    EpochGuard guard(owner_->epoch());
+    for (uint64_t key = 1; key <= IntegerEntry::kSlots; ++key) {
+      ASSERT_TRUE(index_->Insert(owner_->context(), Key(key), owner_->NewRecord(Key(key)), nullptr).ok());
+    }
+  }
+  PlainChannel channel(thread_->channel());
+  ConnectedNode node;
+  const auto shared = MakeRolexCache();
+  const auto remote = ConnectRolex(&channel, 0, kId, {.shared = shared, .node = &node});
+  ASSERT_TRUE(remote.ok());
+  const auto batch = (*remote)->NewInsertBatch();
+  // Prepares the split of the leaf. Returns whether there was a block for it.
+  const auto splits = [&](uint64_t connection) {
+    Insertion one{.key = Key(uint64_t{100}), .record = FakeRecord(100)};
+    batch->Begin(std::span(&one, 1), connection, nullptr);
+    EXPECT_TRUE(thread_->Await(batch->Find()).ok());
+    const bool has_block = batch->pending() == 1;
+    batch->Abandon();
+    return has_block;
+  };
+  EXPECT_TRUE(splits(1));
+  const size_t lent = lender().counts().lent;
+  node.connection = 2;
+  EXPECT_FALSE(splits(1));
+  EXPECT_EQ(lender().counts().lent, lent);
+
+  // The repair after the first connection takes back what was lent over it. What is borrowed over the second one then
+  // is nobody else's.
+  index_->RepairAfter(/*node=*/1);
+  BorrowedBlocks borrowed(&channel, &node, 0, kId, absl::Seconds(5), &shared->blocks());
+  const FreeBlock ours = Take(&borrowed);
+  for (const FreeBlock& other : lender().Lend(owner_->context(), /*lessee=*/0, 2 * lent)) {
+    EXPECT_NE(other.address, ours.address);
+  }
 }
 
 TEST_F(BlockLendingTest, ABlockOfAnotherConnectionBecomesNoLeaf) {

@@ -77,8 +77,13 @@ void RegisterBlockLending(IndexService* service) {
       });
 }
 
-coro::Task<StatusOr<FreeBlock>> BorrowedBlocks::Take() {
+// Nothing is borrowed over a later connection for a caller that still uses an earlier one. The repair after that one
+// may be under way, and would take such blocks back (LeafBlocks::Sweep) while the stock keeps them.
+coro::Task<StatusOr<FreeBlock>> BorrowedBlocks::Take(uint64_t wanted) {
   const uint64_t connection = Connection();
+  if (wanted != 0 && wanted != connection) {
+    co_return absl::UnavailableError(absl::StrCat("the connection to node ", owner_, " has ended; try again"));
+  }
   const std::optional<FreeBlock> known = stock_->Take(connection);
   if (known.has_value()) co_return *known;
   std::vector<FreeBlock> lent;

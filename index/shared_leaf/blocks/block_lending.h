@@ -52,7 +52,7 @@ class BorrowedBlocks final : public BlockSource {
         timeout_(timeout),
         stock_(stock) {}
 
-  coro::Task<StatusOr<FreeBlock>> Take() override;
+  coro::Task<StatusOr<FreeBlock>> Take(uint64_t connection) override;
   void PutBack(const FreeBlock& block) override { stock_->Add(block.connection, {&block, 1}); }
   coro::Task<void> Return(FreeBlock block) override;
   coro::Task<void> Refill() override;

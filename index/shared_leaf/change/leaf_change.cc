@@ -28,7 +28,7 @@ coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Add(const LeafCopy& place, En
 template <class Keys>
 coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Split(const LeafCopy& place, IndexEntry entry, Change* change,
                                                          IndexEntry* right, SplitHints<Keys>* hints, SplitHint* hint) {
-  const StatusOr<FreeBlock> block = co_await blocks_->Take();
+  const StatusOr<FreeBlock> block = co_await blocks_->Take(/*connection=*/0);
   if (!block.ok()) co_return block.status();
   Draft old(place.address, place.image, leaves_->owner_bits());
   Draft fresh(block->address, block->word, place.image.level(), leaves_->owner_bits(), leaves_->fence_lines());

@@ -160,7 +160,7 @@ coro::Task<bool> LeafInserts<Keys>::PrepareSplit(Leaf* leaf) {
     if (added > kSlots || all <= kSlots || all > 2 * kSlots || !finder_->MaySplit(leaf->place)) co_return false;
     const SplitPlanOf<Keys> plan = PlanSplit<Keys>(leaf->place.image, {}, leaf->entries);
     co_await notices_->Prepare(Keys::KeyOf(Keys::ChildEntry(plan.border, {})));
-    const StatusOr<FreeBlock> block = co_await blocks_->Take();
+    const StatusOr<FreeBlock> block = co_await blocks_->Take(connection_);
     if (!block.ok()) co_return false;
     const IndexEntry right = Keys::ChildEntry(plan.border, block->address);
     if (block->connection == connection_ && notices_->Add(right)) {

@@ -26,7 +26,7 @@ namespace gannet::index::shared_leaf {
 class OwnBlocks final : public BlockSource {
  public:
   explicit OwnBlocks(LeafBlocks* blocks) : blocks_(blocks) {}
-  coro::Task<StatusOr<FreeBlock>> Take() override {
+  coro::Task<StatusOr<FreeBlock>> Take(uint64_t /*connection*/) override {
     if (context_ == nullptr) {
       Sometimes<"leaf: a call that takes no block meets a full inner node">();
       co_return absl::ResourceExhaustedError("this call takes no block");
