@@ -79,7 +79,7 @@ coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Absorb(const LeafCopy& left, 
   Draft from(right.address, right.image, leaves_->owner_bits());
   const StatusOr<bool> locked = co_await leaves_->Lock(to);
   if (!locked.ok() || !*locked) co_return locked;
-  const StatusOr<bool> both = co_await leaves_->Lock(from);
+  const StatusOr<bool> both = co_await leaves_->Lock(from, leaves_->ConnectionOf(left.address));
   if (!both.ok() || !*both) {
     const Status back = co_await leaves_->GiveBack(to);
     GANNET_CO_RETURN_IF_ERROR(back);
@@ -97,13 +97,10 @@ coro::Task<StatusOr<bool>> BasicLeafChanger<Keys>::Absorb(const LeafCopy& left, 
   }
   Posting posting;
   AppendAbsorb<Keys>(&to, &from, &posting);
+  // If this fails, the left leaf may have the entries and the right link of the other one already. Then nothing leads
+  // to the right leaf any more. So it stays locked, and the owner repairs both when the connection has ended.
   const Status status = co_await leaves_->Commit(to.address(), &posting);
-  if (!status.ok()) {
-    // The lock of the right leaf may have been taken over another connection. If it is dead by now, this finds that.
-    Draft held(right.address, right.image, leaves_->owner_bits());
-    co_await leaves_->GiveBack(held);
-    co_return status;
-  }
+  GANNET_CO_RETURN_IF_ERROR(status);
   leaves_->NoteReleased(right.address);
   change->AddChanged(left.address, left.image.head.state, to.unlocked());
   change->AddChanged(right.address, right.image.head.state, from.unlocked());

@@ -125,14 +125,16 @@ class LeafChannel {
     return !is_own_ && IsClaimed(state) && HolderOf(state) != channel_->node();
   }
   // Takes the lock. False: the leaf has changed since the draft's image, or this channel is changing it now.
-  // `connection`: that of the blocks that the change makes leaves; then False also if it has ended. 0: any. The owner
-  // ends a claim of the leaf first. ClaimedElsewhere: another node has claimed it.
+  // `connection`: that of another lock, or of the blocks that the change makes leaves; then False also if it has ended.
+  // 0: any. The owner ends a claim of the leaf first. ClaimedElsewhere: another node has claimed it.
   coro::Task<StatusOr<bool>> Lock(const LeafLock& draft, uint64_t connection = 0);
   // Locks a leaf, changes it and unlocks it by the owner's CPU, without a coroutine. False: the leaf is claimed, or has
   // changed since the draft's image, and nothing was done. Only if may_change_at_once(). `lock`: of the draft, before
   // it appended its change to `posting`.
   bool ChangeAtOnce(const rdma::Operation& lock, Posting* posting);
   bool may_change_at_once() const { return by_own_cpu_ && locked_.empty(); }
+  // The connection over which this channel took the lock of `leaf`, which it holds.
+  uint64_t ConnectionOf(rdma::GlobalAddress leaf) const { return locked_.at(leaf.bits()).connection; }
   // Gives back a lock; no line was written.
   coro::Task<Status> GiveBack(const LeafLock& draft);
   // Posts a change of `leaf`, whose lock Lock took: its WRITEs end with line 0 that unlocks it. Further leaves in the
