@@ -362,6 +362,20 @@ TEST_F(RolexTest, AModelThatWasMergedIsNotTrainedAgain) {
   ASSERT_TRUE(index_->CheckStructure().ok()) << index_->CheckStructure();
 }
 
+// Where atomics are not atomic with the owner's CPU, a late FAA of a client can bring back the mark that a table had
+// when it was that of another model.
+TEST_F(RolexTest, ALivingModelWithTheMarkOfARetiredTableGetsANewOne) {
+  std::set<uint64_t> keys;
+  for (uint64_t key = 1; key <= 10 * IntegerKeys::kSlots; ++key) keys.insert(key);
+  Load(keys);
+  ASSERT_EQ(rolex_->synonym_tables().size(), 1u);
+  StoreWord(rolex_->synonym_tables()[0] + kUsedOffset, kRetiredBit | 3);
+  index_->RepairAfter(1);
+  rolex_->TrainNow();
+  EXPECT_EQ(LoadWord(rolex_->synonym_tables()[0] + kUsedOffset), 0u);
+  ExpectFound(remote_.get(), keys);
+}
+
 // A synonym that a split added while the model was trained is known to the new model, or found by right links.
 TEST_F(RolexTest, ATrainerThreadTrainsWhileClientsInsert) {
   cluster_.StartEpochs();
