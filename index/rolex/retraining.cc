@@ -65,7 +65,7 @@ Status Retraining<Keys>::Collect(const Key& first, const std::optional<Key>& nex
                                  std::vector<TrainedLeafOf<Keys>>* leaves) const {
   Key low = first;
   shared_leaf::LeafCopyOf<Keys> place;
-  for (;;) {
+  for (uint64_t most = leaves_->Most(); most > 0; --most) {
     if (leaves->empty() || !leaves_->GoRight(&place)) {
       GANNET_RETURN_IF_ERROR(leaves_->Locate(Keys::At(low), &place));
     }
@@ -74,6 +74,7 @@ Status Retraining<Keys>::Collect(const Key& first, const std::optional<Key>& nex
     low = Keys::NextLow(place.image);
     if (next.has_value() && low >= *next) return absl::OkStatus();
   }
+  return leaves_->EndlessError();
 }
 
 template <class Keys>
@@ -104,25 +105,30 @@ Status Retraining<Keys>::TrainAll(Context& context) {
   std::vector<TrainedLeafOf<Keys>> leaves;
   std::vector<std::unique_ptr<Own>> models;
   Key first = Keys::kLeast;
+  const auto fail = [&](Status status) {
+    for (auto& one : models) directory_->Discard(std::move(one));
+    return status;
+  };
   // One model's leaves at a time: an index can be larger than the memory that is free.
   shared_leaf::LeafCopyOf<Keys> place;
   GANNET_RETURN_IF_ERROR(leaves_->Locate(Keys::At(first), &place));
+  uint64_t most = leaves_->Most();
   for (Key low = first;;) {
+    if (most-- == 0) return fail(leaves_->EndlessError());
     Append(low, &place, &leaves);
     const std::optional<Key> next = shared_leaf::NextLowOf<Keys>(place.image);
     if (!next.has_value() || leaves.size() == kLeavesPerModel) {
       auto made = Make(context, leaves, first, next);
-      if (!made.ok()) {
-        for (auto& one : models) directory_->Discard(std::move(one));
-        return made.status();
-      }
+      if (!made.ok()) return fail(made.status());
       for (auto& one : *made) models.push_back(std::move(one));
       leaves.clear();
       if (next.has_value()) first = *next;
     }
     if (!next.has_value()) break;
     low = *next;
-    if (!leaves_->GoRight(&place)) GANNET_RETURN_IF_ERROR(leaves_->Locate(Keys::At(low), &place));
+    if (leaves_->GoRight(&place)) continue;
+    Status located = leaves_->Locate(Keys::At(low), &place);
+    if (!located.ok()) return fail(std::move(located));
   }
   return directory_->Fill(context, std::move(models));
 }
@@ -215,14 +221,14 @@ void Retraining<Keys>::Train(Context& context, const Own* model) {
   trained_.fetch_add(1, std::memory_order_relaxed);
 }
 
+// The table of a model that is in the directory is not retired. But where atomics are not atomic with this CPU, the
+// late FAA of a client that knew another model in this memory can bring back the mark, while the table is cleared.
+// Clients add nothing to such a table, so it counts as full.
 template <class Keys>
 bool Retraining<Keys>::NeedsTraining(const Own& model) {
   return LoadWord(model.synonyms + kUsedOffset) >= kTrainAt ||
          LoadWord(model.synonyms + kDeadOffset) >= std::max(kFewDead, model.model.leaves() / 4);
 }
-// The table of a model that is in the directory is not retired. But where atomics are not atomic with this CPU, the
-// late FAA of a client that knew another model in this memory can bring back the mark, while the table is cleared.
-// Clients add nothing to such a table, so it counts as full.
 
 template <class Keys>
 void Retraining<Keys>::CheckTables(Context& context) {

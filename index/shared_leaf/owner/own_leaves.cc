@@ -12,6 +12,12 @@
 #include "index/shared_leaf/leaf/leaf_scan.h"
 
 namespace gannet::index::shared_leaf {
+namespace {
+
+// Leaves of a scan after which their number is bounded.
+constexpr size_t kManyLeaves = 1000;
+
+}  // namespace
 
 template <class Keys>
 LeafLook OwnLeaves<Keys>::Read(rdma::GlobalAddress address, Image* image, Patience* patience) const {
@@ -95,6 +101,7 @@ StatusOr<bool> OwnLeaves<Keys>::ScanSome(const Key& from, const Key& to, bool re
   const size_t end = limit > SIZE_MAX - result->entries.size() ? SIZE_MAX : result->entries.size() + limit;
   LeafCopy leaf;
   for (size_t leaves = 0; leaves < most_leaves; ++leaves) {
+    if (leaves == kManyLeaves) most_leaves = std::min<size_t>(most_leaves, Most());  // it takes a lock
     if (leaves == 0 || reverse || !GoRight(&leaf)) {
       GANNET_RETURN_IF_ERROR(finder_->Locate(Keys::PointOf(*next, reverse), &leaf));
     }
@@ -112,7 +119,10 @@ Status OwnLeaves<Keys>::Scan(const ScanRange& range, ScanResult* result) const {
   const Key from = Keys::KeyFrom(range.from);
   const Key to = Keys::KeyFrom(range.to);
   Cut next = Keys::Start(from, to, range.reverse);
-  return ScanSome(from, to, range.reverse, range.limit, SIZE_MAX, result, &next).status();
+  const size_t before = result->entries.size();
+  const StatusOr<bool> more = ScanSome(from, to, range.reverse, range.limit, SIZE_MAX, result, &next);
+  GANNET_RETURN_IF_ERROR(more.status());
+  return *more && result->entries.size() - before < range.limit ? EndlessError() : absl::OkStatus();
 }
 
 template <class Keys>
