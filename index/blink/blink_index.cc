@@ -203,7 +203,11 @@ template <class Keys>
 Status BasicBlinkIndex<Keys>::ForEachNode(const Visit& visit) const {
   LeafCopy place;
   place.address = first_;
-  leaves_.Read(first_, &place.image);
+  // The walk begins at the root's level: a torn image of the root could leave levels out.
+  if (leaves_.Read(first_, &place.image) != LeafLook::kWhole) {
+    return absl::UnavailableError(
+        absl::StrCat("the root of the B-link tree at ", first_.ToString(), " stays locked; try again"));
+  }
   uint64_t most = leaves_.Most();
   for (uint8_t level = place.image.level();; --level) {
     Key low = Keys::kLeast;
