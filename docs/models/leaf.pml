@@ -28,7 +28,8 @@
  *      notice by themselves.)
  *
  *  P6  What the owner's CPU reads from a locked leaf is what line 0 says: no key of the index is missing, and a key that
- *      is not in the index has no record that says "present". The word without its lock is a witness of it.
+ *      is not in the index has no record that says "present". The word without its lock is a witness of it. If the reader
+ *      came there by a right link, the index may have been so at any moment since the link was read.
  *
  * Run: docs/models/README.md. Without switches this is the protocol of index/shared_leaf/. Its size: OPS1, OPS2
  * (changes by each client), DEATHS, NB.
@@ -52,7 +53,8 @@
  *   REPAIR_KEEPS_GARBAGE  repair only unlocks
  *   NO_COMPARE         the reader compares no line versions
  *   GIVEBACK_OLD       whoever gives up after writing a line CASes the old state word back
- *   LOCKED_OLD_LINES   the owner's CPU takes lines that are older than line 0 says (with LOCKED_READS)
+ *   LOCKED_OLD_LINES   the owner's CPU takes lines that are older than line 0 says (with LOCKED_READS, LOCKED_DIRECT)
+ *   LOCKED_DIRECT      the owner's CPU believes a locked leaf to which no right link has led it (with LOCKED_READS)
  *   SPLIT_CLEARS       a split takes the pairs that moved out of their lines, too, after line 0, which unlocks
  *   ABSORB_NO_LOCK     absorb does not lock the empty leaf
  */
@@ -95,6 +97,12 @@ bool is_free[NB];
 byte lessee[NB];
 /* Ghosts and bookkeeping. */
 byte truth, live_records;
+#ifdef LOCKED_READS
+byte absorbed;           /* the truth when a leaf was absorbed */
+#define NOTE_ABSORBED absorbed = truth
+#else
+#define NOTE_ABSORBED skip
+#endif
 byte deaths = DEATHS;
 bool is_dead[3], is_done[3];
 
@@ -378,7 +386,7 @@ next:
      if :: moved & 12 -> STEP( write_line(b, 1, v + 1, ibm & ~moved) ) :: else -> skip fi;
 #endif
 #ifndef RIGHT_UNLOCKED
-     STEP( st[n] = WORD(w + 1, 0) );
+     STEP( st[n] = WORD(w + 2, 0) );       /* the next version, so that it can be repeated */
 #endif
      if                                    /* install */
      :: k != 0 -> STEP( live_records = live_records | BIT(k) )
@@ -395,7 +403,8 @@ next:
      :: else -> skip
      fi;
 #endif
-     STEP( ihi = hi[n]; irt = rt[n]; write_header(WORD(v + 1, 0), ibm) );     /* fences of `n` are as READ: it is locked */
+     /* The fences of `n` are as READ: it is locked. */
+     STEP( ihi = hi[n]; irt = rt[n]; write_header(WORD(v + 1, 0), ibm); NOTE_ABSORBED );
      STEP( st[n] = WORD(VER(seen2) + 1, DEAD) );
      is_free[n] = 1
   fi;
@@ -571,7 +580,7 @@ proctype Owner() {
 proctype Reader() {
   byte b, todo, word, bits, low, high, then, answer, s;
   byte rlv[NL], rver[NL], rpr[NS];
-  bool ok;
+  bool ok, by_link;
 
   if :: b = 0 :: b = 1
 #if NB > 2
@@ -617,7 +626,13 @@ proctype Reader() {
      :: else -> skip
      fi
 #ifdef LOCKED_READS
-  :: /* the owner's CPU: the state word, the lines, the state word again. The leaf may be locked meanwhile. */
+  :: /* the owner's CPU: the state word, the lines, the state word again. Block 0, which is never absorbed, may be locked
+      * meanwhile, and another block if the right link of block 0 led there. */
+     by_link = (b == 0);
+     if
+     :: d_step { b != 0 && rt[0] == b -> by_link = 1 }
+     :: skip
+     fi;
      d_step {
        word = st[b]; bits = bm[b]; low = lo[b]; high = hi[b]; rlv[0] = lv[b * NL]; rlv[1] = lv[b * NL + 1];
        todo = 6
@@ -630,6 +645,9 @@ proctype Reader() {
      skip;     d_step {
        /* A line may be newer than line 0 says, by the change that holds the lock. It is not older. */
        ok = (st[b] == word && !IS_DEAD(word)
+#ifndef LOCKED_DIRECT
+             && (by_link || OWNER(word) == 0)
+#endif
 #ifndef LOCKED_OLD_LINES
              && rver[0] >= rlv[0] && rver[1] >= rlv[1]
 #endif
@@ -642,14 +660,16 @@ proctype Reader() {
           :: else -> break
           od;
           s = 0;
-          /* P6: no key is missing that the index has; a key that it does not have has no record that is present. */
-          then = KEYS(truth) & RANGE(low, high);
+          /* P6: no key is missing that the index has; a key that it does not have has no record that is present. If the
+           * leaf was absorbed after its link was read: that the index had then. */
+          then = KEYS(by_link && b != 0 && rt[0] != b -> absorbed : truth) & RANGE(low, high);
           assert((then & ~answer) == 0);
           assert((answer & ~then & KEYS(live_records)) == 0);
           word = VER(word) << 3                           /* the witness: the word without the lock */
        :: else -> skip
        fi;
-       rlv[0] = 0; rlv[1] = 0; rver[0] = 0; rver[1] = 0; rpr[0] = 0; rpr[1] = 0; rpr[2] = 0; rpr[3] = 0; bits = 0; then = 0
+       rlv[0] = 0; rlv[1] = 0; rver[0] = 0; rver[1] = 0; rpr[0] = 0; rpr[1] = 0; rpr[2] = 0; rpr[3] = 0; bits = 0; then = 0;
+       by_link = 0
      }
      if
      :: ok ->
