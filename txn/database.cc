@@ -135,7 +135,9 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
   StatusOr<std::byte*> digests = state->slab->AllocateExtent(TableDigests::kBytes);
   if (!digests.ok()) return digests.status();
   state->table_digests = std::make_unique<TableDigests>(fabric, state->node.get(), *digests);
-  StatusOr<std::unique_ptr<Durability>> durability = Durability::Open(state->local.get(), *std::move(words), *removals);
+  Catalog catalog;
+  StatusOr<std::unique_ptr<Durability>> durability =
+      Durability::Open(state->local.get(), *std::move(words), *removals, &catalog);
   if (!durability.ok()) return durability.status();
   state->durability = *std::move(durability);
   state->owner_service = std::make_unique<OwnerService>(
@@ -151,9 +153,7 @@ StatusOr<std::unique_ptr<Database>> Database::Open(rdma::Fabric* fabric, rdma::N
                                                  state->incarnation.get());
   }
   std::unique_ptr<Database> database(new Database(std::move(state)));
-  const StatusOr<Catalog> catalog = database->state_->durability->ReadCatalog();
-  if (!catalog.ok()) return catalog.status();
-  GANNET_RETURN_IF_ERROR(AdoptTables(*database->state_, *catalog));
+  GANNET_RETURN_IF_ERROR(AdoptTables(*database->state_, catalog));
   return database;
 }
 

@@ -21,7 +21,9 @@ Status AdoptTables(Database& database, log::FileSystem& files, const std::string
 Status RecoverInto(Database& database, log::FileSystem& files, const std::string& directory, log::LogEnd* end,
                    RecoveryReport* report) {
   GANNET_RETURN_IF_ERROR(MakeIndexes(database.state()));
-  return Recover(LocalNodeOf(database), files, directory, end, report);
+  const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(files, directory);
+  if (!nodes.ok()) return nodes.status();
+  return Recover(LocalNodeOf(database), files, directory, *nodes, end, report);
 }
 
 const LocalNode& LocalNodeOf(Database& database) {

@@ -42,11 +42,10 @@ class CheckpointWriter {
   static constexpr uint64_t kFileBytes = uint64_t{64} << 20;
 
   // Creates the checkpoint's directory. If an interrupted checkpoint left one, that is removed first.
-  // `bytes_per_second` 0: as fast as the disk takes it. `database`: for a directory that has no manifest yet. `files`
-  // must outlive it.
+  // `bytes_per_second` 0: as fast as the disk takes it. `database`: of the manifest. `files` must outlive it.
   static StatusOr<std::unique_ptr<CheckpointWriter>> Create(FileSystem* files, const std::string& directory,
-                                                            uint64_t id, uint64_t bytes_per_second,
-                                                            const Identity& database = {});
+                                                            const Identity& database, uint64_t id,
+                                                            uint64_t bytes_per_second);
   ~CheckpointWriter();
   // Add each record of a table between its BeginTable and the next one. Records of ordered tables come in key order.
   Status BeginTable(uint16_t table);
@@ -59,7 +58,7 @@ class CheckpointWriter {
  private:
   class Output;  // the file that is being written
 
-  CheckpointWriter(FileSystem* files, std::string directory, uint64_t id, const Identity& database,
+  CheckpointWriter(FileSystem* files, std::string directory, const Identity& database, uint64_t id,
                    uint64_t bytes_per_second);
   Status BeginFile();
   Status EndFile();
@@ -68,8 +67,8 @@ class CheckpointWriter {
 
   FileSystem* const files_;
   const std::string directory_;  // the data directory
-  const uint64_t id_;
   const Identity database_;
+  const uint64_t id_;
   const uint64_t bytes_per_second_;
   uint64_t start_nanos_;
   uint64_t written_bytes_ = 0;
@@ -83,11 +82,11 @@ class CheckpointWriter {
 using CheckpointVisitor = std::function<Status(std::span<const CheckpointRecord>)>;
 
 // Calls `visit`, which may be null, with the records of one file in the order written. Several threads may read several
-// files at once. DataLoss names file and offset; discard the records visited until then. A file of another database is
-// damaged at offset 0, and none of its records is visited. If `damaged` is not null, damaged blocks are left out, and
-// it is called with them at the end.
-Status ReadCheckpointFile(FileSystem& files, const std::string& directory, uint64_t id, const CheckpointFile& file,
-                          const CheckpointVisitor& visit,
+// files at once. DataLoss names file and offset; discard the records visited until then. A file of another database
+// than `database`, that of the manifest, is damaged at offset 0, and none of its records is visited. If `damaged` is
+// not null, damaged blocks are left out, and it is called with them at the end.
+Status ReadCheckpointFile(FileSystem& files, const std::string& directory, const Identity& database, uint64_t id,
+                          const CheckpointFile& file, const CheckpointVisitor& visit,
                           const std::function<void(uint64_t offset, const std::string& what)>& damaged);
 
 // Removes checkpoint directories, and files in checkpoint directories, that the manifest does not name, and a manifest

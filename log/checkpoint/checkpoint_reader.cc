@@ -123,13 +123,11 @@ class FileReader {
 
 }  // namespace
 
-Status ReadCheckpointFile(FileSystem& files, const std::string& directory, uint64_t id, const CheckpointFile& file,
-                          const CheckpointVisitor& visit,
+Status ReadCheckpointFile(FileSystem& files, const std::string& directory, const Identity& database, uint64_t id,
+                          const CheckpointFile& file, const CheckpointVisitor& visit,
                           const std::function<void(uint64_t offset, const std::string& what)>& damaged) {
   DamageList damages(damaged != nullptr);
   const std::string path = CheckpointDirectory(directory, id) + "/" + file.name;
-  const StatusOr<Identity> database = ReadIdentity(files, directory);
-  if (!database.ok()) return database.status();
   StatusOr<std::unique_ptr<File>> opened = files.Open(path, OpenMode::kRead);
   if (absl::IsNotFound(opened.status())) {
     GANNET_RETURN_IF_ERROR(damages.Found(path, 0, "the file is missing"));
@@ -139,7 +137,7 @@ Status ReadCheckpointFile(FileSystem& files, const std::string& directory, uint6
   if (!opened.ok()) return opened.status();
   const StatusOr<uint64_t> size = (*opened)->Size();
   if (!size.ok()) return size.status();
-  FileReader reader(id, *database, &file, opened->get(), *size, &damages, &visit);
+  FileReader reader(id, database, &file, opened->get(), *size, &damages, &visit);
   Status read = reader.Read();
   for (const Damage& damage : damages.TakeSorted()) damaged(damage.offset, damage.what);
   return read;

@@ -85,22 +85,19 @@ class CheckpointWriter::Output {
 };
 
 StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(FileSystem* files, const std::string& directory,
-                                                                     uint64_t id, uint64_t bytes_per_second,
-                                                                     const Identity& database) {
+                                                                     const Identity& database, uint64_t id,
+                                                                     uint64_t bytes_per_second) {
   GANNET_RETURN_IF_ERROR(RemoveCheckpoint(*files, directory, id));
   GANNET_RETURN_IF_ERROR(files->MakeDirectory(CheckpointDirectory(directory, id)));
-  const StatusOr<Identity> known = ReadIdentity(*files, directory);
-  if (!known.ok()) return known.status();
-  return std::unique_ptr<CheckpointWriter>(
-      new CheckpointWriter(files, directory, id, known->is_known() ? *known : database, bytes_per_second));
+  return std::unique_ptr<CheckpointWriter>(new CheckpointWriter(files, directory, database, id, bytes_per_second));
 }
 
-CheckpointWriter::CheckpointWriter(FileSystem* files, std::string directory, uint64_t id, const Identity& database,
+CheckpointWriter::CheckpointWriter(FileSystem* files, std::string directory, const Identity& database, uint64_t id,
                                    uint64_t bytes_per_second)
     : files_(files),
       directory_(std::move(directory)),
-      id_(id),
       database_(database),
+      id_(id),
       bytes_per_second_(bytes_per_second),
       start_nanos_(NowNanos()) {}
 
@@ -167,7 +164,7 @@ Status CheckpointWriter::Finish(CheckpointDescription* description, absl::Functi
   GANNET_RETURN_IF_ERROR(files_->SyncDirectory(directory_));
   for (const CheckpointFile& file : done_) {
     GANNET_RETURN_IF_ERROR(go_on());
-    GANNET_RETURN_IF_ERROR(ReadCheckpointFile(*files_, directory_, id_, file, nullptr, nullptr));
+    GANNET_RETURN_IF_ERROR(ReadCheckpointFile(*files_, directory_, database_, id_, file, nullptr, nullptr));
     Throttle(file.bytes);
   }
   description->id = id_;

@@ -37,13 +37,6 @@ StatusOr<Manifest> ReadManifest(FileSystem& files, const std::string& directory)
   return Status(manifest.status().code(), absl::StrCat(path, ": ", manifest.status().message()));
 }
 
-StatusOr<Identity> ReadIdentity(FileSystem& files, const std::string& directory) {
-  const StatusOr<Manifest> manifest = ReadManifest(files, directory);
-  if (absl::IsNotFound(manifest.status())) return Identity{};
-  if (!manifest.ok()) return manifest.status();
-  return Identity::FromText(manifest->database);
-}
-
 // Text that is not UTF-8 would not be read back unchanged.
 Status CheckTexts(const Manifest& manifest) {
   bool good = IsUtf8(manifest.application);

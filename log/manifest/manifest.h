@@ -9,7 +9,6 @@
 
 #include "base/status.h"
 #include "log/file/file_system.h"
-#include "log/format/identity.h"
 
 namespace gannet::log {
 
@@ -128,9 +127,5 @@ struct Manifest {
 StatusOr<Manifest> ReadManifest(FileSystem& files, const std::string& directory);
 // InvalidArgument: a string is not UTF-8.
 Status WriteManifest(FileSystem& files, const std::string& directory, const Manifest& manifest);
-
-// The identity of the database of which `directory` is a part; not known: there is no manifest, or version 1 made it.
-// Errors other than NotFound as from ReadManifest.
-StatusOr<Identity> ReadIdentity(FileSystem& files, const std::string& directory);
 
 }  // namespace gannet::log

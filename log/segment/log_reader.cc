@@ -8,6 +8,7 @@
 #include "base/share_work.h"
 #include "log/file/aligned_buffer.h"
 #include "log/file/damage.h"
+#include "log/format/identity.h"
 #include "log/manifest/manifest.h"
 #include "log/segment/end_note.h"
 #include "log/segment/segment_chain.h"
@@ -35,9 +36,10 @@ Status WriteLastBatchAgain(FileSystem* files, const SegmentPlan& plan, const Seg
 }
 
 // Called before the segments are listed: a log that runs at the same time only gets longer.
-StatusOr<LogFacts> FindFacts(FileSystem& files, const std::string& directory, DamageList* damages) {
+StatusOr<LogFacts> FindFacts(FileSystem& files, const std::string& directory, const Manifest* known,
+                             DamageList* damages) {
   LogFacts facts;
-  const StatusOr<Manifest> manifest = ReadManifest(files, directory);
+  const StatusOr<Manifest> manifest = known == nullptr ? ReadManifest(files, directory) : StatusOr<Manifest>(*known);
   if (!manifest.ok() && !absl::IsNotFound(manifest.status())) return manifest.status();
   if (manifest.ok()) {
     facts.owner = LogFacts::Owner{.node = manifest->node, .num_nodes = manifest->num_nodes};
@@ -190,7 +192,7 @@ LogSummary Summarize(const SegmentChain& chain, const std::vector<SegmentResult>
 StatusOr<LogSummary> ReadLog(FileSystem& files, const std::string& directory, const ReadOptions& options,
                              const TransactionVisitor& visit) {
   DamageList damages(options.salvage);
-  const StatusOr<LogFacts> facts = FindFacts(files, directory, &damages);
+  const StatusOr<LogFacts> facts = FindFacts(files, directory, options.manifest, &damages);
   if (!facts.ok()) return facts.status();
   const EndNote* const note = facts->note.has_value() ? &*facts->note : nullptr;
   const StatusOr<SegmentChain> chain = ReadSegmentChain(files, directory, options, *facts, &damages);

@@ -26,6 +26,8 @@
 
 namespace gannet::log {
 
+struct Manifest;
+
 struct BatchPlace {
   uint64_t segment = 0;
   uint64_t offset = 0;  // of the batch header
@@ -80,6 +82,9 @@ struct ReadOptions {
   bool salvage = false;  // continue after damage, leave out damaged parts, and list them
   // Leave out the segments below this one, because a checkpoint holds their content. 0: there is no checkpoint.
   uint64_t from_segment = 0;
+  // Manifest of the directory, from a caller that holds the directory, so that nothing changes it. Null: ReadLog reads
+  // it.
+  const Manifest* manifest = nullptr;
   // Set by a caller that continues the log. ReadLog syncs the last segment and writes its last batch again, so that all
   // that was read is durable when ReadLog returns.
   bool make_durable = false;

@@ -11,7 +11,7 @@
 #include "log/checkpoint/checkpoint_format.h"
 #include "log/file/simulated/faulty_file_system.h"
 #include "log/format/crc32c.h"
-#include "log/manifest/manifest.h"
+#include "log/format/identity.h"
 #include "tests/log/image_file_system.h"
 #include "tests/log/log_builder.h"
 
@@ -42,7 +42,7 @@ class CheckpointTest : public testing::Test {
   CheckpointTest() { EXPECT_TRUE(disk_.MakeDirectory(kDirectory).ok()); }
 
   StatusOr<CheckpointDescription> Write(uint64_t id, const std::vector<TestRecord>& records) {
-    auto writer = CheckpointWriter::Create(&disk_, kDirectory, id, 0);
+    auto writer = CheckpointWriter::Create(&disk_, kDirectory, database_, id, 0);
     if (!writer.ok()) return writer.status();
     for (size_t i = 0; i < records.size(); ++i) {
       if (i == 0 || records[i].table != records[i - 1].table)
@@ -54,8 +54,8 @@ class CheckpointTest : public testing::Test {
     return description;
   }
 
-  static StatusOr<std::vector<TestRecord>> Read(FileSystem& files, uint64_t id, const CheckpointFile& file,
-                                                std::vector<uint64_t>* damaged = nullptr) {
+  StatusOr<std::vector<TestRecord>> Read(FileSystem& files, uint64_t id, const CheckpointFile& file,
+                                         std::vector<uint64_t>* damaged = nullptr) {
     std::vector<TestRecord> records;
     const auto visit = [&](std::span<const CheckpointRecord> some) {
       for (const CheckpointRecord& record : some)
@@ -64,7 +64,7 @@ class CheckpointTest : public testing::Test {
     };
     std::function<void(uint64_t, const std::string&)> tell;
     if (damaged != nullptr) tell = [&](uint64_t offset, const std::string&) { damaged->push_back(offset); };
-    GANNET_RETURN_IF_ERROR(ReadCheckpointFile(files, kDirectory, id, file, visit, tell));
+    GANNET_RETURN_IF_ERROR(ReadCheckpointFile(files, kDirectory, database_, id, file, visit, tell));
     return records;
   }
 
@@ -79,6 +79,7 @@ class CheckpointTest : public testing::Test {
   }
 
   FaultyFileSystem disk_{1};
+  Identity database_;
 };
 
 std::vector<TestRecord> SomeRecords() {
@@ -111,7 +112,7 @@ TEST_F(CheckpointTest, RoundTrip) {
 
 TEST_F(CheckpointTest, LargeTablesAreSplitIntoFiles) {
   const std::string payload(CheckpointWriter::kBlockBytes / 2, 'p');
-  auto writer = CheckpointWriter::Create(&disk_, kDirectory, 1, 0);
+  auto writer = CheckpointWriter::Create(&disk_, kDirectory, database_, 1, 0);
   ASSERT_TRUE(writer.ok());
   ASSERT_TRUE((*writer)->BeginTable(1).ok());
   const size_t count = 2 * CheckpointWriter::kFileBytes / CheckpointWriter::kBlockBytes + 3;  // half a block each
@@ -131,7 +132,7 @@ TEST_F(CheckpointTest, EmptyOneHasNoFiles) {
 }
 
 TEST_F(CheckpointTest, RecordOfAnotherTableIsRefused) {
-  auto writer = CheckpointWriter::Create(&disk_, kDirectory, 1, 0);
+  auto writer = CheckpointWriter::Create(&disk_, kDirectory, database_, 1, 0);
   ASSERT_TRUE(writer.ok());
   ASSERT_TRUE((*writer)->BeginTable(1).ok());
   EXPECT_TRUE(absl::IsInvalidArgument((*writer)->Add(ViewOf({2, 1, 1, "k", "p"}))));
@@ -148,7 +149,7 @@ TEST_F(CheckpointTest, SurvivesACrashOnceFinished) {
 
 TEST_F(CheckpointTest, ReplacesAnInterruptedOne) {
   {
-    auto writer = CheckpointWriter::Create(&disk_, kDirectory, 7, 0);
+    auto writer = CheckpointWriter::Create(&disk_, kDirectory, database_, 7, 0);
     ASSERT_TRUE(writer.ok());
     ASSERT_TRUE((*writer)->BeginTable(3).ok());
     ASSERT_TRUE((*writer)->Add(ViewOf({3, 1, 1, "k", "p"})).ok());
@@ -245,15 +246,13 @@ TEST_F(CheckpointTest, SalvageLosesOnlyTheDamagedBlock) {
 }
 
 TEST_F(CheckpointTest, AFileOfAnotherDatabaseIsRefusedBeforeItsRecords) {
-  Manifest manifest{.database = "0123456789abcdef0123456789abcdef"};
   const auto unknown = Write(6, SomeRecords());
-  ASSERT_TRUE(WriteManifest(disk_, kDirectory, manifest).ok());
+  database_ = Identity::FromText("0123456789abcdef0123456789abcdef");
   const auto mine = Write(7, SomeRecords());
   ASSERT_TRUE(unknown.ok() && mine.ok());
   EXPECT_EQ(*Read(*mine), SomeRecords());
   EXPECT_EQ(*Read(*unknown), SomeRecords()) << "written before there was an identity";
-  manifest.database.back() = '0';
-  ASSERT_TRUE(WriteManifest(disk_, kDirectory, manifest).ok());
+  database_ = Identity::FromText("0123456789abcdef0123456789abcde0");
   EXPECT_EQ(*Read(*unknown), SomeRecords());
   const Status refused = Read(*mine).status();
   EXPECT_TRUE(absl::IsDataLoss(refused)) << refused;
@@ -297,7 +296,7 @@ TEST_F(CheckpointTest, NewerVersionIsRefusedBySayingSo) {
 }
 
 TEST_F(CheckpointTest, ReadingBackStopsWhenAsked) {
-  auto writer = CheckpointWriter::Create(&disk_, kDirectory, 7, 0);
+  auto writer = CheckpointWriter::Create(&disk_, kDirectory, database_, 7, 0);
   ASSERT_TRUE(writer.ok()) << writer.status();
   const TestRecord record = SomeRecords().front();
   ASSERT_TRUE((*writer)->BeginTable(record.table).ok());

@@ -109,6 +109,36 @@ TEST(DataDirectoryTest, ADatabaseIsCreatedOnlyWhereAskedFor) {
   }
 }
 
+// Counts in *reads how often a manifest is opened from now on.
+void CountManifestReads(log::FaultyFileSystem& disk, std::atomic<int>* reads) {
+  disk.SetOptions({.before = [reads](log::DiskOperation operation, const std::string& path) {
+    if (operation == log::DiskOperation::kOpen && path.ends_with("/MANIFEST")) ++*reads;
+  }});
+}
+
+// A node reads its own manifest when it takes the directory. It reads those of the other nodes then, when it starts,
+// and together with their logs.
+TEST(DataDirectoryTest, ANodeReadsItsManifestOnce) {
+  for (const int nodes : {1, 2}) {
+    const Disk disk = DiskOf(Used(nodes, /*checkpoint=*/true, /*close=*/true));
+    std::atomic<int> reads{0};
+    CountManifestReads(*disk, &reads);
+    const int expected = nodes + 3 * nodes * (nodes - 1);
+    auto cluster = Open(disk, nodes, /*create=*/false);
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    EXPECT_EQ(reads.load(), expected) << "by Open and Start";
+    EXPECT_EQ(CountRows(**cluster), kRows);
+    ASSERT_TRUE((*cluster)->database().Checkpoint().ok());
+    ASSERT_TRUE((*cluster)->Close().ok());
+    EXPECT_EQ(reads.load(), expected) << "by Checkpoint and Close";
+  }
+  const auto disk = std::make_shared<log::FaultyFileSystem>(1);
+  std::atomic<int> reads{0};
+  CountManifestReads(*disk, &reads);
+  ASSERT_TRUE(Open(disk, 1, /*create=*/true).ok());
+  EXPECT_EQ(reads.load(), 1) << "of a new database";
+}
+
 TEST(DataDirectoryTest, WhatHeldDataIsNeverNew) {
   for (const bool checkpoint : {false, true}) {
     for (const bool close : {false, true}) {

@@ -193,8 +193,8 @@ Status WriteSalvaged(log::FileSystem& files, const LocalNode& local, const std::
     if (table.secondary.has_value()) table.secondary->complete = false;
   }
   GANNET_RETURN_IF_ERROR(files.MakeDirectory(target));
-  const auto writer = log::CheckpointWriter::Create(&files, target, /*id=*/1, /*bytes_per_second=*/0,
-                                                    log::Identity::FromText(manifest->database));
+  const auto writer = log::CheckpointWriter::Create(&files, target, log::Identity::FromText(manifest->database),
+                                                    /*id=*/1, /*bytes_per_second=*/0);
   if (!writer.ok()) return writer.status();
   for (const Table* table : local.tables) {
     GANNET_RETURN_IF_ERROR((*writer)->BeginTable(table->id()));

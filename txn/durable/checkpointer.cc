@@ -295,8 +295,9 @@ StatusOr<bool> Checkpointer::DropOlder() {
     RemoveCheckpoint(damaged_, &*kept);  // recovery did without
   } else {
     const log::CheckpointDescription& newest = kept->checkpoints.front();
+    const auto database = log::Identity::FromText(kept->database);
     for (const log::CheckpointFile& file : newest.files) {
-      GANNET_RETURN_IF_ERROR(log::ReadCheckpointFile(*files_, directory_, newest.id, file, nullptr, nullptr));
+      GANNET_RETURN_IF_ERROR(log::ReadCheckpointFile(*files_, directory_, database, newest.id, file, nullptr, nullptr));
     }
     kept->checkpoints.resize(1);
   }
@@ -338,7 +339,7 @@ Status Checkpointer::TakeLocked() {
   description.begin_epoch = *before + 1;
   log::MayDieHere(log::KillPoint::kCheckpointBegun);
 
-  if (Status written = WriteFiles(&description); !written.ok()) {
+  if (Status written = WriteFiles(log::Identity::FromText(last->database), &description); !written.ok()) {
     // The reason is a close or a full disk, for example. The files are useless and take room. The next checkpoint
     // starts from the begin.
     Sometimes<"checkpoint: the files of one cannot be written">();
@@ -349,9 +350,9 @@ Status Checkpointer::TakeLocked() {
   return Publish(description);
 }
 
-Status Checkpointer::WriteFiles(log::CheckpointDescription* description) {
-  StatusOr<std::unique_ptr<log::CheckpointWriter>> writer =
-      log::CheckpointWriter::Create(files_, directory_, description->id, local_->options.checkpoint_bytes_per_second);
+Status Checkpointer::WriteFiles(const log::Identity& database, log::CheckpointDescription* description) {
+  StatusOr<std::unique_ptr<log::CheckpointWriter>> writer = log::CheckpointWriter::Create(
+      files_, directory_, database, description->id, local_->options.checkpoint_bytes_per_second);
   if (!writer.ok()) return writer.status();
   GANNET_RETURN_IF_ERROR(WriteTables(writer->get()));
   description->all_logged = local_->options.durability != DurabilityMode::kNone && !loads_->met();

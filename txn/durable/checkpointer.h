@@ -85,7 +85,7 @@ class Checkpointer {
   // to drop.
   StatusOr<bool> DropOlder();
   // Does everything from begin to end; completes the description.
-  Status WriteFiles(log::CheckpointDescription* description);
+  Status WriteFiles(const log::Identity& database, log::CheckpointDescription* description);
   Status WriteTables(log::CheckpointWriter* writer);
   // Cancelled: the checkpoint that is being taken is not wanted any more.
   Status GoOn();

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -29,6 +30,9 @@ constexpr std::array<std::string_view, 2> kLeftByCreation = {"MANIFEST.tmp", "lo
 // Another node may be creating the database, on a slow disk.
 constexpr uint64_t kLockWithinNanos = 30'000'000'000;
 
+// Returns the manifest in a node's directory, as log::ReadManifest does.
+using ManifestReader = absl::FunctionRef<StatusOr<log::Manifest>(const std::string& path)>;
+
 // The content of one node's directory.
 struct Part {
   std::string path;
@@ -45,12 +49,12 @@ bool OnlyAStartedNodeMakes(std::string_view name) {
          name.starts_with(log::kSpareSegmentPrefix);
 }
 
-StatusOr<Part> LookAt(log::FileSystem& files, const std::string& path, const std::vector<std::string>& names) {
+StatusOr<Part> LookAt(const std::string& path, const std::vector<std::string>& names, ManifestReader read) {
   Part part{.path = path};
   for (const std::string& name : names) {
     if (part.remains.empty() && OnlyAStartedNodeMakes(name)) part.remains = absl::StrCat(path, "/", name);
     if (name != kManifestName) continue;
-    StatusOr<log::Manifest> manifest = log::ReadManifest(files, path);
+    StatusOr<log::Manifest> manifest = read(path);
     if (absl::IsNotFound(manifest.status())) {
       return absl::DataLossError(absl::StrCat(path, "/MANIFEST has a name, but no file: is it a link to nowhere? ",
                                               "Restore it from a backup"));
@@ -94,12 +98,12 @@ struct Survey {
   }
 };
 
-StatusOr<Survey> LookInto(log::FileSystem& files, const std::string& directory) {
+StatusOr<Survey> LookInto(log::FileSystem& files, const std::string& directory, ManifestReader read) {
   GANNET_RETURN_IF_ERROR(CheckName(directory));
   Survey survey{.directory = directory, .root = {}, .nodes = {}};
   const StatusOr<std::vector<std::string>> names = ListIfThere(files, directory);
   if (!names.ok()) return names.status();
-  StatusOr<Part> root = LookAt(files, directory, *names);
+  StatusOr<Part> root = LookAt(directory, *names, read);
   if (!root.ok()) return root.status();
   survey.root = *std::move(root);
   for (const std::string& name : *names) {
@@ -108,7 +112,7 @@ StatusOr<Survey> LookInto(log::FileSystem& files, const std::string& directory) 
     const std::string path = absl::StrCat(directory, "/", name);
     const StatusOr<std::vector<std::string>> inside = ListIfThere(files, path);
     if (!inside.ok()) return inside.status();
-    StatusOr<Part> part = LookAt(files, path, *inside);
+    StatusOr<Part> part = LookAt(path, *inside, read);
     if (!part.ok()) return part.status();
     survey.nodes.emplace(*node, *std::move(part));
   }
@@ -195,8 +199,8 @@ struct Verdict {
   std::vector<Part> parts;
 };
 
-StatusOr<Verdict> JudgeOnce(log::FileSystem& files, const std::string& directory, int num_nodes) {
-  const StatusOr<Survey> survey = LookInto(files, directory);
+StatusOr<Verdict> JudgeOnce(log::FileSystem& files, const std::string& directory, int num_nodes, ManifestReader read) {
+  const StatusOr<Survey> survey = LookInto(files, directory, read);
   if (!survey.ok()) return survey.status();
   if (num_nodes == 0) num_nodes = NodesOf(*survey);
   // Without any manifest the number is not known; the directories that are there give it.
@@ -211,9 +215,22 @@ StatusOr<Verdict> JudgeOnce(log::FileSystem& files, const std::string& directory
 // `num_nodes` 0: as many as the directory has. The parts are examined one after the other. During a creation, a part
 // that was examined early may be missing although a node that was examined late has started. So a missing part counts
 // only if it is still missing the second time: a node that had started by then did so after all parts were there.
+StatusOr<Verdict> JudgeDirectory(log::FileSystem& files, const std::string& directory, int num_nodes,
+                                 ManifestReader read) {
+  StatusOr<Verdict> verdict = JudgeOnce(files, directory, num_nodes, read);
+  return absl::IsDataLoss(verdict.status()) ? JudgeOnce(files, directory, num_nodes, read) : std::move(verdict);
+}
+
 StatusOr<Verdict> JudgeDirectory(log::FileSystem& files, const std::string& directory, int num_nodes) {
-  StatusOr<Verdict> verdict = JudgeOnce(files, directory, num_nodes);
-  return absl::IsDataLoss(verdict.status()) ? JudgeOnce(files, directory, num_nodes) : std::move(verdict);
+  return JudgeDirectory(files, directory, num_nodes,
+                        [&files](const std::string& path) { return log::ReadManifest(files, path); });
+}
+
+// The nodes of a database.
+std::vector<NodeData> DataOf(std::vector<Part> parts) {
+  std::vector<NodeData> nodes;
+  for (Part& part : parts) nodes.push_back({std::move(part.path), *std::move(part.manifest)});
+  return nodes;
 }
 
 // `may_create`: the caller could have asked for a database to be created.
@@ -324,14 +341,16 @@ std::string NodeDirectory(const std::string& directory, int node, int num_nodes)
   return num_nodes == 1 ? directory : absl::StrCat(directory, "/", std::string(kNodePrefix), node);
 }
 
-StatusOr<std::vector<NodeData>> ReadDataDirectory(log::FileSystem& files, const std::string& directory) {
-  StatusOr<Verdict> verdict = JudgeDirectory(files, directory, 0);
+StatusOr<std::vector<NodeData>> ReadDataDirectory(log::FileSystem& files, const std::string& directory,
+                                                  const NodeData* held) {
+  const auto read = [&](const std::string& path) -> StatusOr<log::Manifest> {
+    if (held != nullptr && path == held->path) return held->manifest;
+    return log::ReadManifest(files, path);
+  };
+  StatusOr<Verdict> verdict = JudgeDirectory(files, directory, 0, read);
   if (!verdict.ok()) return verdict.status();
   if (verdict->found != Found::kDatabase) return NoDatabase(directory, verdict->found, /*may_create=*/false);
-  std::vector<NodeData> nodes;
-  for (Part& part : verdict->parts) {
-    nodes.push_back({std::move(part.path), *std::move(part.manifest)});
-  }
+  std::vector<NodeData> nodes = DataOf(std::move(verdict->parts));
   GANNET_RETURN_IF_ERROR(TakeNewestCatalog(&nodes));
   return nodes;
 }
@@ -358,17 +377,23 @@ StatusOr<bool> IsAbsentOrEmpty(log::FileSystem& files, const std::string& direct
 
 StatusOr<HeldDirectory> TakeDataDirectory(log::FileSystem& files, const std::string& directory, int node, int num_nodes,
                                           bool create, const std::string& application) {
-  const StatusOr<Verdict> verdict = JudgeDirectory(files, directory, num_nodes);
-  if (!verdict.ok()) return verdict.status();
-  HeldDirectory held{.path = NodeDirectory(directory, node, num_nodes), .lock = nullptr};
-  if (verdict->found != Found::kDatabase) {
-    if (!create) return NoDatabase(directory, verdict->found, /*may_create=*/true);
+  HeldDirectory held{.path = NodeDirectory(directory, node, num_nodes)};
+  const auto read = [&](const std::string& path) -> StatusOr<log::Manifest> {
+    if (path == held.path && held.lock == nullptr) {
+      StatusOr<std::shared_ptr<void>> lock = files.Lock(path);
+      if (!lock.ok()) return lock.status();
+      held.lock = *std::move(lock);
+    }
+    return log::ReadManifest(files, path);
+  };
+  StatusOr<Verdict> verdict = JudgeDirectory(files, directory, num_nodes, read);
+  if (create && verdict.ok() && verdict->found != Found::kDatabase) {
     GANNET_RETURN_IF_ERROR(CreateIfMissing(files, directory, num_nodes, application, &held.lock));
+    verdict = JudgeDirectory(files, directory, num_nodes, read);
   }
-  if (held.lock != nullptr) return held;
-  StatusOr<std::shared_ptr<void>> lock = files.Lock(held.path);
-  if (!lock.ok()) return lock.status();
-  held.lock = *std::move(lock);
+  if (!verdict.ok()) return verdict.status();
+  if (verdict->found != Found::kDatabase) return NoDatabase(directory, verdict->found, /*may_create=*/true);
+  held.nodes = DataOf(std::move(verdict->parts));
   return held;
 }
 

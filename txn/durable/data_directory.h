@@ -49,8 +49,10 @@ struct NodeData {
 
 // The manifests of all nodes of the database, in order; those of an earlier generation than others have the tables of
 // the newest one here (catalog.h). NotFound: there is no database; the message says whether a creation was interrupted.
-// DataLoss: a manifest is missing or damaged, or belongs to another database or node. Changes nothing.
-StatusOr<std::vector<NodeData>> ReadDataDirectory(log::FileSystem& files, const std::string& directory);
+// DataLoss: a manifest is missing or damaged, or belongs to another database or node. Changes nothing. `held` (may be
+// null): a part that the caller holds, and whose manifest it knows; the file is not read.
+StatusOr<std::vector<NodeData>> ReadDataDirectory(log::FileSystem& files, const std::string& directory,
+                                                  const NodeData* held = nullptr);
 
 // True if a creation was interrupted there: there is no database, and the remains may be replaced by one.
 StatusOr<bool> IsUnfinished(log::FileSystem& files, const std::string& directory);
@@ -59,10 +61,12 @@ StatusOr<bool> IsUnfinished(log::FileSystem& files, const std::string& directory
 // a creation that was interrupted early.
 StatusOr<bool> IsAbsentOrEmpty(log::FileSystem& files, const std::string& directory);
 
-// A node's lock on its part of an existing database.
+// A node's lock on its part of an existing database, and the manifests of all nodes as their files have them. That of
+// the node itself was read under the lock, so no other process changes it.
 struct HeldDirectory {
   std::string path;
-  std::shared_ptr<void> lock;
+  std::shared_ptr<void> lock{};
+  std::vector<NodeData> nodes{};
 };
 
 // Takes the part of `node` for this process; first creates the database if there is none and `create` is true.

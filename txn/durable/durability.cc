@@ -40,13 +40,13 @@ bool Durability::has_unlogged() const {
 }
 
 StatusOr<std::unique_ptr<Durability>> Durability::Open(const LocalNode* local, std::unique_ptr<EpochWords> words,
-                                                       std::byte* removals) {
+                                                       std::byte* removals, Catalog* catalog) {
   std::unique_ptr<Durability> durability(new Durability(local, std::move(words), removals));
-  if (!local->options.directory.empty()) GANNET_RETURN_IF_ERROR(durability->TakeDirectory());
+  if (!local->options.directory.empty()) GANNET_RETURN_IF_ERROR(durability->TakeDirectory(catalog));
   return durability;
 }
 
-Status Durability::TakeDirectory() {
+Status Durability::TakeDirectory(Catalog* catalog) {
   const DatabaseOptions& options = local_->options;
   files_ = options.files;
   if (files_ == nullptr) {
@@ -59,9 +59,13 @@ Status Durability::TakeDirectory() {
   StatusOr<HeldDirectory> held = TakeDataDirectory(*files_, options.directory, local_->id(), local_->fabric.num_nodes(),
                                                    options.create_if_missing, options.application);
   if (!held.ok()) return held.status();
+  StatusOr<Catalog> tables = CatalogOf(held->nodes);
+  if (!tables.ok()) return tables.status();
+  *catalog = *std::move(tables);
   directory_ = std::move(held->path);
   lock_ = std::move(held->lock);
-  manifest_ = std::make_unique<ManifestFile>(local_, files_.get(), directory_);
+  manifest_ =
+      std::make_unique<ManifestFile>(local_, files_.get(), directory_, std::move(held->nodes[local_->id()].manifest));
   return absl::OkStatus();
 }
 
@@ -132,21 +136,22 @@ Status Durability::NoteStarted(const log::Identity& run) {
   return absl::IsResourceExhausted(written) && had_started ? absl::OkStatus() : written;
 }
 
-StatusOr<Catalog> Durability::ReadCatalog() const {
-  if (!has_directory()) return Catalog{};
-  const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(*files_, local_->options.directory);
+// The manifests of other nodes are read again: such a node may still have been in its last run when this one was
+// opened, and may have noted tables since then.
+Status Durability::RecoverTables(uint64_t generation, log::LogEnd* end) {
+  const std::string& directory = local_->options.directory;
+  StatusOr<log::Manifest> own = manifest_->Read();
+  if (!own.ok()) return own.status();
+  const NodeData held{.path = directory_, .manifest = *std::move(own)};
+  const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(*files_, directory, &held);
   if (!nodes.ok()) return nodes.status();
-  return CatalogOf(*nodes);
-}
-
-// Another node may still have been in its last run when this one was opened, and may have changed the tables then.
-Status Durability::CheckGeneration(uint64_t generation) const {
-  const StatusOr<Catalog> now = ReadCatalog();
-  if (!now.ok()) return now.status();
-  if (now->generation == generation) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(local_->options.directory, " has tables of generation ",
-                                                    now->generation, ", and this database those of generation ",
-                                                    generation, ": open it again"));
+  const uint64_t now = nodes->front().manifest.catalog_generation;  // the same in all
+  if (now != generation) {
+    return absl::FailedPreconditionError(absl::StrCat(directory, " has tables of generation ", now,
+                                                      ", and this database those of generation ", generation,
+                                                      ": open it again"));
+  }
+  return Recover(*local_, *files_, directory, *nodes, end, &recovery_);
 }
 
 Status Durability::Start(absl::Duration wait_for_others, absl::FunctionRef<Status()> agree, uint32_t next_table,
@@ -157,10 +162,8 @@ Status Durability::Start(absl::Duration wait_for_others, absl::FunctionRef<Statu
     return absl::OkStatus();
   }
   words_->SetStage(EpochWords::Stage::kReads);
-  const DatabaseOptions& options = local_->options;
   log::LogEnd end;
-  Status recovered = Recover(*local_, *files_, options.directory, &end, &recovery_);
-  if (recovered.ok()) recovered = CheckGeneration(generation);
+  Status recovered = RecoverTables(generation, &end);
   if (recovered.ok()) TellOfRecovery();
   if (recovered.ok()) recovered = agree();
   log::Identity run;

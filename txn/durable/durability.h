@@ -35,13 +35,12 @@ struct LocalNode;
 class Durability {
  public:
   // Locks the directory for this process, if the options name one, and creates the database if they say so
-  // (data_directory.h). `words`: this node's. `removals`: memory for RemovalVersions.
+  // (data_directory.h). `words`: this node's. `removals`: memory for RemovalVersions. *catalog gets the tables that the
+  // directory has; nothing without a directory.
   static StatusOr<std::unique_ptr<Durability>> Open(const LocalNode* local, std::unique_ptr<EpochWords> words,
-                                                    std::byte* removals);
+                                                    std::byte* removals, Catalog* catalog);
   ~Durability();
 
-  // The tables that the directory has. Nothing without a directory.
-  StatusOr<Catalog> ReadCatalog() const;
   // Recovers the tables, then calls `agree`, which says whether they fit to those of the other nodes. When all nodes
   // have done that (start_together.h), notes the tables in the manifest and starts the log. `next_table`: number of the
   // next table; `generation`: of the catalog that was read. Call it once.
@@ -96,11 +95,11 @@ class Durability {
   bool has_unlogged() const;
   void TellOfRecovery() const;
   void TellOfHealth(const Status& health) const;
-  Status TakeDirectory();
+  Status TakeDirectory(Catalog* catalog);
+  Status RecoverTables(uint64_t generation, log::LogEnd* end);
   Status StartLog(const log::LogEnd& end, const log::Identity& run);
   Status Stop();
   Status NoteTables(uint32_t next_table, uint64_t generation);
-  Status CheckGeneration(uint64_t generation) const;
   Status NoteStarted(const log::Identity& run);
 
   const LocalNode* local_;

@@ -22,12 +22,13 @@ constexpr const char* kReading = "the log was read";
 
 StatusOr<log::LogSummary> LogsReader::ReadOne(int node, uint64_t from_segment, const log::TransactionVisitor& visit,
                                               const std::function<Status(int thread)>& batch_end) const {
+  const NodeData& data = nodes_[static_cast<size_t>(node)];
   const log::ReadOptions options{.threads = threads_,
                                  .salvage = salvage_,
                                  .from_segment = from_segment,
+                                 .manifest = make_durable_ && node == node_ ? &data.manifest : nullptr,
                                  .make_durable = make_durable_,
                                  .batch_end = batch_end};
-  const NodeData& data = nodes_[static_cast<size_t>(node)];
   StatusOr<log::LogSummary> summary = log::ReadLog(files_, data.path, options, visit);
   if (!absl::IsNotFound(summary.status())) return summary;
   if (!data.manifest.started) return log::LogSummary{};  // no log yet: nothing recovered

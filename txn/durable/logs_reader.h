@@ -30,7 +30,7 @@ namespace gannet::txn {
 class LogsReader {
  public:
   // `nodes`: all nodes of the cluster; this reads for `node`. `files`, `nodes` and `checkpoint` must outlive this.
-  // `make_durable`: see log::ReadOptions.
+  // `make_durable`: see log::ReadOptions; the caller holds this node's directory.
   LogsReader(log::FileSystem& files, const std::vector<NodeData>& nodes, int node,
              const log::CheckpointDescription& checkpoint, int threads, bool salvage, bool make_durable,
              const std::atomic<bool>* stop)

@@ -1,7 +1,8 @@
 // ManifestFile: the manifest of this node while its directory is in use. All changes of it are made here.
 //
-// Only the process that holds the directory writes its manifest, so this reads it once. After a write that failed it is
-// read again, because the file may be the old or the new one. Thread-safe.
+// Only the process that holds the directory writes its manifest, so this is made of what was read when the directory
+// was taken, and does not read the file. After a write that failed it does, because the file may be the old or the new
+// one. Thread-safe.
 #pragma once
 
 #include <optional>
@@ -21,9 +22,9 @@ struct LocalNode;
 
 class ManifestFile {
  public:
-  // `directory`: of this node, which the caller holds. All must outlive this.
-  ManifestFile(const LocalNode* local, log::FileSystem* files, std::string directory)
-      : local_(local), files_(files), directory_(std::move(directory)) {}
+  // `directory`: of this node, which the caller holds. `manifest`: what was read there since. All must outlive this.
+  ManifestFile(const LocalNode* local, log::FileSystem* files, std::string directory, log::Manifest manifest)
+      : local_(local), files_(files), directory_(std::move(directory)), known_(std::move(manifest)) {}
 
   StatusOr<log::Manifest> Read();
   // Writes what `edit` makes of the manifest, unless that is nothing, or returns its error.

@@ -13,6 +13,7 @@
 #include "base/thread.h"
 #include "log/file/damage.h"
 #include "log/file/kill_point.h"
+#include "log/format/identity.h"
 #include "log/manifest/manifest.h"
 #include "txn/durable/catalog.h"
 #include "txn/durable/latest_changes.h"
@@ -65,6 +66,7 @@ class Recovery {
         nodes_(nodes),
         own_(nodes[local->id()].path),
         manifest_(nodes[local->id()].manifest),
+        database_(log::Identity::FromText(manifest_.database)),
         newest_(manifest_.checkpoints.empty() ? log::CheckpointDescription{} : manifest_.checkpoints.front()),
         counts_(local->tables.id_bound()) {}
 
@@ -84,6 +86,7 @@ class Recovery {
   const std::vector<NodeData>& nodes_;
   const std::string& own_;
   const log::Manifest& manifest_;
+  const log::Identity database_;
   const log::CheckpointDescription newest_;
   RecordCounts counts_;
 };
@@ -119,7 +122,7 @@ Status Recovery::MakeFromOlder(const log::LogEnd& end, LatestChanges* newest_cha
                                             again.recovered_epoch, ": does another program write to ", directory_,
                                             "?"));
   }
-  TableRebuilder rebuilder(local_, files_, own_, older, &changes, &counts_);
+  TableRebuilder rebuilder(local_, files_, own_, database_, older, &changes, &counts_);
   std::vector<DamagedTable> also;
   GANNET_RETURN_IF_ERROR(rebuilder.Rebuild(TablesOf(*damaged), local_->options.recovery_threads, &also));
   for (const DamagedTable& each : also) changes.Discard(*each.table);
@@ -138,7 +141,7 @@ Status Recovery::MakeFromOlder(const log::LogEnd& end, LatestChanges* newest_cha
 
 Status Recovery::MakeTables(LatestChanges* changes, const log::LogEnd& end, RecoveryReport* report) {
   const int threads = local_->options.recovery_threads;
-  TableRebuilder rebuilder(local_, files_, own_, newest_, changes, &counts_);
+  TableRebuilder rebuilder(local_, files_, own_, database_, newest_, changes, &counts_);
   std::vector<DamagedTable> damaged;
   GANNET_RETURN_IF_ERROR(rebuilder.Rebuild(AllTables(), threads, &damaged));
   Status why_not;
@@ -183,17 +186,15 @@ Status Recovery::Run(log::LogEnd* end, RecoveryReport* report) {
 
 }  // namespace
 
-Status Recover(const LocalNode& local, log::FileSystem& files, const std::string& directory, log::LogEnd* end,
-               RecoveryReport* report) {
-  const StatusOr<std::vector<NodeData>> nodes = ReadDataDirectory(files, directory);
-  if (!nodes.ok()) return nodes.status();
-  if (std::ssize(*nodes) != local.fabric.num_nodes()) {
-    return absl::InvalidArgumentError(absl::StrCat(directory, " belongs to a cluster of ", nodes->size(),
+Status Recover(const LocalNode& local, log::FileSystem& files, const std::string& directory,
+               const std::vector<NodeData>& nodes, log::LogEnd* end, RecoveryReport* report) {
+  if (std::ssize(nodes) != local.fabric.num_nodes()) {
+    return absl::InvalidArgumentError(absl::StrCat(directory, " belongs to a cluster of ", nodes.size(),
                                                    " nodes; open it with as many, not ", local.fabric.num_nodes()));
   }
-  GANNET_RETURN_IF_ERROR(CheckTables(local, *nodes, directory));
-  if (!(*nodes)[local.id()].manifest.checkpoints.empty()) Sometimes<"recovery: a checkpoint is there">();
-  return Recovery(&local, &files, directory, *nodes).Run(end, report);
+  GANNET_RETURN_IF_ERROR(CheckTables(local, nodes, directory));
+  if (!nodes[local.id()].manifest.checkpoints.empty()) Sometimes<"recovery: a checkpoint is there">();
+  return Recovery(&local, &files, directory, nodes).Run(end, report);
 }
 
 }  // namespace gannet::txn

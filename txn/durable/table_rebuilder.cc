@@ -242,7 +242,7 @@ Status TableRebuilder::OrderedTable::LoadFile(size_t i) {
     return absl::OkStatus();
   };
   const Status read = log::ReadCheckpointFile(
-      *owner_->files_, owner_->directory_, owner_->checkpoint_.id, *load.file,
+      *owner_->files_, owner_->directory_, owner_->database_, owner_->checkpoint_.id, *load.file,
       [&](std::span<const log::CheckpointRecord> records) { return owner_->TakeUnchanged(*table_, records, take); },
       owner_->DamageNoter(*load.file));
   return owner_->GiveUpIfDamaged(*table_, read);
@@ -437,7 +437,7 @@ Status TableRebuilder::LoadUnorderedFile(const Table& table, const log::Checkpoi
     return made.ok() ? AddToUnordered(&maker, table, key, *made) : made.status();
   };
   const Status read = log::ReadCheckpointFile(
-      *files_, directory_, checkpoint_.id, file,
+      *files_, directory_, database_, checkpoint_.id, file,
       [&](std::span<const log::CheckpointRecord> records) { return TakeUnchanged(table, records, take); },
       DamageNoter(file));
   return GiveUpIfDamaged(table, read);

@@ -23,6 +23,7 @@
 #include "index/index.h"
 #include "log/checkpoint/checkpoint.h"
 #include "log/file/file_system.h"
+#include "log/format/identity.h"
 #include "log/manifest/manifest.h"
 #include "txn/durable/latest_changes.h"
 #include "txn/durable/record_maker.h"
@@ -40,12 +41,14 @@ struct DamagedTable {
 
 class TableRebuilder {
  public:
-  // All must outlive this. `changes` has those of the tables that are rebuilt.
+  // All must outlive this. `database`: of the manifest. `changes` has those of the tables that are rebuilt.
   TableRebuilder(const LocalNode* local, log::FileSystem* files, const std::string& directory,
-                 const log::CheckpointDescription& checkpoint, LatestChanges* changes, RecordCounts* counts)
+                 const log::Identity& database, const log::CheckpointDescription& checkpoint, LatestChanges* changes,
+                 RecordCounts* counts)
       : local_(local),
         files_(files),
         directory_(directory),
+        database_(database),
         checkpoint_(checkpoint),
         changes_(changes),
         counts_(counts),
@@ -85,6 +88,7 @@ class TableRebuilder {
   const LocalNode* local_;
   log::FileSystem* files_;
   std::string directory_;
+  const log::Identity database_;
   const log::CheckpointDescription& checkpoint_;
   LatestChanges* changes_;
   RecordCounts* counts_;

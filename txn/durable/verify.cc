@@ -162,7 +162,8 @@ class NodeVerifier {
       for (const log::CheckpointRecord& record : records) check(record);
       return CheckStop(stop_, kLooking);
     };
-    return log::ReadCheckpointFile(*files_, node_->path, checkpoint.id, file, visit,
+    return log::ReadCheckpointFile(*files_, node_->path, log::Identity::FromText(node_->manifest.database),
+                                   checkpoint.id, file, visit,
                                    [&](uint64_t offset, const std::string& what) { Add(path, offset, what); });
   }
 

@@ -120,9 +120,9 @@ void ReadCheckpoint(std::span<const std::byte> bytes) {
     return absl::OkStatus();
   };
   const auto damaged = [&](uint64_t, const std::string&) { ++damages; };
-  const Status strict = ReadCheckpointFile(files, kLogDirectory, 1, file, visit, nullptr);
+  const Status strict = ReadCheckpointFile(files, kLogDirectory, Identity{}, 1, file, visit, nullptr);
   const uint64_t before = std::exchange(records, 0);
-  const Status salvaged = ReadCheckpointFile(files, kLogDirectory, 1, file, visit, damaged);
+  const Status salvaged = ReadCheckpointFile(files, kLogDirectory, Identity{}, 1, file, visit, damaged);
   GANNET_CHECK(strict.ok() || absl::IsDataLoss(strict) || absl::IsInvalidArgument(strict), "%s", strict.ToString());
   GANNET_CHECK(salvaged.ok() || absl::IsInvalidArgument(salvaged), "%s", salvaged.ToString());
   GANNET_CHECK(!salvaged.ok() || strict.ok() == (damages == 0), "%s", strict.ToString());

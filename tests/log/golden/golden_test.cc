@@ -93,7 +93,8 @@ TEST_P(GoldenTest, ManifestAndCheckpoint) {
     return absl::OkStatus();
   };
   for (const CheckpointFile& file : checkpoint.files) {
-    const Status read = ReadCheckpointFile(files, kLogDirectory, checkpoint.id, file, visit, nullptr);
+    const Status read = ReadCheckpointFile(files, kLogDirectory, Identity::FromText(manifest->database), checkpoint.id,
+                                           file, visit, nullptr);
     ASSERT_TRUE(read.ok()) << read;
   }
   EXPECT_EQ(records, GoldenRecords(longest()));

@@ -75,8 +75,8 @@ Status MakeCheckpoint(FaultyFileSystem* disk) {
   manifest.database = kGoldenDatabase;
   manifest.log_end = true;
   manifest.run = kGoldenRuns[1];
-  GANNET_RETURN_IF_ERROR(WriteManifest(*disk, kLogDirectory, manifest));  // checkpoints have its identity
-  auto writer = CheckpointWriter::Create(disk, kLogDirectory, kGoldenCheckpoint, 0);
+  auto writer =
+      CheckpointWriter::Create(disk, kLogDirectory, Identity::FromText(kGoldenDatabase), kGoldenCheckpoint, 0);
   if (!writer.ok()) return writer.status();
   uint16_t table = 0;
   for (const GoldenRecord& record : GoldenRecords(kMaxKeyBytes)) {
