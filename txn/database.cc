@@ -47,6 +47,41 @@ void AwaitOldLeases(const DatabaseState& state) {
   if (state.local->calls() && may_be_claimed && now < end) SleepForNanos(end - now);
 }
 
+Status WaitForDataNodes(const DatabaseState& state, absl::Duration timeout) {
+  const int data_nodes = state.local->data_nodes;
+  if (data_nodes == state.fabric->num_nodes()) return state.fabric->WaitForAll(timeout);
+  const uint64_t deadline = NowNanos() + NanosOf(timeout);
+  for (;;) {
+    std::string missing;
+    for (int i = 0; i < data_nodes; ++i) {
+      if (!state.fabric->Alive(static_cast<rdma::NodeId>(i))) absl::StrAppend(&missing, " ", i);
+    }
+    if (missing.empty()) return absl::OkStatus();
+    if (NowNanos() >= deadline) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("after ", absl::FormatDuration(timeout), " these nodes are not there:", missing));
+    }
+    SleepForNanos(1'000'000);
+  }
+}
+
+Status StartNode(DatabaseState& state, absl::Duration wait_for_others) {
+  const std::lock_guard lock(state.create_mutex);
+  const auto agree = [&state] { return state.table_digests->PublishAndCompare(state.tables, state.local->data_nodes); };
+  GANNET_RETURN_IF_ERROR(MakeIndexes(state));
+  AwaitOldLeases(state);
+  GANNET_RETURN_IF_ERROR(state.durability->Start(wait_for_others, agree, state.next_table, state.catalog_generation));
+  state.started = true;
+  // A node that makes no calls gets none: no thread waits for them.
+  if (state.local->calls()) {
+    GANNET_RETURN_IF_ERROR(state.node->Serve(state.options.server_threads));
+    GANNET_RETURN_IF_ERROR(WaitForDataNodes(state, wait_for_others));
+    GANNET_RETURN_IF_ERROR(state.pending->Start());
+  }
+  if (state.repairer != nullptr) state.repairer->Start();
+  return state.epochs->Start();
+}
+
 }  // namespace
 
 Database::Database(std::unique_ptr<DatabaseState> state) : state_(std::move(state)) {
@@ -264,7 +299,7 @@ Status Database::Start(absl::Duration wait_for_others) {
   state_->start_was_called = true;
   Status status;
   try {
-    status = StartNode(wait_for_others);
+    status = StartNode(*state_, wait_for_others);
   } catch (const std::system_error& error) {
     status = absl::ResourceExhaustedError(absl::StrCat("a thread cannot be made: ", error.what(),
                                                        "; raise the limit of threads (ulimit -u, or that of the "
@@ -272,41 +307,6 @@ Status Database::Start(absl::Duration wait_for_others) {
   }
   if (!status.ok()) state_->durability->NoteFailedStart(status);
   return status;
-}
-
-Status Database::StartNode(absl::Duration wait_for_others) {
-  const std::lock_guard lock(state_->create_mutex);
-  const auto agree = [this] { return state_->table_digests->PublishAndCompare(state_->tables, data_nodes()); };
-  GANNET_RETURN_IF_ERROR(MakeIndexes(*state_));
-  AwaitOldLeases(*state_);
-  GANNET_RETURN_IF_ERROR(
-      state_->durability->Start(wait_for_others, agree, state_->next_table, state_->catalog_generation));
-  state_->started = true;
-  // A node that makes no calls gets none: no thread waits for them.
-  if (state_->local->calls()) {
-    GANNET_RETURN_IF_ERROR(state_->node->Serve(state_->options.server_threads));
-    GANNET_RETURN_IF_ERROR(WaitForDataNodes(wait_for_others));
-    GANNET_RETURN_IF_ERROR(state_->pending->Start());
-  }
-  if (state_->repairer != nullptr) state_->repairer->Start();
-  return state_->epochs->Start();
-}
-
-Status Database::WaitForDataNodes(absl::Duration timeout) {
-  if (data_nodes() == state_->fabric->num_nodes()) return state_->fabric->WaitForAll(timeout);
-  const uint64_t deadline = NowNanos() + static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Nanoseconds(timeout)));
-  for (;;) {
-    std::string missing;
-    for (int i = 0; i < data_nodes(); ++i) {
-      if (!state_->fabric->Alive(static_cast<rdma::NodeId>(i))) absl::StrAppend(&missing, " ", i);
-    }
-    if (missing.empty()) return absl::OkStatus();
-    if (NowNanos() >= deadline) {
-      return absl::DeadlineExceededError(
-          absl::StrCat("after ", absl::FormatDuration(timeout), " these nodes are not there:", missing));
-    }
-    SleepForNanos(1'000'000);
-  }
 }
 
 StatusOr<std::unique_ptr<Session>> Database::OpenSession() {

@@ -13,7 +13,8 @@
 //   (*database)->Start();
 //   const Table* accounts = (*database)->FindTable("accounts");
 //
-// Every node of a cluster opens the database and creates the same tables; those that are new, in the same order.
+// Every node of a cluster opens the database and creates the same tables; those that are new, in the same order. After
+// Start the calls below that change tables are Unimplemented there; all_nodes.h has calls that change all nodes.
 //
 // Processes. A database belongs to the process that opened it. In a child of fork each call that begins, commits,
 // closes or changes something returns FailedPrecondition, which names that process, statistics are empty, and
@@ -78,10 +79,9 @@ class Database {
   // this object has created it before. Aborted: another call is widening or arranging the table of this name; call
   // again. FailedPrecondition: one is dropping it. Thread-safe.
   //
-  // A new table may be created while transactions run, by a database of one node (several: Unimplemented after Start;
-  // CreateTableOnAllNodes of all_nodes.h does it).
-  // It is then durable when this returns; a crash before leaves all of it or nothing. Sessions that are open may use it
-  // at once. An error of the disk: this object does not have the table, but the directory may, without rows.
+  // A new table may be created while transactions run. It is then durable when this returns; a crash before leaves all
+  // of it or nothing. Sessions that are open may use it at once. An error of the disk: this object does not have the
+  // table, but the directory may, without rows.
   //
   // A placement by a function of the program cannot be kept. With several data nodes such a table is to be created with
   // its function each time, before Start; until then its rows are there, but an access returns FailedPrecondition.
@@ -89,8 +89,7 @@ class Database {
   // Gives a table another name, while transactions run: durably and atomically, as CreateTable. Pointers to the table
   // stay valid. NotFound: there is no table `from`. AlreadyExists: there is a table `to`. InvalidArgument: a bad name.
   // Aborted: another call is widening or arranging the table; call again. FailedPrecondition before Start and after
-  // Close. Unimplemented with several nodes (RenameTableOnAllNodes of
-  // all_nodes.h does it). An error of the disk: it keeps its name here, but the directory may have either. Thread-safe.
+  // Close. An error of the disk: it keeps its name here, but the directory may have either. Thread-safe.
   Status RenameTable(std::string_view from, const std::string& to);
   // Removes a table and its rows, or a secondary index, for good, while transactions run: durably and atomically, as
   // CreateTable. Its memory is free afterwards; its part of the log and of checkpoints goes with the next checkpoints.
@@ -98,9 +97,8 @@ class Database {
   // use it, so this waits for their end: at most DatabaseOptions::durable_within, then DeadlineExceeded, and the table
   // stays. (So it must not be called between the begin and the end of a transaction of the same thread.) The Table
   // object stays as long as the database. FailedPrecondition, too, if the table has secondary indexes: drop these
-  // first. NotFound, Aborted, FailedPrecondition: as RenameTable. Unimplemented with several nodes (DropTableOnAllNodes
-  // of all_nodes.h does it). Another error is one of the disk: the table is dropped here, but the directory may have it
-  // until the next checkpoint or change of the tables. Thread-safe.
+  // first. NotFound, Aborted, FailedPrecondition: as RenameTable. Another error is one of the disk: the table is
+  // dropped here, but the directory may have it until the next checkpoint or change of the tables. Thread-safe.
   Status DropTable(std::string_view name);
   // Makes room in the rows of a table, durably and atomically: TableOptions::payload_bytes becomes `payload_bytes`,
   // which is larger. A table of variable_length has just another maximum from then on. Of others each row gets zeros at
@@ -111,7 +109,7 @@ class Database {
   // there is no memory for the larger rows. After these errors the table is as before. If other tables take the memory
   // meanwhile: FailedPrecondition, here and from each access, until the database is opened again, which completes it.
   // NotFound and others: as RenameTable; FailedPrecondition, too, if a secondary index has keys from the whole payload.
-  // Unimplemented with several nodes (WidenTableOnAllNodes of all_nodes.h does it). Thread-safe.
+  // Thread-safe.
   Status WidenTable(std::string_view name, size_t payload_bytes);
   // Brings the rows of an ordered table into the order of their keys, in memory: scans of rows that were inserted in
   // another order are faster afterwards (docs/performance.md). Later inserts have any place again. Rows that Open reads
@@ -141,8 +139,7 @@ class Database {
   // that differs from the index in the directory. NotFound: there is no such table. AlreadyExists: this object has
   // created the index before; or two rows have one key of a unique index, both of which it names. Thread-safe.
   //
-  // A new index may be made while transactions run, by a database of one node (several: Unimplemented after Start;
-  // CreateIndexOnAllNodes of all_nodes.h does it), over the rows that there are. From its beginning transactions keep
+  // A new index may be made while transactions run, over the rows that there are. From its beginning transactions keep
   // it, so writes may already return AlreadyExists for a unique index that is not complete. It returns when the index
   // is complete and durable. Until then, and for good after an error or a crash, nobody can read by it:
   // FailedPrecondition. After that nobody keeps it either; another CreateIndex builds it. It waits for transactions
@@ -260,14 +257,12 @@ class Database {
   explicit Database(std::unique_ptr<DatabaseState> state);
   // False in a child of fork: then locks may be held by threads that are not there.
   bool IsHere() const;
-  Status StartNode(absl::Duration wait_for_others);
   static StatusOr<std::unique_ptr<Database>> OpenAlone(const DatabaseOptions& options);
   // `most_bytes`: of the node's heap (rdma/slab.h).
   static StatusOr<std::unique_ptr<Database>> Open(rdma::Fabric* fabric, rdma::NodeId node,
                                                   const DatabaseOptions& options, uint64_t most_bytes);
   enum class LastCheckpoint : uint8_t { kIfNeeded, kNever };
   Status Close(LastCheckpoint checkpoint);
-  Status WaitForDataNodes(absl::Duration timeout);
   std::unique_ptr<DatabaseState> state_;
 };
 
