@@ -27,7 +27,6 @@ namespace gannet::txn {
 namespace {
 
 constexpr int kAttempts = 5;
-
 constexpr int kThreads = 2;
 
 // The segments from `first` on, newest first.
@@ -103,11 +102,6 @@ Status NoteEnds(log::FileSystem& files, std::vector<NodeData>* nodes, const Veri
   return absl::OkStatus();
 }
 
-const log::TableDescription* TableById(const log::Manifest& manifest, uint16_t id) {
-  const auto found = std::ranges::find(manifest.tables, id, &log::TableDescription::id);
-  return found == manifest.tables.end() ? nullptr : &*found;
-}
-
 // The logs may have rows of tables that were created after the manifests were read. A table is in the manifest before a
 // log has a row of it, so after the logs were copied the manifests name all of them. Tables may have been dropped, too:
 // they stay in the copy, because a program may have moved their rows by transactions that the copied logs do not have.
@@ -146,6 +140,21 @@ Status TakeNewTables(log::FileSystem& files, const std::string& from, std::vecto
   return absl::OkStatus();
 }
 
+// Writes the manifests of a copy, makes all of it durable, and verifies it. DataLoss: it is damaged.
+StatusOr<Verification> FinishCopy(log::FileSystem& files, const std::vector<NodeData>& nodes, const std::string& to,
+                                  bool is_new, const std::atomic<bool>* stop) {
+  for (const NodeData& node : nodes) {
+    const std::string target = NodeDirectory(to, node.manifest.node, static_cast<int>(nodes.size()));
+    GANNET_RETURN_IF_ERROR(log::WriteManifest(files, target, node.manifest));
+  }
+  GANNET_RETURN_IF_ERROR(files.SyncDirectory(to));
+  if (is_new) GANNET_RETURN_IF_ERROR(files.SyncDirectory(ParentOf(to)));
+  StatusOr<Verification> verification = VerifyDataDirectory(files, to, kThreads, stop);
+  if (verification.ok() && !verification->problems.empty())
+    return absl::DataLossError(ToText(verification->problems.front()));
+  return verification;
+}
+
 // NotFound if a file vanished; DataLoss if the copy is damaged.
 StatusOr<Verification> TryToBackUp(log::FileSystem& files, const std::string& from, const std::string& to, bool is_new,
                                    const std::atomic<bool>* stop) {
@@ -169,16 +178,8 @@ StatusOr<Verification> TryToBackUp(log::FileSystem& files, const std::string& fr
     if (node.manifest.checkpoints.size() > 1) node.manifest.checkpoints.resize(1);
   }
   GANNET_RETURN_IF_ERROR(TakeNewTables(files, from, &*nodes));
-  for (const NodeData& node : *nodes) {
-    const std::string target = NodeDirectory(to, node.manifest.node, num_nodes);
-    GANNET_RETURN_IF_ERROR(log::WriteManifest(files, target, node.manifest));
-  }
-  GANNET_RETURN_IF_ERROR(files.SyncDirectory(to));
-  if (is_new) GANNET_RETURN_IF_ERROR(files.SyncDirectory(ParentOf(to)));
-  StatusOr<Verification> verification = VerifyDataDirectory(files, to, kThreads, stop);
-  if (!verification.ok()) return verification;
-  if (!verification->problems.empty()) return absl::DataLossError(ToText(verification->problems.front()));
-  GANNET_RETURN_IF_ERROR(NoteEnds(files, &*nodes, *verification, to));
+  StatusOr<Verification> verification = FinishCopy(files, *nodes, to, is_new, stop);
+  if (verification.ok()) GANNET_RETURN_IF_ERROR(NoteEnds(files, &*nodes, *verification, to));
   return verification;
 }
 
@@ -215,18 +216,11 @@ StatusOr<Verification> TryToSalvage(log::FileSystem& files, std::vector<NodeData
   const std::string identity = log::Identity::Random().ToText();
   GANNET_RETURN_IF_ERROR(files.MakeDirectory(to));
   GANNET_RETURN_IF_ERROR(recover([&](const LocalNode& local) {
-    NodeData& node = nodes[local.id()];
-    node.path = NodeDirectory(to, node.manifest.node, num_nodes);
-    node.manifest.database = identity;
-    return WriteSalvaged(files, local, node.path, stop, &node.manifest);
+    log::Manifest& manifest = nodes[local.id()].manifest;
+    manifest.database = identity;
+    return WriteSalvaged(files, local, NodeDirectory(to, manifest.node, num_nodes), stop, &manifest);
   }));
-  for (const NodeData& node : nodes) GANNET_RETURN_IF_ERROR(log::WriteManifest(files, node.path, node.manifest));
-  GANNET_RETURN_IF_ERROR(files.SyncDirectory(to));
-  if (is_new) GANNET_RETURN_IF_ERROR(files.SyncDirectory(ParentOf(to)));
-  StatusOr<Verification> verification = VerifyDataDirectory(files, to, kThreads, stop);
-  if (verification.ok() && !verification->problems.empty())
-    return absl::DataLossError(ToText(verification->problems.front()));
-  return verification;
+  return FinishCopy(files, nodes, to, is_new, stop);
 }
 
 bool IsThere(log::FileSystem& files, const std::string& directory) {

@@ -23,9 +23,9 @@ namespace gannet::txn {
 struct LocalNode;
 
 // `to` must be absent, in a directory that is there, or empty, and lie outside of `from` (else InvalidArgument).
-// Verifies the copy at the end. After an error `to` is as it was. Copies
-// again if a newer checkpoint replaced files during the copying. Cancelled soon after *stop (may be null) has become
-// true: the incomplete copy is removed, or the message says why it is not.
+// Verifies the copy at the end. After an error `to` is as it was. Copies again if a newer checkpoint replaced files
+// during the copying. Cancelled soon after *stop (may be null) has become true: the incomplete copy is removed, or the
+// message says why it is not.
 StatusOr<Verification> BackUp(log::FileSystem& files, const std::string& from, const std::string& to,
                               const std::atomic<bool>* stop = nullptr);
 

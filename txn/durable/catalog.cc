@@ -208,11 +208,15 @@ Status NotNoted(absl::string_view what, const Status& why) {
                              ". It is not done here, but the directory may have it when it is opened again"));
 }
 
+const log::TableDescription* TableById(const log::Manifest& manifest, uint16_t id) {
+  const auto found = std::ranges::find(manifest.tables, id, &log::TableDescription::id);
+  return found == manifest.tables.end() ? nullptr : &*found;
+}
+
 void LeaveOutUnknown(log::Manifest* manifest) {
   for (log::CheckpointDescription& checkpoint : manifest->checkpoints) {
-    std::erase_if(checkpoint.files, [&](const log::CheckpointFile& file) {
-      return std::ranges::find(manifest->tables, file.table, &log::TableDescription::id) == manifest->tables.end();
-    });
+    std::erase_if(checkpoint.files,
+                  [&](const log::CheckpointFile& file) { return TableById(*manifest, file.table) == nullptr; });
   }
 }
 

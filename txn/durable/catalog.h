@@ -20,8 +20,6 @@
 
 #include "absl/strings/string_view.h"
 #include "base/status.h"
-#include "log/checkpoint/checkpoint.h"
-#include "log/file/file_system.h"
 #include "log/manifest/manifest.h"
 #include "txn/durable/data_directory.h"
 #include "txn/store/options.h"
@@ -59,6 +57,9 @@ Status CheckSameTable(const log::TableDescription& had, const log::TableDescript
 
 // The error of a change of the catalog, `what` ("a table is created"), whose manifest could not be written.
 Status NotNoted(absl::string_view what, const Status& why);
+
+// Null if the manifest does not have the table.
+const log::TableDescription* TableById(const log::Manifest& manifest, uint16_t id);
 
 // Leaves out the files that checkpoints have of tables that the manifest does not have.
 void LeaveOutUnknown(log::Manifest* manifest);

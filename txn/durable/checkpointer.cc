@@ -134,7 +134,7 @@ void Checkpointer::Stop() {
 
 // The results of the checkpoints are in statistics().
 void Checkpointer::Run(const CheckpointTimes& times) {
-  const auto every = static_cast<uint64_t>(absl::ToInt64Nanoseconds(times.every));
+  const uint64_t every = NanosOf(times.every);
   uint64_t next = every == 0 ? kNever : NowNanos() + every;
   uint64_t retry_at = 0;
   uint64_t pause = kFirstRetryNanos;
@@ -252,7 +252,7 @@ StatusOr<uint64_t> Checkpointer::CloseEpoch() {
   const uint64_t epoch = log_->current_epoch();
   log_->RaiseEpoch(epoch + 1);
   const uint64_t begun = NowNanos();
-  const uint64_t deadline = begun + static_cast<uint64_t>(absl::ToInt64Nanoseconds(kDurableWithin));
+  const uint64_t deadline = begun + NanosOf(kDurableWithin);
   uint64_t healthy_at = begun;
   while (true) {
     const Status durable = log_->WaitDurable(epoch, kLookAtDiskEvery);
@@ -312,7 +312,7 @@ StatusOr<bool> Checkpointer::DropOlder() {
   if (absl::IsResourceExhausted(written)) {
     // There is no room for the manifest either. The files may be removed before the manifest is changed: they are not
     // used while the other checkpoint is good.
-    GANNET_RETURN_IF_ERROR(manifest_->RemoveStrays(*kept));
+    GANNET_RETURN_IF_ERROR(manifest_->RemoveStrays(&*kept));
     written = manifest_->Change(keep);
   }
   GANNET_RETURN_IF_ERROR(written);

@@ -1,7 +1,6 @@
 #include "txn/durable/data_directory.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -25,8 +24,6 @@ namespace {
 
 constexpr std::string_view kNodePrefix = "node-";
 constexpr std::string_view kManifestName = "MANIFEST";
-// Names in a directory in which the creation of a database has begun, or may begin.
-constexpr std::array<std::string_view, 2> kLeftByCreation = {"MANIFEST.tmp", "lost+found"};
 // Another node may be creating the database, on a slow disk.
 constexpr uint64_t kLockWithinNanos = 30'000'000'000;
 
@@ -43,6 +40,11 @@ struct Part {
   // Name of the file that makes it `used`, for messages.
   std::string evidence() const { return remains.empty() ? absl::StrCat(path, "/MANIFEST") : remains; }
 };
+
+// True for the names in a directory in which the creation of a database has begun, or may begin.
+bool IsLeftByCreation(std::string_view name) {
+  return name == "MANIFEST.tmp" || name == "lost+found";
+}
 
 bool OnlyAStartedNodeMakes(std::string_view name) {
   return name == log::kEndNoteName || log::SegmentOfName(name).has_value() || log::IsCheckpointName(name) ||
@@ -82,9 +84,8 @@ StatusOr<std::vector<std::string>> ListIfThere(log::FileSystem& files, const std
 std::optional<int> NodeOfName(std::string_view name) {
   int node = -1;
   if (!name.starts_with(kNodePrefix)) return std::nullopt;
-  const std::string_view digits = name.substr(kNodePrefix.size());
-  if (!absl::SimpleAtoi(absl::string_view(digits.data(), digits.size()), &node) || node < 0) return std::nullopt;
-  if (absl::StrCat(node) != absl::string_view(digits.data(), digits.size())) return std::nullopt;
+  const std::string digits(name.substr(kNodePrefix.size()));
+  if (!absl::SimpleAtoi(digits, &node) || node < 0 || absl::StrCat(node) != digits) return std::nullopt;
   return node;
 }
 
@@ -296,9 +297,8 @@ Status Create(log::FileSystem& files, const std::vector<Part>& parts, const std:
 Status CheckOwnDirectory(log::FileSystem& files, const std::string& directory) {
   StatusOr<std::vector<std::string>> names = ListIfThere(files, directory);
   if (!names.ok()) return names.status();
-  std::erase_if(*names, [](const std::string& name) {
-    return std::ranges::find(kLeftByCreation, name) != kLeftByCreation.end() || name.starts_with(kNodePrefix);
-  });
+  std::erase_if(*names,
+                [](const std::string& name) { return IsLeftByCreation(name) || name.starts_with(kNodePrefix); });
   if (names->empty()) return absl::OkStatus();
   constexpr size_t kMostNames = 3;
   const size_t named = std::min(names->size(), kMostNames);
@@ -363,12 +363,11 @@ StatusOr<bool> IsUnfinished(log::FileSystem& files, const std::string& directory
 
 StatusOr<bool> IsAbsentOrEmpty(log::FileSystem& files, const std::string& directory) {
   GANNET_RETURN_IF_ERROR(CheckName(directory));
-  const StatusOr<std::vector<std::string>> names = files.List(directory);
-  if (absl::IsNotFound(names.status())) return true;
+  const StatusOr<std::vector<std::string>> names = ListIfThere(files, directory);
   if (!names.ok()) return names.status();
   for (const std::string& name : *names) {
-    if (name == "MANIFEST.tmp" || name == "lost+found") continue;
-    if (!name.starts_with("node-")) return false;
+    if (IsLeftByCreation(name)) continue;
+    if (!name.starts_with(kNodePrefix)) return false;
     StatusOr<bool> empty = IsAbsentOrEmpty(files, absl::StrCat(directory, "/", name));
     if (!empty.ok() || !*empty) return empty;
   }

@@ -154,7 +154,7 @@ Status EpochWords::CloseTogether(log::Log& log, absl::Duration timeout) {
   StatusOr<std::unique_ptr<rdma::Channel>> channel = node_->OpenChannel();
   coro::Worker worker;
   if (channel.ok()) worker.AddPoller([c = channel->get()] { return c->Poll(); });
-  const uint64_t durable_by = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(timeout));
+  const uint64_t durable_by = NowNanos() + NanosOf(timeout);
   // Even if another log is broken already, this log gets time to write what it has: that node may have written it, too.
   while (channel.ok() && !log.is_stuck() && NowNanos() < durable_by) {
     if (log.WaitDurable(log.last_dirty_epoch(), kLookAtOthersEvery).ok()) break;
@@ -164,7 +164,7 @@ Status EpochWords::CloseTogether(log::Log& log, absl::Duration timeout) {
   StoreWord(words_ + kClosing, static_cast<uint64_t>(is_stuck ? Closing::kLogBroken : Closing::kWhole));
   if (!channel.ok()) return channel.status();
   if (is_stuck) return absl::OkStatus();  // it cannot help the others, who do not wait for it; Log::Stop says why
-  const uint64_t deadline = NowNanos() + static_cast<uint64_t>(absl::ToInt64Nanoseconds(timeout));
+  const uint64_t deadline = NowNanos() + NanosOf(timeout);
   for (int i = 0; i < fabric_->num_nodes();) {
     const auto id = static_cast<rdma::NodeId>(i);
     std::array<uint64_t, kClosing / kWordBytes + 1> words{};

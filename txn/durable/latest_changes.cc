@@ -76,7 +76,6 @@ LatestChanges::Adder::Adder(LatestChanges* to, size_t number)
     : to_(to),
       maker_(to->local_, to->counts_),
       order_(kMostItems),
-      begins_(to->parts() + 1),
       first_part_(number * kPartsPerThread % to->parts()) {
   items_.reserve(kMostItems);
 }
@@ -86,9 +85,9 @@ Status LatestChanges::Adder::Add(uint64_t epoch, std::span<const log::ChangeView
     const Table* const table = to_->Wanted(change.table);
     if (table == nullptr) continue;
     const std::span<const std::byte> bytes = change.key();
-    GANNET_RETURN_IF_ERROR(change.kind == log::ChangeKind::kPut
-                               ? CheckFits(*table, to_->directory_, bytes.size(), change.payload.size())
-                               : CheckKeyFits(*table, to_->directory_, bytes.size()));
+    const bool is_put = change.kind == log::ChangeKind::kPut;
+    GANNET_RETURN_IF_ERROR(
+        CheckFits(*table, to_->directory_, bytes.size(), is_put ? std::optional(change.payload.size()) : std::nullopt));
     const HashedKey key = to_->Hashed(KeyFromRedo(table->options().key_kind, bytes));
     items_.push_back({.hash = key.hash, .number = key.number, .epoch = epoch, .change = &change});
     if (items_.size() == kMostItems) GANNET_RETURN_IF_ERROR(Flush());

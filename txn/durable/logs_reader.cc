@@ -11,7 +11,6 @@
 #include "log/format/segment_format.h"
 #include "log/format/transaction_format.h"
 #include "txn/durable/compare_logs.h"
-#include "txn/durable/recovery.h"
 
 namespace gannet::txn {
 namespace {
@@ -75,10 +74,6 @@ Status LogsReader::ReadOthers() {
   return absl::OkStatus();
 }
 
-bool LogsReader::IsDecidedElsewhere(const log::TransactionView& transaction) const {
-  return decided_elsewhere_.contains({transaction.epoch, transaction.id});
-}
-
 Status LogsReader::Found(log::Damage damage) {
   if (!salvage_) return absl::DataLossError(absl::StrCat(damage.file, ": ", damage.what, log::kDamageAdvice));
   damages_.push_back(std::move(damage));
@@ -118,7 +113,8 @@ Status LogsReader::Visit(int thread, const log::TransactionView& transaction) {
   if (transaction.epoch < checkpoint_.begin_epoch) return absl::OkStatus();
   NoteDecision(transaction);
   if (elsewhere_incomplete || transaction.epoch > transaction.closed_later ||
-      (transaction.part == log::TransactionPart::kPart && !IsDecidedElsewhere(transaction))) {
+      (transaction.part == log::TransactionPart::kPart &&
+       !decided_elsewhere_.contains({transaction.epoch, transaction.id}))) {
     KeepAside(transaction);
     return absl::OkStatus();
   }

@@ -63,7 +63,6 @@ class LogsReader {
   // Ends the reading with the damage; in salvage, lists it.
   Status Found(log::Damage damage);
   Status Visit(int thread, const log::TransactionView& transaction);
-  bool IsDecidedElsewhere(const log::TransactionView& transaction) const;
   void NoteDecision(const log::TransactionView& transaction);
   void KeepAside(const log::TransactionView& transaction);
   Status TakeAside(LatestChanges* changes, RecoveryReport* report) const;

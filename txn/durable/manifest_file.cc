@@ -65,15 +65,10 @@ Status ManifestFile::NoteNowOrLater(const Catalog& catalog) {
   return ChangeNow([](log::Manifest*) { return absl::OkStatus(); });
 }
 
-Status ManifestFile::RemoveStrays() {
+Status ManifestFile::RemoveStrays(const log::Manifest* without) {
   const std::lock_guard lock(mutex_);
-  const StatusOr<log::Manifest> manifest = Now();
+  const StatusOr<log::Manifest> manifest = without == nullptr ? Now() : StatusOr<log::Manifest>(*without);
   return manifest.ok() ? log::RemoveStrayCheckpoints(*files_, directory_, *manifest) : manifest.status();
-}
-
-Status ManifestFile::RemoveStrays(const log::Manifest& without) {
-  const std::lock_guard lock(mutex_);
-  return log::RemoveStrayCheckpoints(*files_, directory_, without);
 }
 
 }  // namespace gannet::txn

@@ -34,10 +34,9 @@ class ManifestFile {
   Status Note(const Catalog& catalog);
   // Does what Note does; after an error the next change notes the catalog.
   Status NoteNowOrLater(const Catalog& catalog);
-  // Removes the files of checkpoints that the manifest, or `without`, does not have. (None of them is being written:
+  // Removes the files of checkpoints that `without`, else the manifest, does not have. (None of them is being written:
   // there is one Checkpointer.)
-  Status RemoveStrays();
-  Status RemoveStrays(const log::Manifest& without);
+  Status RemoveStrays(const log::Manifest* without = nullptr);
 
  private:
   // The caller of these holds the mutex.

@@ -5,32 +5,18 @@
 
 namespace gannet::txn {
 
-namespace {
-
-Status Misfit(const Table& table, const std::string& directory, const std::string& what) {
-  return absl::DataLossError(
-      absl::StrCat(directory, " has ", what, " of table '", table.name(), "', which does not fit the table"));
-}
-
-}  // namespace
-
-Status CheckFits(const Table& table, const std::string& directory, size_t key_bytes, size_t payload_bytes) {
+Status CheckFits(const Table& table, const std::string& directory, size_t key_bytes,
+                 std::optional<size_t> payload_bytes) {
   const TableOptions& options = table.options();
   const bool key_fits = options.key_kind == index::KeyKind::kInteger ? key_bytes == index::kIntegerKeyBytes
                                                                      : key_bytes <= options.max_key_bytes;
-  if (key_fits && table.MayHaveHad(payload_bytes)) [[likely]]
+  if (key_fits && (!payload_bytes.has_value() || table.MayHaveHad(*payload_bytes))) [[likely]]
     return absl::OkStatus();
-  return Misfit(table, directory,
-                absl::StrCat("a record with a key of ", key_bytes, " and a payload of ", payload_bytes, " bytes"));
-}
-
-Status CheckKeyFits(const Table& table, const std::string& directory, size_t key_bytes) {
-  const TableOptions& options = table.options();
-  const bool fits = options.key_kind == index::KeyKind::kInteger ? key_bytes == index::kIntegerKeyBytes
-                                                                 : key_bytes <= options.max_key_bytes;
-  if (fits) [[likely]]
-    return absl::OkStatus();
-  return Misfit(table, directory, absl::StrCat("a removed key of ", key_bytes, " bytes"));
+  const std::string what = payload_bytes.has_value() ? absl::StrCat("a record with a key of ", key_bytes,
+                                                                    " and a payload of ", *payload_bytes, " bytes")
+                                                     : absl::StrCat("a removed key of ", key_bytes, " bytes");
+  return absl::DataLossError(
+      absl::StrCat(directory, " has ", what, " of table '", table.name(), "', which does not fit the table"));
 }
 
 RecordMaker::~RecordMaker() {

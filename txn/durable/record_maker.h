@@ -26,10 +26,10 @@ struct RecordCounts {
   std::vector<std::atomic<int64_t>> bytes;  // of their blocks, by table
 };
 
-// DataLoss, naming the directory, if the table cannot have a record with a key and a payload of these bytes.
-Status CheckFits(const Table& table, const std::string& directory, size_t key_bytes, size_t payload_bytes);
-// Does what CheckFits does, for a change that removes a key.
-Status CheckKeyFits(const Table& table, const std::string& directory, size_t key_bytes);
+// DataLoss, naming the directory, if the table cannot have a record with a key and a payload of these bytes. A removed
+// key has no payload.
+Status CheckFits(const Table& table, const std::string& directory, size_t key_bytes,
+                 std::optional<size_t> payload_bytes);
 
 // One thread; many makers may work at the same time. Its counts are added to `counts` when it is destroyed.
 class RecordMaker {

@@ -181,7 +181,6 @@ class TableRebuilder::OrderedTable {
   std::span<index::LoadEntry> changes() const {
     return {reinterpret_cast<index::LoadEntry*>(memory_.data()), range_begins_.back()};
   }
-  Status Load(std::span<const index::LoadEntry> entries);
 
   TableRebuilder* owner_;
   const Table* table_;
@@ -399,17 +398,13 @@ Status TableRebuilder::OrderedTable::BuildPart(size_t part) {
 }
 
 Status TableRebuilder::OrderedTable::BuildWhole() {
-  if (runs_.empty()) return Load({});
-  if (runs_.size() == 1) return Load(runs_[0]);
-  std::vector<index::LoadEntry> all;
-  all.reserve(entries_);
-  for (const std::span<const index::LoadEntry> run : runs_) all.insert(all.end(), run.begin(), run.end());
-  return Load(all);
-}
-
-Status TableRebuilder::OrderedTable::Load(std::span<const index::LoadEntry> entries) {
+  std::vector<index::LoadEntry> joined;
+  if (runs_.size() > 1) {
+    joined.reserve(entries_);
+    for (const std::span<const index::LoadEntry> run : runs_) joined.insert(joined.end(), run.begin(), run.end());
+  }
   RecordMaker maker(owner_->local_, owner_->counts_);
-  return table_->local_index().BulkLoad(maker.context(), entries, index::kLoadFill);
+  return table_->local_index().BulkLoad(maker.context(), runs_.size() == 1 ? runs_[0] : joined, index::kLoadFill);
 }
 
 Status TableRebuilder::OrderedTable::FinishBuild() {

@@ -28,30 +28,22 @@ void UnsavedLoads::Count(int64_t loads) {
   if (words_ != nullptr) words_->AnnounceLoads(unsaved);
 }
 
-// Otherwise another thread may be in the table, which has taken it for itself.
-void UnsavedLoads::Leave(TableId table) {
-  const size_t held = loading_.erase(table);
-  GANNET_CHECK(held == 1, "table %d is released, but it is not loaded and not held", table);
-}
-
 void UnsavedLoads::Begin(TableId table) {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return walked_ != table && !loading_.contains(table); });
-  loading_.insert(table);
+  Hold(table);
+  const std::lock_guard lock(mutex_);
   Count(+1);
 }
 
 void UnsavedLoads::End(TableId table, bool seen) {
   {
     const std::lock_guard lock(mutex_);
-    Leave(table);
     if (seen) {
       ++ended_[table];
     } else {
       Count(-1);
     }
   }
-  changed_.notify_all();
+  Release(table);
 }
 
 void UnsavedLoads::BeginWalk(TableId table, absl::FunctionRef<void()> waits) {
@@ -96,7 +88,9 @@ void UnsavedLoads::Hold(TableId table) {
 void UnsavedLoads::Release(TableId table) {
   {
     const std::lock_guard lock(mutex_);
-    Leave(table);
+    const size_t held = loading_.erase(table);
+    // Otherwise another thread may be in the table, which has taken it for itself.
+    GANNET_CHECK(held == 1, "table %d is released, but it is not loaded and not held", table);
   }
   changed_.notify_all();
 }

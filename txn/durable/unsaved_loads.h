@@ -66,9 +66,7 @@ class UnsavedLoads {
   void Forget(TableId table);
 
  private:
-  // The caller of these two holds the lock.
-  void Count(int64_t loads);
-  void Leave(TableId table);
+  void Count(int64_t loads);  // the caller holds the lock
 
   std::atomic<uint64_t> unsaved_{0};
   mutable Mutex mutex_;  // guards the members below

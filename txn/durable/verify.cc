@@ -15,6 +15,7 @@
 #include "log/format/transaction_format.h"
 #include "log/manifest/manifest.h"
 #include "log/segment/end_note.h"
+#include "txn/durable/catalog.h"
 #include "txn/durable/compare_logs.h"
 #include "txn/durable/data_directory.h"
 
@@ -62,11 +63,7 @@ class NodeVerifier {
  private:
   // A number that was given, and that no table has: logs keep changes of tables that were dropped.
   bool WasDropped(uint16_t id) const { return id < node_->manifest.next_table && TableOf(id) == nullptr; }
-  const log::TableDescription* TableOf(uint16_t id) const {
-    const auto& tables = node_->manifest.tables;
-    const auto found = std::ranges::find(tables, id, &log::TableDescription::id);
-    return found == tables.end() ? nullptr : &*found;
-  }
+  const log::TableDescription* TableOf(uint16_t id) const { return TableById(node_->manifest, id); }
 
   void Add(std::string file, uint64_t offset, std::string what) {
     const std::lock_guard lock(mutex_);
@@ -206,8 +203,7 @@ class NodeVerifier {
 Status CompareNodes(log::FileSystem& files, const std::vector<NodeData>& nodes, Verification* all) {
   std::vector<log::LogSummary> logs;
   for (const NodeVerification& node : all->nodes) logs.push_back(node.log);
-  for (log::Damage& problem : CompareLogs(nodes, logs).problems)
-    all->problems.push_back({std::move(problem.file), problem.offset, std::move(problem.what)});
+  for (Problem& problem : CompareLogs(nodes, logs).problems) all->problems.push_back(std::move(problem));
   for (const NodeData& node : nodes) {
     // A node without a checkpoint needs all of every log.
     const log::CheckpointDescription newest =

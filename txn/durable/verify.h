@@ -11,16 +11,13 @@
 #include <vector>
 
 #include "base/status.h"
+#include "log/file/damage.h"
 #include "log/file/file_system.h"
 #include "log/segment/log_reader.h"
 
 namespace gannet::txn {
 
-struct Problem {
-  std::string file;
-  uint64_t offset = 0;
-  std::string what;
-};
+using Problem = log::Damage;
 
 struct NodeVerification {
   std::string path;

@@ -402,7 +402,7 @@ Status IndexBuild::AwaitDurable(const DatabaseState& node) const {
   if (node.options.durability == DurabilityMode::kNone) return durability.Checkpoint(node.options.stop);
   const uint64_t epoch = durability.logged_epoch();
   const uint64_t start = NowNanos();
-  const auto most = static_cast<uint64_t>(absl::ToInt64Nanoseconds(node.options.durable_within));
+  const uint64_t most = NanosOf(node.options.durable_within);
   while (durability.durable_epoch() < epoch) {
     if (NowNanos() - start > most) {
       const Status health = durability.health();

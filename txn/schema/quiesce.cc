@@ -1,6 +1,5 @@
 #include "txn/schema/quiesce.h"
 
-#include <algorithm>
 #include <atomic>
 #include <memory>
 
@@ -17,10 +16,6 @@ namespace {
 constexpr uint64_t kHoldPauseNanos = 1'000'000;
 constexpr uint64_t kAwaitPauseNanos = 200'000;
 
-uint64_t Nanos(absl::Duration wait) {
-  return static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Nanoseconds(wait)));
-}
-
 // Waits until everything that sessions of these nodes owed to other nodes before this call is done
 // (session/pending_operations.h).
 Status AwaitPending(Nodes nodes, absl::Duration wait, absl::string_view not_done) {
@@ -28,7 +23,7 @@ Status AwaitPending(Nodes nodes, absl::Duration wait, absl::string_view not_done
   for (const DatabaseState* const node : nodes) {
     while (node->pending->open().since <= start) {
       GANNET_RETURN_IF_ERROR(CheckStop(node->options.stop, "the end of transactions was awaited"));
-      if (NowNanos() - start > Nanos(wait)) {
+      if (NowNanos() - start > NanosOf(wait)) {
         return absl::DeadlineExceededError(
             absl::StrCat(not_done, ": node ", node->node->id(), " could not tell another node for ",
                          absl::FormatDuration(wait), " how a transaction ended, and goes on trying; call again later"));
@@ -53,7 +48,7 @@ Status AwaitOlderTransactions(DatabaseState& node, absl::Duration wait, absl::st
     (*participant)->Collect();
     if (passed->load(std::memory_order_acquire)) return absl::OkStatus();
     GANNET_RETURN_IF_ERROR(CheckStop(node.options.stop, "the end of open transactions was awaited"));
-    if (NowNanos() - start > Nanos(wait)) {
+    if (NowNanos() - start > NanosOf(wait)) {
       return absl::DeadlineExceededError(
           absl::StrCat(not_done, ": a transaction that began before is still open after ", absl::FormatDuration(wait),
                        "; end it, and do not change tables inside of one"));
