@@ -35,7 +35,8 @@ int CoroutinesOf(std::span<txn::Database* const> nodes, std::span<const Tables> 
   constexpr int kMostByDefault = 4;
   if (options.coroutines != 0) return options.coroutines;
   if (nodes[0]->fabric().num_nodes() == 1) return 1;
-  return std::clamp(static_cast<int>(tables[0].warehouses) / options.threads, 1, kMostByDefault);
+  const int most = options.in_flight == 0 ? kMostByDefault : std::clamp(options.in_flight, 1, kMostByDefault);
+  return std::clamp(static_cast<int>(tables[0].warehouses) / options.threads, 1, most);
 }
 
 Status CheckOptions(std::span<txn::Database* const> nodes, std::span<const Tables> tables, const RunOptions& options) {

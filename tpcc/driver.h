@@ -9,7 +9,8 @@
 // each round.
 //
 // With `think_time` every district of every home warehouse is a terminal: a coroutine that keys in, runs, and thinks as
-// clause 5.2.5 says; `coroutines` is then ignored.
+// clause 5.2.5 says; `coroutines` is then ignored. Workers that share a warehouse have ten terminals each, so give at
+// most one worker per warehouse.
 #pragma once
 
 #include <array>
@@ -40,8 +41,8 @@ struct RunOptions : bench::RunOptions {
   // The workers of each node are numbered from here on (keys.h, HISTORY). Processes that run at the same time with the
   // same home warehouses, as clients do, need disjoint ranges.
   uint32_t first_worker = kFirstWorker;
-  // Coroutines per worker. 0: 1 if the fabric has one node; otherwise 4, but in total at most one per warehouse,
-  // because Payment changes its warehouse's row, so two transactions on one warehouse mostly conflict.
+  // Coroutines per worker. 0: 1 if the fabric has one node; otherwise 4 or `in_flight`, but in total at most one per
+  // warehouse, because Payment changes its warehouse's row, so two transactions on one warehouse mostly conflict.
   int coroutines = 0;
   // Number for each worker of transactions that may run or wait to become durable. A coroutine continues with another
   // transaction as soon as its previous one is visible; that one is acknowledged (and counted, with its latency) when

@@ -119,7 +119,8 @@ void AddRunFlags(TpccOptions* o, Flags* flags) {
              Form{"N,N,N,N,N", ParseMix, [](const auto& mix) { return absl::StrJoin(mix, ","); }},
              "Percent of NewOrder, Payment, OrderStatus, Delivery, StockLevel. Default: 45,43,4,4,4");
   flags->AddSwitch("--think-time", "think_time", &run.think_time,
-                   "Ten terminals per warehouse with the think times of clause 5.2.5 (about 12.86 tpmC per warehouse)");
+                   "Ten terminals per warehouse, with --cluster for each client, with the think times of clause 5.2.5\n"
+                   "(about 12.86 tpmC per warehouse). They take the place of --coroutines and --in-flight");
   flags->Add("--read-path", "read_path", &o->database.read_path, Form{"PATH", ParseReadPath, FormatReadPath},
              "How records of other nodes are read: adaptive (whichever is cheaper now, for each access), one-sided, "
              "call,\nor ordered-by-call (tables with an ordered index by calls, the others one-sided). Default: "

@@ -125,6 +125,26 @@ Status CompleteFromDirectory(TpccOptions* o) {
   return absl::OkStatus();
 }
 
+// Says which flags of the run contradict each other.
+Status CheckRun(const TpccOptions& o) {
+  const tpcc::RunOptions& run = o.run;
+  if (run.think_time && (run.coroutines != 0 || o.in_flight.value_or(0) != 0)) {
+    const char* const flag = run.coroutines != 0 ? "--coroutines" : "--in-flight";
+    return Wrong("--think-time: each terminal is a coroutine that waits for its own transactions; leave %s out", flag);
+  }
+  if (run.think_time && run.threads > o.warehouses) {
+    return Wrong("--threads %d: with --think-time no two threads have the terminals of one warehouse; give %d or fewer",
+                 run.threads, o.warehouses);
+  }
+  if (run.in_flight != 0 && run.in_flight < run.coroutines) {
+    return Wrong(
+        "--in-flight %d: is the number of transactions of all coroutines of a thread; give at least %d, as "
+        "--coroutines has, or 0",
+        run.in_flight, run.coroutines);
+  }
+  return absl::OkStatus();
+}
+
 Status CompleteFromCluster(TpccOptions* o) {
   if (const std::string& flag = o->flag_of_servers; !flag.empty()) {
     return Wrong("%s: is for data that this process has; with --cluster the servers have it, so leave %s out", flag,
@@ -150,7 +170,7 @@ Status CompleteFromCluster(TpccOptions* o) {
     return Wrong("--threads %d: with %d client_slots in %s a client has at most %d", o->run.threads,
                  config.client_slots, o->cluster, most);
   }
-  return absl::OkStatus();
+  return CheckRun(*o);
 }
 
 Status CheckStore(const std::string& store) {
@@ -201,6 +221,7 @@ Status Complete(TpccOptions* o) {
     return Wrong("--threads %d: a node has at most %d; give %d or fewer, or more --nodes", o->run.threads,
                  kMaxThreadsPerNode, o->nodes * kMaxThreadsPerNode);
   }
+  GANNET_RETURN_IF_ERROR(CheckRun(*o));
   GANNET_RETURN_IF_ERROR(CheckStore(o->store));
   GANNET_RETURN_IF_ERROR(CompleteMemory(o));
   o->prefault = o->prefault.value_or(o->verb == TpccVerb::kRun && !o->run.think_time ? PrefaultOfRun(*o) : 0);

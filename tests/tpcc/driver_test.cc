@@ -239,6 +239,16 @@ TEST(DriverOptionsTest, BadOptionsAreNamed) {
   })));
 }
 
+TEST(DriverOptionsTest, FewInFlightAreFewCoroutines) {
+  auto small = SmallTpcc::Make({.nodes = 2, .warehouses = 8});
+  ASSERT_NE(small, nullptr);
+  RunOptions options = ShortRun();
+  options.in_flight = 2;
+  const StatusOr<RunReport> report = RunBenchmark(small->nodes(), small->tables(), options, nullptr);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->coroutines, 2);
+}
+
 // A transaction that fails ends the run with its error, also in the other workers.
 TEST(DriverFailureTest, MissingRowEndsTheRun) {
   auto small = SmallTpcc::Make({.load = false});
