@@ -55,18 +55,26 @@ uint64_t PrefaultOfRun(const TpccOptions& o) {
   return std::min({seconds * threads * kBytesPerThreadSecond, kMost, o.memory_per_node / 2});
 }
 
+// The disk that `directory` is on, or will be on when it is made.
+StatusOr<std::filesystem::space_info> DiskOf(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::path existing = std::filesystem::absolute(directory, error);
+  while (!std::filesystem::exists(existing, error) && existing.has_relative_path()) existing = existing.parent_path();
+  const std::filesystem::space_info space = std::filesystem::space(existing, error);
+  if (error) return absl::UnavailableError(error.message());
+  return space;
+}
+
 // Largest amount that a run may write into its log, if the disk has enough space. A node cannot write more than this
 // many bytes per second.
 uint64_t LogOfRun(const TpccOptions& o) {
   constexpr double kBytesPerSecond = 320e6;
   constexpr uint64_t kMost = uint64_t{4} << 30;
-  std::error_code error;
-  const std::filesystem::path existing = std::filesystem::path(o.database.directory).parent_path();
-  const std::filesystem::space_info space = std::filesystem::space(existing.empty() ? "." : existing, error);
-  if (error) return 0;
+  const StatusOr<std::filesystem::space_info> disk = DiskOf(o.database.directory);
+  if (!disk.ok()) return 0;
   const double seconds = absl::ToDoubleSeconds(o.run.warmup + o.run.duration);
   const auto nodes = static_cast<uint64_t>(std::max(o.nodes, 1));
-  return std::min({static_cast<uint64_t>(kBytesPerSecond * seconds), kMost, space.available / 4}) / nodes;
+  return std::min({static_cast<uint64_t>(kBytesPerSecond * seconds), kMost, disk->available / 4}) / nodes;
 }
 
 // Values of the directory are the defaults, and flags must not contradict them.
@@ -78,12 +86,10 @@ Status CompleteFromDirectory(TpccOptions* o) {
   o->log_preallocate = o->log_preallocate.value_or(logs ? LogOfRun(*o) : 0);
   database.log_preallocate_bytes = *o->log_preallocate;
   const std::string& directory = database.directory;
-  std::error_code error;
-  const std::filesystem::path nearest = std::filesystem::exists(directory, error) ? directory : ".";
-  const std::filesystem::space_info space = std::filesystem::space(nearest, error);
-  if (!error && *o->log_preallocate > space.capacity) {
+  const StatusOr<std::filesystem::space_info> disk = DiskOf(directory);
+  if (disk.ok() && *o->log_preallocate > disk->capacity) {
     return Wrong("--log-preallocate %s: the disk of --dir %s has %s in all; give less",
-                 FormatBytes(*o->log_preallocate), directory, FormatBytes(space.capacity));
+                 FormatBytes(*o->log_preallocate), directory, FormatBytes(disk->capacity));
   }
   const bool waits = o->verb == TpccVerb::kRun && database.durability == txn::DurabilityMode::kSync;
   o->run.in_flight = o->in_flight.value_or(waits ? std::max(kInFlightOfSync, o->run.coroutines) : 0);
