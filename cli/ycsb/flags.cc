@@ -152,7 +152,7 @@ void AddDataFlags(bench::YcsbOptions* o, Flags* flags) {
              "Sub-models of each server's XStore. Default: one for 200 keys, and more as keys are inserted",
              kOfServers);
   flags->Add("--trainers", "trainers", &o->trainers, form::Integer(1, index::kMostXStoreTrainers),
-             "Threads that retrain sub-models of each server's XStore at the same time. Default: 1");
+             "Threads that retrain sub-models of each server's XStore at the same time. Default: 1", kOfOneProcess);
   flags->Add("--durability", "durability", &o->durability, form::kDurability,
              "On sim: whether servers log the writes that they do. none; async: a write is answered when it is in the "
              "log's\nbuffer; sync: its client then waits until it is on the disk. What is loaded is not logged. "

@@ -206,15 +206,12 @@ TEST_F(YcsbClusterTest, WrongFlagsAreToldBeforeAnythingIsDone) {
   expect(Ycsb({"--keys", "4K"}), "--keys: is for servers in this process");
   expect(Ycsb({"--updates", "one-sided"}), "--updates: is for servers in this process");
   expect(Ycsb({"--fabric", "sim"}), "--fabric: is for servers in this process");
-  const std::vector<std::vector<std::string>> of_one_process = {{"--partitioned"},
-                                                                {"--colocated"},
-                                                                {"--inline"},
-                                                                {"--index-options", "epsilon=8"},
-                                                                {"--nic", "cx5-100g"},
-                                                                {"--disk", "nvme"},
-                                                                {"--move-after", "1s"},
-                                                                {"--durability", "sync"},
-                                                                {"--kept-leaves", "write-back"}};
+  const std::vector<std::vector<std::string>> of_one_process = {
+      {"--partitioned"},      {"--colocated"},
+      {"--inline"},           {"--index-options", "epsilon=8"},
+      {"--nic", "cx5-100g"},  {"--disk", "nvme"},
+      {"--move-after", "1s"}, {"--durability", "sync"},
+      {"--trainers", "2"},    {"--kept-leaves", "write-back"}};
   for (const std::vector<std::string>& flag : of_one_process) {
     expect(Ycsb(flag), flag[0] + ": needs servers in this process; leave " + flag[0] + " out, or --cluster");
   }
