@@ -128,14 +128,15 @@ coro::Task<Status> BenchWorker::RunOne(Terminal* terminal, Procedure procedure, 
     co_await Enter(sampled);
   }
   const rdma::VerbCounters before = session_->channel().counters();
+  terminal->Draw(procedure, w, Today(NowNanos()));
   const uint64_t start = NowNanos();
   const txn::Until until = runs_ahead() ? txn::Until::kVisible : txn::Until::kDurable;
   txn::RunOutcome outcome;
   RepairPatience patience(&session_->database());
-  Status status = co_await terminal->Run(procedure, w, Today(start), &outcome, until);
+  Status status = co_await terminal->Run(procedure, &outcome, until);
   while (patience.RunAgain(status)) {
     co_await session_->worker().SleepUntil(NowNanos() + RepairPatience::kTryAgainNanos);
-    status = co_await terminal->Run(procedure, w, Today(start), &outcome, until);
+    status = co_await terminal->Run(procedure, &outcome, until);
   }
   if (several) Leave(sampled);
 

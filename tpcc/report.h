@@ -22,10 +22,11 @@ inline constexpr std::array<const char*, kProcedures> kProcedureNames = {"new_or
 
 // One of the five transactions, or all of them, over the measured phase: transactions that ended within it are counted.
 //
-// A latency is from the start of the first attempt to the end of the last one, including back-off. It covers committed
-// and rolled-back transactions. So do the verbs, with the aborted attempts. If a worker runs one coroutine, every
-// transaction is a sample. If it runs several, one transaction in kVerbSampleInterval (driver.h) runs alone on its
-// worker and is measured.
+// A latency is from the start of the first attempt to the end of the last one, including back-off. The input was drawn
+// before: clause 5.3 measures response times from the moment at which the user has entered it. A latency covers
+// committed and rolled-back transactions. So do the verbs, with the aborted attempts. If a worker runs one coroutine,
+// every transaction is a sample. If it runs several, one transaction in kVerbSampleInterval (driver.h) runs alone on
+// its worker and is measured.
 struct ProcedureReport : bench::OperationReport {
   uint64_t committed = 0;
   uint64_t aborted = 0;      // attempts that met a conflict and were run again

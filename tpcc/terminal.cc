@@ -47,29 +47,43 @@ coro::Task<Status> Terminal::TryStockLevel(txn::Transaction& transaction) {
                                 &desk->stock_level_output);
 }
 
-coro::Task<Status> Terminal::Run(Procedure procedure, uint32_t w, Date now, txn::RunOutcome* outcome,
-                                 txn::Until until) {
-  // This is not a coroutine: the bodies refer only to members, which outlive the returned task.
+void Terminal::Draw(Procedure procedure, uint32_t w, Date now) {
   source_.now = now;
   switch (procedure) {
     case Procedure::kNewOrder:
       new_order_ = MakeNewOrderInput(source_, w);
-      return session_->Run([this](txn::Transaction& transaction) { return TryNewOrder(transaction); }, outcome, until);
+      break;
     case Procedure::kPayment:
       payment_ = MakePaymentInput(source_, w, office_->numbers);
-      return session_->Run([this](txn::Transaction& transaction) { return TryPayment(transaction); }, outcome, until);
+      break;
     case Procedure::kOrderStatus:
       order_status_ = MakeOrderStatusInput(source_, w);
-      return session_->Run([this](txn::Transaction& transaction) { return TryOrderStatus(transaction); }, outcome,
-                           until);
+      break;
     case Procedure::kDelivery:
       delivery_ = MakeDeliveryInput(source_, w);
       delivery_.first_to_look_at = office_->undelivered[w - 1];
+      break;
+    case Procedure::kStockLevel:
+      stock_level_ = MakeStockLevelInput(source_, w);
+      break;
+  }
+}
+
+coro::Task<Status> Terminal::Run(Procedure procedure, txn::RunOutcome* outcome, txn::Until until) {
+  // This is not a coroutine: the bodies refer only to members, which outlive the returned task.
+  switch (procedure) {
+    case Procedure::kNewOrder:
+      return session_->Run([this](txn::Transaction& transaction) { return TryNewOrder(transaction); }, outcome, until);
+    case Procedure::kPayment:
+      return session_->Run([this](txn::Transaction& transaction) { return TryPayment(transaction); }, outcome, until);
+    case Procedure::kOrderStatus:
+      return session_->Run([this](txn::Transaction& transaction) { return TryOrderStatus(transaction); }, outcome,
+                           until);
+    case Procedure::kDelivery:
       return RunDelivery(outcome, until);
     case Procedure::kStockLevel:
       break;
   }
-  stock_level_ = MakeStockLevelInput(source_, w);
   return session_->Run([this](txn::Transaction& transaction) { return TryStockLevel(transaction); }, outcome, until);
 }
 

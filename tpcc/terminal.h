@@ -2,6 +2,7 @@
 // after the warm-up.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -64,10 +65,13 @@ class Terminal {
   Terminal(txn::Session* session, const Tables* tables, const InputSource& source, Office* office)
       : session_(session), tables_(tables), source_(source), office_(office) {}
 
-  // Draws an input for home warehouse `w` and runs the transaction until it commits. Returns Ok, RolledBack(), or the
+  // Draws the input of the next Run, for home warehouse `w`.
+  void Draw(Procedure procedure, uint32_t w, Date now);
+  // Runs the transaction with the input that was drawn for it last, until it commits. Returns Ok, RolledBack(), or the
   // error. `outcome` must live until the await returns.
-  coro::Task<Status> Run(Procedure procedure, uint32_t w, Date now, txn::RunOutcome* outcome,
-                         txn::Until until = txn::Until::kDurable);
+  coro::Task<Status> Run(Procedure procedure, txn::RunOutcome* outcome, txn::Until until = txn::Until::kDurable);
+  // Number of districts in which the last Delivery found no order.
+  uint8_t skipped_districts() const { return static_cast<uint8_t>(std::ranges::count(delivered_, 0u)); }
 
   Random& random() { return source_.random; }
 

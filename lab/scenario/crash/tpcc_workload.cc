@@ -81,7 +81,8 @@ class TpccWorkload final : public Workload {
       } else {
         txn::RunOutcome outcome;
         const auto procedure = draw < 9 ? tpcc::Procedure::kPayment : tpcc::Procedure::kDelivery;
-        status = co_await terminal->Run(procedure, w, 1, &outcome);
+        terminal->Draw(procedure, w, 1);
+        status = co_await terminal->Run(procedure, &outcome);
       }
       co_await session->worker().Yield();
     }
