@@ -142,7 +142,13 @@ coro::Task<Status> BenchWorker::RunOne(Terminal* terminal, Procedure procedure, 
 
   ObservePhase();
   if (status.ok() || IsRolledBack(status)) {
-    const Result result{outcome.durable_at, start, procedure, status.ok(), outcome.aborts};
+    const Result result{
+        .durable_at = outcome.durable_at,
+        .begun_nanos = start,
+        .procedure = procedure,
+        .committed = status.ok(),
+        .skipped_districts = procedure == Procedure::kDelivery ? terminal->skipped_districts() : uint8_t{0},
+        .aborts = outcome.aborts};
     outcome.durable_at == 0 ? Record(result, NowNanos()) : unacknowledged_.Add(result);
   }
   if (sampled && seen() == bench::Phase::kMeasure) {
@@ -204,6 +210,8 @@ void BenchWorker::Record(const Result& result, uint64_t now_nanos) {
   ProcedureStatistics& statistics = statistics_.procedures[procedure];
   ++(result.committed ? statistics.committed : statistics.rolled_back);
   statistics.aborted += result.aborts;
+  statistics_.skipped_deliveries += result.skipped_districts > 0 ? 1 : 0;
+  statistics_.skipped_districts += result.skipped_districts;
 }
 
 }  // namespace gannet::tpcc

@@ -32,6 +32,8 @@ struct ProcedureStatistics : bench::OperationStatistics {
 
 struct WorkerStatistics {
   std::array<ProcedureStatistics, kProcedures> procedures;
+  uint64_t skipped_deliveries = 0;
+  uint64_t skipped_districts = 0;
   std::vector<std::pair<std::string, index::ClientStatistics>> client_caches;
   std::vector<txn::TablePaths> paths;
 };

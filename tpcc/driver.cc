@@ -171,7 +171,11 @@ class Runner {
     const uint64_t transactions = report.all.committed + report.all.rolled_back;
     report.all.verbs = result.verbs;
     report.all.verb_samples = transactions;
-    for (const auto& worker : workers_) AddCaches(worker->statistics(), report);
+    for (const auto& worker : workers_) {
+      report.skipped_deliveries += worker->statistics().skipped_deliveries;
+      report.skipped_districts += worker->statistics().skipped_districts;
+      AddCaches(worker->statistics(), report);
+    }
     for (const txn::Database* database : databases_) AddSharedCaches(*database, report);
     for (const auto& worker : workers_) txn::AddPaths(worker->statistics().paths, &report.paths);
     if (result.seconds > 0) {

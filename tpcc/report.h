@@ -54,6 +54,14 @@ struct RunReport {
   // The rate of committed NewOrders only.
   double new_orders_per_minute = 0;
 
+  // Deliveries that found no order in a district, and the districts that they skipped (clause 2.7.4.2).
+  uint64_t skipped_deliveries = 0;
+  uint64_t skipped_districts = 0;
+  // True if these are so many that a report must tell: more than one, and more than 1% of the deliveries.
+  bool many_deliveries_skipped() const {
+    return skipped_deliveries > 1 && 100 * skipped_deliveries > of(Procedure::kDelivery).committed;
+  }
+
   // All verbs of the workers' channels in the measured phase (exact).
   rdma::VerbCounters verbs;
 

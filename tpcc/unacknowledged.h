@@ -18,6 +18,7 @@ struct Result {
   uint64_t begun_nanos = 0;
   Procedure procedure = Procedure::kNewOrder;
   bool committed = false;  // or rolled back
+  uint8_t skipped_districts = 0;
   uint32_t aborts = 0;
 };
 

@@ -121,6 +121,8 @@ void AddRun(const TpccResult& result, Json* json) {
     transactions[tpcc::kProcedureNames[i]] = Of(run.procedures[i], histogram);
   }
   (*json)["all"] = Of(run.all, histogram);
+  (*json)["skipped_deliveries"] = run.skipped_deliveries;
+  (*json)["skipped_districts"] = run.skipped_districts;
   (*json)["verbs"] = bench::VerbSumsJson(run.verbs);
   (*json)["paths"] = bench::PathsJson(run.paths);
   (*json)["timeline"] = bench::TimelineJson(run.timeline, [](const tpcc::IntervalReport& interval) {

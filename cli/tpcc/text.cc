@@ -73,6 +73,13 @@ std::string Throughput(const TpccResult& result, int width) {
                          result.options.run.think_time ? "with think time" : "no think time");
 }
 
+std::string SkippedDeliveries(const tpcc::RunReport& run) {
+  if (!run.many_deliveries_skipped()) return "";
+  return absl::StrFormat("%s of %s skipped %s without an order (clause 2.7.4.2)\n", WithCommas(run.skipped_deliveries),
+                         CountOf(run.of(tpcc::Procedure::kDelivery).committed, "delivery", "deliveries"),
+                         Count(run.skipped_districts, "district"));
+}
+
 std::string Recovery(const DurabilityReport& durability) {
   std::string text;
   for (size_t node = 0; node < durability.recovery.size(); ++node) {
@@ -149,7 +156,7 @@ std::string ToText(const TpccResult& result, const TextStyle& style) {
   std::string text = Heading(result);
   if (result.run.has_value()) {
     const std::vector<NamedReport> reports = ReportsOf(*result.run);
-    text += "\n" + Throughput(result, style.width);
+    text += "\n" + Throughput(result, style.width) + SkippedDeliveries(*result.run);
     if (style.histograms) text += "\n" + HistogramsText(reports, style.width);
     text += "\n" + VerbsText("transaction", reports, result.run->verbs, style.width);
     if (!result.run->paths.empty()) text += "\n" + PathsText(result.run->paths, style.width);

@@ -206,6 +206,22 @@ TEST(DriverRepeatTest, RunsFollowEachOther) {
   EXPECT_EQ(small->FailingConditions(), std::set<int>{});
 }
 
+// Nine orders wait in each of the ten districts of both warehouses.
+TEST(DriverDeliveryTest, SkippedDistrictsAreCounted) {
+  auto small = SmallTpcc::Make({});
+  ASSERT_NE(small, nullptr);
+  RunOptions options = ShortRun();
+  options.mix = {0, 0, 0, 100, 0};
+  const auto enough = [](const RunReport& report) { return report.of(Procedure::kDelivery).committed > 100; };
+  const StatusOr<RunReport> report = RunUntil(small->nodes(), small->tables(), options, nullptr, enough);
+  ASSERT_TRUE(report.ok()) << report.status();
+  const uint64_t deliveries = report->of(Procedure::kDelivery).committed;
+  EXPECT_GE(report->skipped_deliveries + 2 * 9, deliveries);
+  EXPECT_LE(report->skipped_deliveries, deliveries);
+  EXPECT_GE(report->skipped_districts + 2 * 9 * kDistricts, deliveries * kDistricts);
+  EXPECT_TRUE(report->many_deliveries_skipped());
+}
+
 // Twenty terminals that key in for at least two seconds before each transaction: almost nothing is run, and stopping
 // does not wait for terminals that think.
 TEST(DriverThinkTimeTest, TerminalsKeyInFirst) {
