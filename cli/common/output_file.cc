@@ -6,6 +6,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -82,6 +84,17 @@ Status OutputFile::Write(const std::string& contents) {
   }
   if (close(file) != 0 && status.ok()) status = SystemError(path_, "finish writing it");
   return status;
+}
+
+bool IsSameOutput(const std::string& path, const std::string& other) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const auto named = [&error](const std::string& name) {
+    return fs::absolute(name == "-" ? "/dev/stdout" : name, error);
+  };
+  if (path == other || fs::equivalent(named(path), named(other), error)) return true;
+  const fs::path one = fs::weakly_canonical(named(path), error);
+  return !error && one == fs::weakly_canonical(named(other), error);
 }
 
 StatusOr<std::optional<OutputFile>> OpenOutput(const std::string& flag, const std::string& path) {

@@ -45,6 +45,9 @@ Status CheckMayMakeIn(const std::string& directory);
 // InvalidArgument if `path` is next to a MANIFEST: the file could replace a part of a database.
 Status CheckNotInDatabase(const std::string& path);
 
+// True if both paths are names of one file, or will be. "-" is standard output.
+bool IsSameOutput(const std::string& path, const std::string& other);
+
 // Opens the file for the flag `flag`; nullopt if `path` is empty. InvalidArgument names the flag and says what to do.
 StatusOr<std::optional<OutputFile>> OpenOutput(const std::string& flag, const std::string& path);
 

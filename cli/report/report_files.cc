@@ -24,18 +24,25 @@ void AddReportFlags(Flags* flags, bool run, ReportFlags* report) {
                    "Print how the latencies of each type are distributed; --json then has that, too");
 }
 
-StatusOr<ReportFiles> ReportFiles::Open(const std::vector<FlagAndPath>& flags) {
+StatusOr<ReportFiles> ReportFiles::Open(const std::vector<FlagAndPath>& flags, const std::vector<FlagAndPath>& others) {
   ReportFiles files;
-  for (auto flag = flags.begin(); flag != flags.end(); ++flag) {
-    if (flag->second.empty()) continue;
-    const auto other = std::find_if(flags.begin(), flag, [&](const auto& each) { return each.second == flag->second; });
-    if (other != flag) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("%s %s: %s goes there, too; name another file", flag->first, flag->second, other->first));
+  std::vector<FlagAndPath> all = flags;
+  all.insert(all.end(), others.begin(), others.end());
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto& [flag, path] = all[i];
+    if (path.empty()) continue;
+    const bool is_report = i < flags.size();
+    if (!is_report && path == "-") {
+      return absl::InvalidArgumentError(absl::StrFormat("%s -: cannot go to standard output; name a file", flag));
     }
-    StatusOr<std::optional<OutputFile>> file = OpenOutput(flag->first, flag->second);
+    for (size_t j = 0; j < i; ++j) {
+      if (all[j].second.empty() || !IsSameOutput(all[j].second, path)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s %s: %s goes there, too; name another file", flag, path, all[j].first));
+    }
+    StatusOr<std::optional<OutputFile>> file = OpenOutput(flag, path);
     if (!file.ok()) return file.status();
-    files.files_.push_back({flag->first, *std::move(*file)});
+    if (is_report) files.files_.push_back({flag, *std::move(*file)});
   }
   return files;
 }

@@ -31,8 +31,9 @@ class ReportFiles {
   using FlagAndPath = std::pair<std::string, std::string>;
 
   // Opens the file of each flag that is given (its path is not empty), before the work begins. InvalidArgument names
-  // the flag, the file and the reason: it cannot be written, or another flag writes it, too.
-  static StatusOr<ReportFiles> Open(const std::vector<FlagAndPath>& flags);
+  // the flag, the file and the reason: it cannot be written, or another flag writes it, too. The caller writes the
+  // files of `others` itself; none of them is standard output.
+  static StatusOr<ReportFiles> Open(const std::vector<FlagAndPath>& flags, const std::vector<FlagAndPath>& others = {});
   static StatusOr<ReportFiles> Open(const ReportFlags& flags) {
     return Open({{"--json", flags.json}, {"--csv", flags.csv}, {"--html", flags.html}});
   }

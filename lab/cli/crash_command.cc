@@ -73,7 +73,7 @@ Status CheckHistory(const CrashOptions& o) {
   if (!append && !o.elle_file.empty()) {
     return absl::InvalidArgumentError("--elle: only --workload append makes lists");
   }
-  return OpenOutput("--elle", o.elle_file).status();
+  return absl::OkStatus();
 }
 
 int Execute(CrashOptions options, const ReportFlags& report) {
@@ -85,7 +85,8 @@ int Execute(CrashOptions options, const ReportFlags& report) {
                 kExitBadFlags);
   }
   if (const Status usable = CheckHistory(options); !usable.ok()) return Fail("crashtest", usable, kExitBadFlags);
-  StatusOr<ReportFiles> files = ReportFiles::Open(report);
+  StatusOr<ReportFiles> files =
+      ReportFiles::Open({{"--json", report.json}, {"--html", report.html}}, {{"--elle", options.elle_file}});
   if (!files.ok()) return Fail("crashtest", files.status(), kExitBadFlags);
   if (const Status usable = CheckDirectory(&options); !usable.ok()) return Fail("crashtest", usable, kExitBadFlags);
   Progress progress;

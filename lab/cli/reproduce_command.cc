@@ -21,9 +21,9 @@
 #include "cli/common/exit_codes.h"
 #include "cli/common/flags.h"
 #include "cli/common/interrupt.h"
-#include "cli/common/output_file.h"
 #include "cli/common/progress.h"
 #include "cli/lab_commands.h"
+#include "cli/report/report_files.h"
 #include "cli/ycsb/flags.h"
 #include "cli/ycsb/options.h"
 #include "lab/cli/reproduce_report.h"
@@ -186,15 +186,8 @@ Status CompleteAll(std::vector<Experiment>* all) {
 
 int Execute(const Options& options) {
   const Subject& subject = *options.subject;
-  auto json = OpenOutput("--json", options.json);
-  if (!json.ok()) return Fail(subject.Command(), json.status(), kExitBadFlags);
-  auto html = OpenOutput("--html", options.html);
-  if (!html.ok()) return Fail(subject.Command(), html.status(), kExitBadFlags);
-  if (TextStream(*json) == stderr && TextStream(*html) == stderr) {
-    return Fail(subject.Command(),
-                absl::InvalidArgumentError("--html -: --json writes to standard output, too; name a file for one"),
-                kExitBadFlags);
-  }
+  StatusOr<ReportFiles> files = ReportFiles::Open({{"--json", options.json}, {"--html", options.html}});
+  if (!files.ok()) return Fail(subject.Command(), files.status(), kExitBadFlags);
   std::vector<Experiment> runs = subject.experiments(options.rack);
   if (!options.only.empty()) {
     std::erase_if(runs, [&options](const Experiment& experiment) {
@@ -221,17 +214,10 @@ int Execute(const Options& options) {
     absl::FPrintF(stderr, "gannet reproduce %s: stopped; the report has the finished runs\n", subject.name);
   }
   const experiments::Report report = subject.report(options.rack, std::move(runs));
-  absl::FPrintF(TextStream(TextStream(*html) == stderr ? *html : *json), "%s", ToText(report));
-  if (json->has_value()) {
-    if (Status written = (*json)->Write(ToJson(report)); !written.ok()) {
-      return Fail(subject.Command(), written, kExitFailed);
-    }
-  }
-  if (html->has_value()) {
-    if (Status written = (*html)->Write(ToHtml(report)); !written.ok()) {
-      return Fail(subject.Command(), written, kExitFailed);
-    }
-  }
+  absl::FPrintF(files->text_stream(), "%s", ToText(report));
+  Status written = files->Write("--json", [&report] { return ToJson(report); });
+  if (written.ok()) written = files->Write("--html", [&report] { return ToHtml(report); });
+  if (!written.ok()) return Fail(subject.Command(), written, kExitFailed);
   return interrupted ? InterruptGuard::exit_code() : kExitOk;
 }
 

@@ -23,7 +23,6 @@
 #include "cli/common/flags.h"
 #include "cli/common/interrupt.h"
 #include "cli/common/json_text.h"
-#include "cli/common/output_file.h"
 #include "cli/common/progress.h"
 #include "cli/common/table.h"
 #include "cli/common/terminal.h"
@@ -333,10 +332,8 @@ int Execute(const SimOptions& o) {
   if (!o.elle_file.empty() && Drawn(*scenario).workload != "append") {
     return Fail("sim", absl::InvalidArgumentError("--elle: only --workload append makes lists"), kExitBadFlags);
   }
-  if (const Status usable = OpenOutput("--elle", o.elle_file).status(); !usable.ok()) {
-    return Fail("sim", usable, kExitBadFlags);
-  }
-  StatusOr<ReportFiles> files = ReportFiles::Open({{"--json", o.json_file}, {"--html", o.html_file}});
+  StatusOr<ReportFiles> files = ReportFiles::Open({{"--json", o.json_file}, {"--html", o.html_file}},
+                                                  {{"--trace", o.trace_file}, {"--elle", o.elle_file}});
   if (!files.ok()) return Fail("sim", files.status(), kExitBadFlags);
   if (o.seeds == 0) return RunOne(o, *std::move(scenario), &*files);
   return RunMany(o, *scenario, &*files);

@@ -55,5 +55,27 @@ TEST_F(ReportFilesTest, TwoFlagsDoNotShareAFile) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("--html -: --json goes there, too"));
 }
 
+TEST_F(ReportFilesTest, TwoNamesOfOneFileAreNoTwoFiles) {
+  const std::string again = ::testing::TempDir() + "/./" + std::filesystem::path(path_).filename().string();
+  for (const bool exists : {false, true}) {
+    if (exists) std::ofstream(path_) << "old";
+    const Status status = ReportFiles::Open({{"--json", path_}, {"--csv", again}}).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("--csv " + again + ": --json goes there, too"));
+  }
+}
+
+// A trace is written line by line, by its command.
+TEST_F(ReportFilesTest, AFileOfTheCallersIsAnotherFileAndNotStandardOutput) {
+  const auto error_of = [this](const std::string& trace) {
+    return std::string(ReportFiles::Open({{"--json", path_}}, {{"--trace", trace}}).status().message());
+  };
+  EXPECT_EQ(error_of(path_ + ".trace"), "");
+  EXPECT_FALSE(std::filesystem::exists(path_ + ".trace"));
+  EXPECT_THAT(error_of(path_), HasSubstr("--trace " + path_ + ": --json goes there, too"));
+  EXPECT_THAT(error_of("-"), HasSubstr("--trace -: cannot go to standard output"));
+  EXPECT_THAT(error_of("/no/such/trace"), HasSubstr("--trace /no/such/trace: cannot write there"));
+}
+
 }  // namespace report_files_test
 }  // namespace gannet::cli

@@ -441,7 +441,8 @@ TEST(ReproduceTest, SaysWhatIsWrongWithAFlag) {
       {{"--clients", "many"}, "such as 15x24"},
       {{"--clients", "1x2", "--only", "fig14b"}, "--clients 1x2: fig14b needs a machine that inserts"},
       {{"--clients", "1x1", "--only", "burst"}, "give --clients 2x1 or more, or leave burst out with --only"},
-      {{"--json", "-", "--html", "-"}, "--html -: --json writes to standard output, too"},
+      {{"--json", "-", "--html", "-"}, "--html -: --json goes there, too"},
+      {{"--json", "no-such-file", "--html", "./no-such-file"}, "--html ./no-such-file: --json goes there, too"},
       {{"--html", "/nowhere/page.html"}, "--html /nowhere/page.html"},
       {{"--json", "/nowhere/page.json"}, "--json /nowhere/page.json"},
   };
