@@ -41,33 +41,31 @@ StatusOr<OutputFile> OutputFile::Open(const std::string& path) {
   if (path == "-") {
     const int copy = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
     if (copy < 0) return SystemError("standard output", "write there");
-    return OutputFile("standard output", copy, /*created=*/false, /*is_stdout=*/true);
+    return OutputFile("standard output", copy, /*is_stdout=*/true);
   }
   GANNET_RETURN_IF_ERROR(CheckNotInDatabase(path));
-  bool created = true;
   int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file < 0 && errno == EEXIST) {
-    created = false;
-    file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (file >= 0) {
+    close(file);
+    unlink(path.c_str());
+    return OutputFile(path, -1, /*is_stdout=*/false);
   }
+  if (errno == EEXIST) file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (file < 0) return SystemError(path, "write there");
-  return OutputFile(path, file, created, /*is_stdout=*/false);
+  return OutputFile(path, file, /*is_stdout=*/false);
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      file_(std::exchange(other.file_, -1)),
-      created_(other.created_),
-      is_stdout_(other.is_stdout_) {}
+    : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)), is_stdout_(other.is_stdout_) {}
 
 OutputFile::~OutputFile() {
-  if (file_ < 0) return;
-  close(file_);
-  if (created_) unlink(path_.c_str());
+  if (file_ >= 0) close(file_);
 }
 
 Status OutputFile::Write(const std::string& contents) {
-  const int file = std::exchange(file_, -1);
+  int file = std::exchange(file_, -1);
+  if (file < 0) file = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0) return SystemError(path_, "write there");
   struct stat kind = {};
   Status status;
   if (is_stdout_) std::fflush(stdout);  // earlier output comes first

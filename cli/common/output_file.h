@@ -11,10 +11,9 @@ namespace gannet::cli {
 
 class OutputFile {
  public:
-  // Opens or creates the file without changing its content. "-" is standard output. InvalidArgument says why that is
-  // not possible.
+  // Finds out that the file can be written, without changing it, or making it if there is none: a process that is
+  // killed leaves no empty file. "-" is standard output. InvalidArgument says why the file cannot be written.
   static StatusOr<OutputFile> Open(const std::string& path);
-  // Removes a file that Open created and that was not written.
   ~OutputFile();
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
@@ -25,12 +24,10 @@ class OutputFile {
   bool is_stdout() const { return is_stdout_; }
 
  private:
-  OutputFile(std::string path, int file, bool created, bool is_stdout)
-      : path_(std::move(path)), file_(file), created_(created), is_stdout_(is_stdout) {}
+  OutputFile(std::string path, int file, bool is_stdout) : path_(std::move(path)), file_(file), is_stdout_(is_stdout) {}
 
   std::string path_;
-  int file_;  // -1: closed
-  bool created_;
+  int file_;  // -1: Write makes it
   bool is_stdout_;
 };
 

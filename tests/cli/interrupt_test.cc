@@ -177,6 +177,16 @@ TEST_F(InterruptTest, KeepsWhatWasThere) {
   EXPECT_EQ(RunProgram(AllPlaced({"verify", "DATA"})).exit_code, 0);
 }
 
+TEST_F(InterruptTest, AReportIsMadeWhenItIsWritten) {
+  fs::remove_all(Here());
+  fs::create_directories(Here());
+  Program program(AllPlaced({"sim", "--until", "1000s", "--json", "HERE/report.json"}), {.err_is_terminal = true});
+  ASSERT_TRUE(program.WaitForStderr("running seed 1"));
+  EXPECT_EQ(NamesIn(Here()), std::set<std::string>{}) << "so it does not matter how the program ends";
+  program.Signal(SIGINT);
+  EXPECT_EQ(program.Wait().exit_code, 130);
+}
+
 // The second Ctrl-C also ends the child, and its working directory is still removed.
 TEST_F(InterruptTest, TwiceEndsACrashTestAtOnce) {
   fs::remove_all(Here());

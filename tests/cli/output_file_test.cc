@@ -29,7 +29,7 @@ TEST_F(OutputFileTest, LeavesNothingBehindIfNothingWasWritten) {
   {
     auto file = OutputFile::Open(path_);
     ASSERT_TRUE(file.ok()) << file.status();
-    EXPECT_TRUE(std::filesystem::exists(path_));
+    EXPECT_FALSE(std::filesystem::exists(path_)) << "a killed process would leave an empty file";
   }
   EXPECT_FALSE(std::filesystem::exists(path_));
 }
