@@ -105,7 +105,6 @@ Status ExportToFile(const std::string& directory, const ExportOptions& rows, con
   return WithRest(exported, out + " is unchanged");
 }
 
-// `out` empty: standard output.
 int RunExport(const DataOptions& options) {
   ExportOptions rows = options.rows;
   if (options.json) {
@@ -119,7 +118,7 @@ int RunExport(const DataOptions& options) {
   const Progress progress("exporting from " + options.directory);
   uint64_t count = 0;
   std::vector<std::string> left_out;
-  const Status exported = options.out.empty()
+  const Status exported = options.out.empty() || options.out == "-"
                               ? WithRest(ExportTable(*DiskFiles(), options.directory, rows, stdout, &count, &left_out),
                                          "the output is not complete")
                               : ExportToFile(options.directory, rows, options.out, &count, &left_out);
@@ -251,7 +250,7 @@ void AddExport(CLI::App& app, int* exit_code) {
   Add(*command, "--payloads", &options->rows.forms.payloads, ParsePayloadForm, "FORM",
       "How payloads are written: text or hex. Default: text");
   AddPath(*command, "--out", &options->out, "FILE",
-          "Write to this file, which appears when it is complete. Default: standard output");
+          "Write to this file, which appears when it is complete; -, and the default: to standard output");
   AddSalvage(*command, &options->recover.salvage);
   AddThreads(*command, options.get());
   AddMemory(*command, options.get());

@@ -385,10 +385,12 @@ TEST_F(DurableTest, ABackupOfADirectoryInUseCanBeRestored) {
 
 TEST_F(DurableTest, ExportWritesTheRowsOfATable) {
   Run({"--nodes", "2", "--warehouses", "2", "--threads", "2"});
-  const Outcome csv = RunProgram({"export", Path("data"), "--table", "district", "--csv", "--memory-per-node", "2G"});
+  const Outcome csv =
+      RunProgram({"export", Path("data"), "--table", "district", "--csv", "--out", "-", "--memory-per-node", "2G"});
   EXPECT_EQ(csv.exit_code, 0) << csv.err;
   EXPECT_EQ(std::ranges::count(csv.out, '\n'), 1 + 20) << "a header and the rows of both nodes: " << csv.out;
   EXPECT_TRUE(csv.out.starts_with("key,payload\n"));
+  EXPECT_FALSE(fs::exists("-"));
   EXPECT_THAT(csv.err, HasSubstr("20 rows of table district"));
   const Outcome json = RunProgram({"export", Path("data"), "--table", "customer_by_name", "--json", "--keys", "hex",
                                    "--payloads", "hex", "--out", Path("rows.json"), "--memory-per-node", "2G"});
