@@ -33,6 +33,12 @@ Status WriteFiles(const bench::YcsbResult& result, bool histogram, ReportFiles* 
   return files->Write("--html", [&result] { return ToHtml(result); });
 }
 
+// The line of progress has ended when this returns.
+Status RunWithProgress(bench::YcsbResult* result) {
+  Progress progress;
+  return bench::RunYcsb(YcsbProgressOf(&progress), &InterruptGuard::requested(), result);
+}
+
 int Execute(const YcsbFlags& flags, const std::string& flag_of_servers, const std::string& flag_of_one_process,
             bench::YcsbOptions options) {
   const auto fail = [](const Status& status, int exit_code) {
@@ -45,10 +51,9 @@ int Execute(const YcsbFlags& flags, const std::string& flag_of_servers, const st
   StatusOr<ReportFiles> files = ReportFiles::Open(flags.report);
   if (!files.ok()) return fail(files.status(), kExitBadFlags);
   const InterruptGuard interrupts;
-  Progress progress;
   bench::YcsbResult result;
   result.options = std::move(options);
-  const Status done = bench::RunYcsb(YcsbProgressOf(&progress), &InterruptGuard::requested(), &result);
+  const Status done = RunWithProgress(&result);
   if (absl::IsCancelled(done)) {
     const char* const left =
         result.options.cluster_config.has_value() ? "the servers still have their data" : "no data is kept";

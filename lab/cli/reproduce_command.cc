@@ -208,6 +208,7 @@ int Execute(const Options& options) {
   how.ycsb_progress = YcsbProgressOf(&progress);
   how.stop = &InterruptGuard::requested();
   const Status run = experiments::RunExperiments(how, &runs);
+  progress.EndCount();
   const bool interrupted = absl::IsCancelled(run);
   if (!run.ok() && !interrupted) return Fail(subject.Command(), run, kExitFailed);
   if (interrupted) {

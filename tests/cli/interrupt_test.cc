@@ -82,6 +82,7 @@ TEST_P(InterruptTest, EndsTheCommandWithOneLineAndNoRest) {
   const Outcome outcome = Stop(GetParam());
   EXPECT_EQ(outcome.exit_code, 128 + GetParam().signal) << outcome.err << outcome.out;
   EXPECT_THAT(outcome.err, HasSubstr(Placed(GetParam().says)));
+  EXPECT_THAT(outcome.err, HasSubstr("\ngannet " + GetParam().arguments[0])) << "a line of its own";
   EXPECT_EQ(NamesIn(Here()), GetParam().left);
   EXPECT_FALSE(fs::exists(Store()));
 }
