@@ -85,8 +85,8 @@ PlotSeries DistributionOf(const std::string& name, const std::vector<bench::Late
   };
   double last_to = 0;
   for (const bench::LatencyRange& range : distribution) {
-    if (range.from_us <= 0) continue;  // a logarithmic axis has no zero
     sum += range.operations;
+    if (range.from_us <= 0) continue;  // a logarithmic axis has no zero
     if (so_far) {
       add(range.to_us, percent(sum));
       continue;

@@ -119,5 +119,15 @@ TEST(BenchmarkPlotsTest, ShowOnlyWhatThereWas) {
   EXPECT_EQ(plots[2].at("views")[1].at("series")[0].at("y").back(), 100.0);
 }
 
+// A logarithmic axis has no place for them.
+TEST(BenchmarkPlotsTest, SharesCountTimesOfZero) {
+  const bench::OperationReport reads = ReportOf({0, 1000});
+  HtmlPage page("Title", "");
+  AddBenchmarkPlots("operations", {{"read", &reads}}, reads, {}, &page);
+  const Json plots = PlotsOf(page.ToString());
+  ASSERT_EQ(plots.size(), 1u) << "distribution";
+  EXPECT_EQ(plots[0].at("views")[1].at("series")[0].at("y"), Json({100.0}));
+}
+
 }  // namespace html_page_test
 }  // namespace gannet::cli
