@@ -97,8 +97,8 @@ void Progress::EndCount() {
 }
 
 void Progress::Loaded(const tpcc::LoadProgress& progress) {
-  Count(absl::StrFormat("loading: %d of %d parts of warehouses, %s rows", progress.parts_loaded, progress.parts,
-                        WithCommas(progress.rows)));
+  Count(absl::StrFormat("loading: %d of %d parts of warehouses, %s", progress.parts_loaded, progress.parts,
+                        gannet::Count(progress.rows, "row")));
   if (progress.parts_loaded == progress.parts) EndCount();
 }
 

@@ -123,7 +123,7 @@ int RunExport(const DataOptions& options) {
                                          "the output is not complete")
                               : ExportToFile(options.directory, rows, options.out, &count, &left_out);
   if (!exported.ok()) return Fail("export", NameMemoryFlag(exported));
-  absl::FPrintF(stderr, "%s: %s rows of table %s\n", options.directory, WithCommas(count), rows.table);
+  absl::FPrintF(stderr, "%s: %s of table %s\n", options.directory, Count(count, "row"), rows.table);
   return TellLeftOut(left_out) ? kExitFailed : kExitOk;
 }
 
