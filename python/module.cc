@@ -940,7 +940,7 @@ void DefineTransaction(py::module_& module) {
     return ListOf(found, table.form);
   });
   // (primary key, payload); None if there is no such row.
-  type.def("get_by", [](Transaction& self, const Index& index, const py::tuple& key) -> py::object {
+  type.def("get_by", [](Transaction& self, const Index& index, const py::object& key) -> py::object {
     const OwnedKey owned(key);
     self.CheckOwn(index.database);
     const StatusOr<txn::RowBy> found =

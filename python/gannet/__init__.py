@@ -205,10 +205,12 @@ class Index:
 
     It stands for its table in Transaction.scan, keys, cursor and array, whose keys are then those of the index: its
     field, or a tuple of its fields or the first ones. What these methods return are the table's own keys, and rows.
+    Of an index that goes by a function of a C++ program, the keys are what the function returns: bytes, or int.
     """
 
     def __init__(self, index: _gannet.Index, table: Table):
         self._index = index.with_keys(_form_of(table.key))
+        self._has_fields = bool(self._index.fields)
         self.table = table
 
     @property
@@ -752,8 +754,9 @@ def _table_of(over: Union[Table, Index]) -> Table:
 
 
 def _key_of(over: Union[Table, Index], key: Any) -> Any:
-    """A key of an index is a tuple."""
-    return key if key is None or isinstance(key, tuple) or not isinstance(over, Index) else (key,)
+    """A key of an index of fields is a tuple."""
+    by_fields = isinstance(over, Index) and over._has_fields
+    return (key,) if by_fields and key is not None and not isinstance(key, tuple) else key
 
 
 # Forms of keys without fields, by the name that the module has.

@@ -718,6 +718,19 @@ class IndexTest(GannetTest):
             self.assertEqual(list(t.keys(by_number, 9)), [("a", 1)])
             self.assertEqual(len(list(t.keys(by_key))), 2)
 
+    def test_keys_of_a_function_are_taken_as_they_are(self):
+
+        class OfAFunction:  # only a program in C++ makes such an index
+            fields = []
+
+            def with_keys(self, _):
+                return self
+
+        by_function = gannet.Index(OfAFunction(), self.people)
+        for key in (b"ann", 5, None):
+            self.assertEqual(gannet._key_of(by_function, key), key)
+        self.assertEqual(gannet._key_of(self.by_mail, b"ann"), (b"ann",))
+
     def test_errors(self):
         create = self.db.create_index
         big = self.db.create_table("big", payload=[("a", ">i4"), ("b", "U4"), ("c", "<i4", 2)])
