@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -913,18 +914,27 @@ void DefineTransaction(py::module_& module) {
     ThrowIfError(self.Change(
         table, [&](txn::BlockingTransaction& t, const txn::Table& rows) { return t.Remove(rows, owned.view()); }));
   });
-  const auto add = [](Transaction& self, const Table& table, const py::object& key, auto delta, uint32_t offset) {
+  const auto add = []<class Number>(std::type_identity<Number>, Transaction& self, const Table& table,
+                                    const py::object& key, auto delta, uint32_t offset) {
     const OwnedKey owned(key, table.form);
-    decltype(delta) sum = 0;
+    Number sum = 0;
     ThrowIfError(self.Change(table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {
-      return t.AddAt<decltype(delta)>(rows, owned.view(), offset, delta, &sum);
+      return t.AddAt<Number>(rows, owned.view(), offset, delta, &sum);
     }));
     return sum;
   };
-  type.def("add_integer", [add](Transaction& self, const Table& table, const py::object& key, int64_t delta,
-                                uint32_t offset) { return add(self, table, key, delta, offset); });
-  type.def("add_double", [add](Transaction& self, const Table& table, const py::object& key, double delta,
-                               uint32_t offset) { return add(self, table, key, delta, offset); });
+  const auto define_add = [&]<class Number, class Delta>(const char* name, std::type_identity<Number> number,
+                                                         std::type_identity<Delta>) {
+    type.def(name, [add, number](Transaction& self, const Table& table, const py::object& key, Delta delta,
+                                 uint32_t offset) { return add(number, self, table, key, delta, offset); });
+  };
+  constexpr std::type_identity<int64_t> kSigned;
+  constexpr std::type_identity<uint64_t> kUnsigned;
+  constexpr std::type_identity<double> kDouble;
+  define_add("add_integer", kSigned, kSigned);
+  define_add("add_unsigned", kUnsigned, kSigned);
+  define_add("add_unsigned", kUnsigned, kUnsigned);  // of a delta that is too large for the one before
+  define_add("add_double", kDouble, kDouble);
   type.def("search", [](Transaction& self, const Table& table, const Box& box) {
     txn::ScanRows found;
     ThrowIfError(self.UseTable(table, [&](txn::BlockingTransaction& t, const txn::Table& rows) {

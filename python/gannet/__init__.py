@@ -110,6 +110,8 @@ class Table:
             raise ValueError(f"table '{self.name}': payloads of {self.payload_bytes} bytes"
                              f"{' at most' if self.variable_length else ''}, but {self.dtype} has "
                              f"{self.dtype.itemsize}")
+        fields = [] if self.dtype is None else list((self.dtype.fields or {"": (self.dtype, 0)}).values())
+        self._unsigned = frozenset(field[1] for field in fields if field[0].str == "<u8")  # their places
 
     @property
     def name(self) -> str:
@@ -340,8 +342,9 @@ class Transaction:
         self._transaction.remove(_native(table), key)
 
     def add(self, table: Table, key: Any, delta: Any, offset: Union[int, str] = 0) -> Any:
-        """Adds to the number of 8 bytes at `offset` of the row, a double if `delta` is a float, and returns the sum.
-        The offset may be the name of a field of the table's dtype.
+        """Adds to the number of 8 bytes at `offset` of the row, and returns the sum. The number is a double if `delta`
+        is a float, else unsigned if the table's dtype says so, else signed. The offset may be the name of a field of
+        the dtype.
 
         NotFound; OutOfRange if the row ends before, or the sum does not fit.
         """
@@ -351,7 +354,9 @@ class Transaction:
             if dtype.itemsize != 8 or dtype.kind not in ("f" if isinstance(delta, float) else "iu"):
                 raise TypeError(f"delta is {delta!r}, but the field is {dtype}: add takes integers and doubles of 8 "
                                 "bytes")
-        add = self._transaction.add_double if isinstance(delta, float) else self._transaction.add_integer
+        if isinstance(delta, float):
+            return self._transaction.add_double(native, key, delta, offset)
+        add = self._transaction.add_unsigned if offset in table._unsigned else self._transaction.add_integer
         return add(native, key, delta, offset)
 
     def _get(self, table: Table, key: Any) -> Any:

@@ -344,6 +344,20 @@ class OperationTest(GannetTest):
             with self.assertRaises(gannet.NotFound):
                 t.add(self.counts, 3, 1)
 
+    def test_adds_to_unsigned_numbers(self):
+        largest = (1 << 64) - 1
+        for table, place in ((self.db.create_table("stock", payload="<u8"), 0),
+                             (self.db.create_table("both", payload=[("name", "S8"), ("left", "<u8")]), "left")):
+            with self.db.transaction() as t:
+                t[table, 1] = 1 if place == 0 else ("bolt", 1)
+                with self.assertRaises(gannet.OutOfRange):
+                    t.add(table, 1, -2, place)
+                self.assertEqual(t.add(table, 1, -1, place), 0)
+                self.assertEqual(t.add(table, 1, largest, place), largest)
+                with self.assertRaises(gannet.OutOfRange):
+                    t.add(table, 1, 1, place)
+                self.assertEqual(t.add(table, 1, -1, 8 if place else 0), largest - 1)
+
     def test_keys_of_every_form(self):
         signed = self.db.create_table("signed", max_payload=10)
         with self.db.transaction() as t:
