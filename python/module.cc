@@ -39,13 +39,21 @@ namespace {
 
 namespace py = pybind11;
 
+// A text for people, as a str: names of files in it need not be UTF-8.
+py::object ReadableText(std::string_view text) {
+  PyObject* const decoded = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
+  if (decoded == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(decoded);
+}
+
 // Throws the exception of the package for this status: gannet.NotFound, and so on. The caller holds the interpreter's
 // lock.
 void ThrowIfError(const Status& status) {
   if (status.ok()) return;
   const py::object type = py::module_::import("gannet._errors").attr("error_of_code")(static_cast<int>(status.code()));
   const absl::string_view message = status.message();
-  PyErr_SetObject(type.ptr(), py::str(txn::InLanguage({message.data(), message.size()}, txn::Language::kPython)).ptr());
+  const std::string text = txn::InLanguage({message.data(), message.size()}, txn::Language::kPython);
+  PyErr_SetObject(type.ptr(), ReadableText(text).ptr());
   throw py::error_already_set();
 }
 
@@ -685,11 +693,7 @@ std::function<void(txn::EventLevel, const std::string&)> EventFunctionOf(const p
         const char* const name = level == txn::EventLevel::kInfo      ? "info"
                                  : level == txn::EventLevel::kWarning ? "warning"
                                                                       : "error";
-        // Names of directories need not be UTF-8.
-        const auto decoded = py::reinterpret_steal<py::object>(
-            PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
-        if (!decoded) throw py::error_already_set();
-        py::handle(held.get())(name, decoded);
+        py::handle(held.get())(name, ReadableText(text));
       } catch (py::error_already_set& error) {
         error.discard_as_unraisable("on_event of a gannet.Database");
       }

@@ -960,6 +960,8 @@ class OpenTest(unittest.TestCase):
             gannet.open(pathlib.Path(scratch, "copy"), memory_bytes=64 << 20).close()
             with self.assertRaises(TypeError):
                 gannet.open(5, create=True)
+            with self.assertRaisesRegex(gannet.NotFound, "\ufffd/none"):
+                gannet.open(name + "/none")
             self.assertEqual(sorted(os.listdir(scratch)), ["copy", "\udcff"])
 
     def test_a_str_that_is_no_utf8_is_no_key(self):
