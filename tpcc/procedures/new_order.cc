@@ -71,7 +71,8 @@ Status CheckAnswers(const NewOrderInput& input, NewOrderScratch& scratch) {
   return absl::OkStatus();
 }
 
-// S_DATA matters only where I_DATA has "ORIGINAL" (every tenth item). Returns the requests for those; sets `original`.
+// Clause 2.4.2.2 retrieves S_DATA for every item, but only where I_DATA has "ORIGINAL" (every tenth item) does the
+// output depend on it. Returns the requests for those; sets `original`.
 std::span<GetRequest> AskForStockData(const Tables& tables, const NewOrderInput& input, NewOrderScratch& scratch) {
   uint32_t next = 0;
   for (uint32_t i = 0; i < input.line_count; ++i) {
