@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -144,6 +146,33 @@ TEST_P(SecondaryBuildTest, ADuplicateKeyIsNamedAndTheIndexIsTakenBack) {
   ASSERT_TRUE(made.ok()) << made;
   EXPECT_TRUE(IsCompleteOnAll(*cluster, "by_mail"));
   ExpectSameOnAll(*cluster);
+}
+
+TEST_P(SecondaryBuildTest, ABuildAfterOneThatFailedTakesItsOwnFunction) {
+  const auto cluster = OpenPeople(nullptr, nodes());
+  PutPeople(*cluster, 0, 20);
+  const auto make = [&](const KeyFunction& function) {
+    return CreateIndex(cluster->nodes(),
+                       {.name = "by_function", .table = "people", .unique = true, .function = function});
+  };
+  using Row = std::span<const std::byte>;
+  const Status refused = make([](const Key&, Row) { return std::optional<index::OwnedKey>(Key(7)); });
+  EXPECT_TRUE(absl::IsAlreadyExists(refused)) << refused;
+  const Status made =
+      make([](const Key& key, Row) { return std::optional<index::OwnedKey>(Key(key.integer() + 100)); });
+  ASSERT_TRUE(made.ok()) << made;
+  PutPeople(*cluster, 20, 30);
+  for (Database* const node : cluster->nodes()) {
+    for (uint64_t key = 0; key < 30; ++key) {
+      const Status found = node->Run([&](auto& t) -> Status {
+        const StatusOr<RowBy> row = t.GetBy(*node->FindIndex("by_function"), key + 100);
+        if (!row.ok()) return row.status();
+        EXPECT_EQ(row->key.integer(), key);
+        return absl::OkStatus();
+      });
+      EXPECT_TRUE(found.ok()) << found;
+    }
+  }
 }
 
 TEST_P(SecondaryBuildTest, WhatIsWrongIsSaid) {

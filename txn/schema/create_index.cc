@@ -14,7 +14,8 @@
 //
 // access/entry_keeper.h says why no entry is wrong in between. A build that ends early, by an error or a crash, leaves
 // an index that is not complete: nobody keeps it or reads by it. The next build removes its entries first, because rows
-// have changed since. In between the manifest never calls an index complete that is not kept.
+// have changed since, and it may have another function. In between the manifest never calls an index complete that is
+// not kept.
 #include <algorithm>
 #include <functional>
 #include <list>
@@ -193,13 +194,14 @@ StatusOr<Table*> TableToIndex(const DatabaseState& node, const SecondaryIndexOpt
 // One index that is made on all nodes of a fabric, or on the only one. For one thread.
 class IndexBuild {
  public:
-  explicit IndexBuild(Nodes nodes) : nodes_(nodes) {
+  // `options` outlives it.
+  IndexBuild(Nodes nodes, const SecondaryIndexOptions& options) : nodes_(nodes), options_(options) {
     for (DatabaseState* const node : nodes_) calls_.emplace_back(&node->sessions, "CreateIndex");
   }
 
   // Finds the index on all nodes, or makes its table there. Call it once. Afterwards Run of this object alone makes the
   // index, or it is complete.
-  Status FindOrMake(const SecondaryIndexOptions& options);
+  Status FindOrMake();
   // The index of the first node.
   const SecondaryIndex& index() const { return *entries_.front()->secondary(); }
   // Builds it. After an error it is not complete, and nobody keeps it.
@@ -208,7 +210,7 @@ class IndexBuild {
  private:
   using ChangeEntry = std::function<coro::Task<Status>(EntryKeeper&, const SecondaryIndex&, const index::Key&)>;
 
-  Status CheckMayBeMade(const SecondaryIndexOptions& options) const;
+  Status CheckMayBeMade() const;
   Status OpenSessions();
   Status KeepAndAdd(absl::Duration wait);
   void GiveUp(absl::Duration wait);
@@ -223,6 +225,7 @@ class IndexBuild {
   Status AwaitDurable(const DatabaseState& node) const;
 
   const Nodes nodes_;
+  const SecondaryIndexOptions& options_;
   // The table whose rows are indexed, and that of the entries, on each node.
   std::vector<Table*> tables_;
   std::vector<Table*> entries_;
@@ -232,7 +235,7 @@ class IndexBuild {
 };
 
 // A node makes an index alone only if the index needs no build: it is complete, or its table has no rows yet.
-Status IndexBuild::CheckMayBeMade(const SecondaryIndexOptions& options) const {
+Status IndexBuild::CheckMayBeMade() const {
   const DatabaseState& node = *nodes_.front();
   const SecondaryIndex* const index = entries_.empty() ? nullptr : std::as_const(*entries_.front()).secondary();
   if (index != nullptr && index->is_complete()) return absl::OkStatus();
@@ -241,36 +244,36 @@ Status IndexBuild::CheckMayBeMade(const SecondaryIndexOptions& options) const {
   }
   if (tables_.front()->id() >= node.first_new_table) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      "index '", options.name, "' of table '", options.table, "': the directory has the table, possibly with rows; ",
+      "index '", options_.name, "' of table '", options_.table, "': the directory has the table, possibly with rows; ",
       node.fabric->num_nodes() == 1
           ? "call Database::Start before CreateIndex"
           : "call Database::Start of all nodes, then CreateIndexOnAllNodes, if all are in this process, or copy the "
             "rows to a new table"));
 }
 
-Status IndexBuild::FindOrMake(const SecondaryIndexOptions& options) {
+Status IndexBuild::FindOrMake() {
   NodeLocks locks(nodes_);
   GANNET_RETURN_IF_ERROR(locks.Take());
   for (const DatabaseState* const node : nodes_) {
-    const StatusOr<Table*> table = TableToIndex(*node, options);
+    const StatusOr<Table*> table = TableToIndex(*node, options_);
     if (!table.ok()) return table.status();
     tables_.push_back(*table);
-    Table* const found = node->tables.Find(options.name);
+    Table* const found = node->tables.Find(options_.name);
     if (found != nullptr) entries_.push_back(found);
   }
-  const StatusOr<TableOptions> complete = CompleteEntries(*nodes_.front(), options, *tables_.front());
+  const StatusOr<TableOptions> complete = CompleteEntries(*nodes_.front(), options_, *tables_.front());
   if (!complete.ok()) return complete.status();
-  GANNET_RETURN_IF_ERROR(CheckMayBeMade(options));
+  GANNET_RETURN_IF_ERROR(CheckMayBeMade());
   is_new_ = entries_.empty();
   if (is_new_) {
     StatusOr<std::vector<Table*>> made =
-        MakeTables(nodes_, *complete, [&](size_t i, Table* entries) { MakeSecondary(options, tables_[i], entries); });
+        MakeTables(nodes_, *complete, [&](size_t i, Table* entries) { MakeSecondary(options_, tables_[i], entries); });
     if (!made.ok()) return made.status();
     entries_ = *std::move(made);
   } else {
-    GANNET_CHECK(entries_.size() == nodes_.size(), "only some nodes have index '%s'", options.name);
+    GANNET_CHECK(entries_.size() == nodes_.size(), "only some nodes have index '%s'", options_.name);
     for (size_t i = 0; i < nodes_.size(); ++i) {
-      const Status taken = TakeOverEntries(*nodes_[i], options, tables_[i], entries_[i], *complete);
+      const Status taken = TakeOverEntries(*nodes_[i], options_, tables_[i], entries_[i], *complete);
       if (taken.ok()) continue;
       while (i > 0) entries_[--i]->SetCreated(false);
       return taken;
@@ -315,8 +318,14 @@ Status IndexBuild::KeepAndAdd(absl::Duration wait) {
   }
   // An earlier build ended after it had tried to note that the index is complete.
   GANNET_RETURN_IF_ERROR(Note(/*complete=*/false));
-  // Transactions that found it kept by an earlier build may still add entries.
-  if (!is_new_) GANNET_RETURN_IF_ERROR(AwaitOlder(wait));
+  if (!is_new_) {
+    // Transactions that found it kept by an earlier build may still add entries, and call its function.
+    GANNET_RETURN_IF_ERROR(SetKeptOnAll(false));
+    GANNET_RETURN_IF_ERROR(AwaitOlder(wait));
+    for (Table* const entries : entries_) {
+      if (options_.function != nullptr) entries->secondary()->SetFunction(options_.function);
+    }
+  }
   GANNET_RETURN_IF_ERROR(RemoveEntries());
   GANNET_RETURN_IF_ERROR(SetKeptOnAll(true));
   GANNET_RETURN_IF_ERROR(AwaitOlder(wait));
@@ -417,8 +426,8 @@ Status IndexBuild::AwaitDurable(const DatabaseState& node) const {
 
 StatusOr<const SecondaryIndex*> Schema::CreateIndex(const SecondaryIndexOptions& options) {
   GANNET_RETURN_IF_ERROR(nodes_.front()->sessions.CheckHome());
-  IndexBuild build(nodes_);
-  GANNET_RETURN_IF_ERROR(build.FindOrMake(options));
+  IndexBuild build(nodes_, options);
+  GANNET_RETURN_IF_ERROR(build.FindOrMake());
   if (!build.index().is_complete()) GANNET_RETURN_IF_ERROR(build.Run(options.wait_for_transactions));
   return &build.index();
 }
