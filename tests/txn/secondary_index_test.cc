@@ -541,6 +541,46 @@ TEST(SecondaryFunctionTest, AnotherFunctionIsFoundOut) {
   EXPECT_TRUE(database->Run([&](auto& t) { return t.Remove(*table, 1); }).ok());
 }
 
+// Another transaction changes the row between the two calls of the function by a commit.
+TEST(SecondaryFunctionTest, SeesOnlyRowsThatTransactionsLeave) {
+  struct Pair {
+    uint64_t a = 0;
+    uint64_t b = 0;
+  };
+  auto database = Database::OpenInMemory({.memory_bytes = uint64_t{256} << 20}).value();
+  const Table* const pairs = database->CreateTable({.name = "pairs", .payload_bytes = sizeof(Pair)}).value();
+  std::atomic<bool> interrupts{false};
+  std::atomic<bool> saw_another_row{false};
+  const auto put = [&](const Pair& pair) {
+    return database->Run([&](auto& t) { return t.Upsert(*pairs, uint64_t{1}, pair); });
+  };
+  const KeyFunction function = [&](const Key& key, std::span<const std::byte> row) {
+    const Pair pair = RowOf<Pair>(row);
+    const bool is_left = pair.a == pair.b || (pair.a == 2 && pair.b == 1);
+    if (!is_left) saw_another_row = true;
+    if (interrupts.exchange(false)) {
+      std::jthread other([&] {
+        const Status changed = put({5, 5});
+        EXPECT_TRUE(changed.ok()) << changed;
+      });
+    }
+    return std::optional<index::OwnedKey>(key);
+  };
+  ASSERT_TRUE(database->CreateIndex({.name = "index", .table = "pairs", .function = function}).ok());
+  ASSERT_TRUE(database->Start().ok());
+  ASSERT_TRUE(put({1, 1}).ok());
+  int runs = 0;
+  const Status changed = database->Run([&](auto& t) -> Status {
+    Pair pair;
+    GANNET_RETURN_IF_ERROR(t.Get(*pairs, uint64_t{1}, &pair));
+    interrupts = ++runs == 1;
+    return pair.b == 1 ? t.Update(*pairs, uint64_t{1}, &Pair::a, uint64_t{2}) : absl::OkStatus();
+  });
+  EXPECT_TRUE(changed.ok()) << changed;
+  EXPECT_EQ(runs, 2) << "it met the other transaction";
+  EXPECT_FALSE(saw_another_row.load());
+}
+
 TEST(SecondaryCatalogTest, ADirectoryKeepsIndexes) {
   const Disk disk = NewDisk();
   {

@@ -27,6 +27,15 @@ bool LeadsTo(std::span<const std::byte> payload, const Key& row) {
   return std::ranges::equal(payload, std::as_bytes(std::span(primary_key)));
 }
 
+// A row of this node was read from its record again: that must be the state on which the transaction builds.
+Status CheckBase(const WriteEntry& entry) {
+  if (!entry.is_direct() || entry.kind == WriteKind::kInsert || LoadWord(entry.direct) == entry.seen) {
+    return absl::OkStatus();
+  }
+  Sometimes<"secondary: a row has changed since it was read">();
+  return Conflict(AbortCause::kRow);
+}
+
 }  // namespace
 
 [[gnu::cold]] Status Dangling(const SecondaryIndex& index, std::string_view entry_key, const char* what) {
@@ -50,9 +59,7 @@ std::string_view EntryKeeper::KeepText(std::string_view text) {
 Status EntryKeeper::CopyBase(const WriteEntry& entry, std::span<std::byte> out) const {
   const size_t place = index::PayloadDataOffset(entry.key.size());
   rdma::CopyOut(entry.is_direct() ? entry.direct : entry.image, place, out);
-  if (!entry.is_direct() || LoadWord(entry.direct) == entry.seen) return absl::OkStatus();
-  Sometimes<"secondary: a row has changed since it was read">();
-  return Conflict(AbortCause::kRow);
+  return CheckBase(entry);
 }
 
 // Returns the key of the row's entry; nothing if it has none.
@@ -106,6 +113,7 @@ Status EntryKeeper::CollectChanges(std::span<const uint32_t> written, Changes* c
       if (!entry.is_removed()) {
         row_bytes_.resize(std::min<size_t>(entry.payload_bytes, index->payload_bytes_needed()));
         writes_.CopyPayload(entry, 0, row_bytes_);
+        if (Status s = CheckBase(entry); !s.ok()) return failure_.Note(std::move(s));
         const StatusOr<std::optional<std::string_view>> key = EntryKeyOf(*index, entry.key, row_bytes_);
         if (!key.ok()) return key.status();
         has = *key;
