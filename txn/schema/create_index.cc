@@ -217,7 +217,6 @@ class IndexBuild {
   Status Note(bool complete) { return NoteIndex(nodes_, entries_, complete, "is made"); }
   bool NoteIncomplete();
   Status AwaitOlder(absl::Duration wait);
-  Status SetKeptOnAll(bool kept);
   // Changes, in transactions of some keys each, the entries that belong to the keys of these tables.
   Status OfAllKeys(const std::vector<Table*>& tables, const ChangeEntry& change);
   Status AddEntries();
@@ -320,14 +319,14 @@ Status IndexBuild::KeepAndAdd(absl::Duration wait) {
   GANNET_RETURN_IF_ERROR(Note(/*complete=*/false));
   if (!is_new_) {
     // Transactions that found it kept by an earlier build may still add entries, and call its function.
-    GANNET_RETURN_IF_ERROR(SetKeptOnAll(false));
+    GANNET_RETURN_IF_ERROR(SetKeptOnAll(nodes_, entries_, false));
     GANNET_RETURN_IF_ERROR(AwaitOlder(wait));
     for (Table* const entries : entries_) {
       if (options_.function != nullptr) entries->secondary()->SetFunction(options_.function);
     }
   }
   GANNET_RETURN_IF_ERROR(RemoveEntries());
-  GANNET_RETURN_IF_ERROR(SetKeptOnAll(true));
+  GANNET_RETURN_IF_ERROR(SetKeptOnAll(nodes_, entries_, true));
   GANNET_RETURN_IF_ERROR(AwaitOlder(wait));
   GANNET_RETURN_IF_ERROR(AddEntries());
   for (DatabaseState* const node : nodes_) GANNET_RETURN_IF_ERROR(OfNode(nodes_, *node, AwaitDurable(*node)));
@@ -337,7 +336,7 @@ Status IndexBuild::KeepAndAdd(absl::Duration wait) {
 // After an error of the disk nobody knows what the manifests say. While they may call the index complete, it is kept,
 // so that the next start finds it right. Nobody else builds or drops it before this function returns.
 void IndexBuild::GiveUp(absl::Duration wait) {
-  if (NoteIncomplete() && SetKeptOnAll(false).ok()) {
+  if (NoteIncomplete() && SetKeptOnAll(nodes_, entries_, false).ok()) {
     // What is left in memory is removed now, as far as that is possible, and otherwise before the next build.
     if (!sessions_.empty() && AwaitOlder(wait).ok()) RemoveEntries().IgnoreError();
   }
@@ -354,20 +353,6 @@ bool IndexBuild::NoteIncomplete() {
 // A grace period is one of all nodes.
 Status IndexBuild::AwaitOlder(absl::Duration wait) {
   return AwaitOlderTransactions(*nodes_.front(), wait, "the secondary index was not made");
-}
-
-Status IndexBuild::SetKeptOnAll(bool kept) {
-  NodeLocks locks(nodes_);
-  GANNET_RETURN_IF_ERROR(locks.Take());
-  const bool several = nodes_.size() > 1;
-  for (Table* const entries : entries_) {
-    entries->secondary()->SetBeingPublished(several);
-  }
-  for (size_t i = 0; i < nodes_.size(); ++i) SetKept(*nodes_[i], tables_[i], entries_[i]->secondary(), kept);
-  for (Table* const entries : entries_) {
-    entries->secondary()->SetBeingPublished(false);
-  }
-  return absl::OkStatus();
 }
 
 // Each node's part of a table, one after the other: at the same time they would be obstacles to each other.

@@ -65,17 +65,6 @@ StatusOr<std::vector<Table*>> TablesToDrop(Nodes nodes, std::string_view name) {
   return tables;
 }
 
-// Nobody keeps the index any more.
-Status StopKeeping(Nodes nodes, Tables entries) {
-  NodeLocks locks(nodes);
-  GANNET_RETURN_IF_ERROR(locks.Take());
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    const SecondaryIndex* const index = entries[i]->secondary();
-    SetKept(*nodes[i], nodes[i]->tables.ById(index->table().id()), index, false);
-  }
-  return absl::OkStatus();
-}
-
 // The catalog calls the index incomplete before anybody stops keeping it, so no crash leaves a wrong one that is called
 // complete. And transactions that read by it have ended by then, so none misses an entry. After an error it is one that
 // CreateIndex can build again, and that can be dropped.
@@ -88,7 +77,7 @@ Status EndIndex(Nodes nodes, Tables entries) {
   Status ended = NoteIndex(nodes, entries, false, "is dropped");
   if (ended.ok()) {
     ended = await();
-    const Status stopped = StopKeeping(nodes, entries);
+    const Status stopped = SetKeptOnAll(nodes, entries, false);
     if (ended.ok()) ended = stopped;
     // Transactions that began before may still change entries.
     if (ended.ok()) ended = await();

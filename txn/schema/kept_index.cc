@@ -19,6 +19,18 @@ void SetKept(DatabaseState& node, Table* table, const SecondaryIndex* index, boo
   table->SetSecondaryIndexes(std::move(indexes));
 }
 
+Status SetKeptOnAll(Nodes nodes, Tables entries, bool kept) {
+  NodeLocks locks(nodes);
+  GANNET_RETURN_IF_ERROR(locks.Take());
+  for (Table* const table : entries) table->secondary()->SetBeingPublished(nodes.size() > 1);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const SecondaryIndex* const index = entries[i]->secondary();
+    SetKept(*nodes[i], nodes[i]->tables.ById(index->table().id()), index, kept);
+  }
+  for (Table* const table : entries) table->secondary()->SetBeingPublished(false);
+  return absl::OkStatus();
+}
+
 Status NoteIndex(Nodes nodes, Tables entries, bool complete, absl::string_view why) {
   NodeLocks locks(nodes);
   GANNET_RETURN_IF_ERROR(locks.Take());
