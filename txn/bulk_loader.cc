@@ -43,14 +43,23 @@ Status CheckNoIndex(const Table& table) {
                                                     NameOf(table), " first, then create the index"));
 }
 
+// Rows that were added when it had `row_bytes` do not fit a table whose rows all have its size.
+Status CheckSize(const Table& table, size_t row_bytes) {
+  if (table.options().variable_length || table.payload_bytes() == row_bytes) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(NameOf(table), " was widened from ", row_bytes, " to ",
+                                                    table.payload_bytes(), " bytes while rows were added: load it ",
+                                                    "again"));
+}
+
 }  // namespace
 
 struct BulkLoader::State {
   SessionState* session;
   const Table* table;
   std::vector<index::LoadEntry> entries;
-  Arena arena;          // the bytes of their keys
-  Status failure = {};  // of the first Add that failed
+  Arena arena;           // the bytes of their keys
+  size_t row_bytes = 0;  // of the table when the first of them was added
+  Status failure = {};   // of the first Add that failed
   bool finished = false;
 
   Status Add(const Key& key, std::span<const std::byte> payload);
@@ -67,6 +76,7 @@ Status BulkLoader::State::Add(const Key& key, std::span<const std::byte> payload
   GANNET_RETURN_IF_ERROR(CheckOwnTable(*session->local, *table));
   GANNET_RETURN_IF_ERROR(CheckNoIndex(*table));
   GANNET_RETURN_IF_ERROR(CheckKey(*table, key));
+  if (entries.empty()) row_bytes = table->payload_bytes();
   GANNET_RETURN_IF_ERROR(CheckFits(*table, payload.size()));
   if (table->OwnerOf(key, session->self) != session->self) {
     return absl::InvalidArgumentError(absl::StrCat("loading ", NameOfRow(*table, key), ": it belongs to another node"));
@@ -148,6 +158,7 @@ Status BulkLoader::Finish() {
   // published later is built after that.
   Status status = CheckUsable(*state_->table);
   if (status.ok()) status = CheckNoIndex(*state_->table);
+  if (status.ok() && !state_->entries.empty()) status = CheckSize(*state_->table, state_->row_bytes);
   const bool indexed = status.ok();
   if (indexed) status = state_->table->local_index().BulkLoad(context, state_->entries, index::kLoadFill);
   const size_t seen = status.ok() ? state_->entries.size() : state_->TakeBack(context, indexed);

@@ -35,9 +35,9 @@ class BulkLoader {
   // Add and Finish return Cancelled once DatabaseOptions::stop is set; nothing of this load is visible then.
   Status Add(const Key& key, PayloadBytes row);
   // Builds the index. Nothing is visible before. After an error nothing of the load is there, and a new one may begin:
-  // FailedPrecondition if the table is not empty, or has a secondary index (create it after the load); InvalidArgument
-  // if a key was added twice, ResourceExhausted if the index does not fit into the memory. After Ok the load is
-  // over: Add and Finish return FailedPrecondition.
+  // FailedPrecondition if the table is not empty, or has a secondary index (create it after the load), or if its rows
+  // of fixed length were widened after the first Add; InvalidArgument if a key was added twice, ResourceExhausted if
+  // the index does not fit into the memory. After Ok the load is over: Add and Finish return FailedPrecondition.
   Status Finish();
 
  private:

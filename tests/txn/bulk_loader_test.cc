@@ -120,6 +120,39 @@ TEST_P(BulkLoaderTest, AnAddThatFailsEndsTheLoad) {
   EXPECT_EQ(keys(), 2u);
 }
 
+// All rows of a table have its size, unless their length is variable.
+TEST_P(BulkLoaderTest, ATableThatIsWidenedMeanwhileGetsNoShortRows) {
+  BulkLoader loader(session_.get(), rows_);
+  ASSERT_TRUE(Add(loader, 1).ok());
+  ASSERT_TRUE(database_->WidenTable("rows", kRowBytes + 100).ok());
+  const std::vector<std::byte> wide(kRowBytes + 100, std::byte{2});
+  ASSERT_TRUE(loader.Add(uint64_t{2}, wide).ok());
+  const Status refused = loader.Finish();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_NE(refused.message().find("table 'rows' was widened"), std::string::npos) << refused;
+  EXPECT_EQ(record_bytes(), 0u);
+  EXPECT_EQ(keys(), 0u);
+  ASSERT_TRUE(loader.Add(uint64_t{2}, wide).ok());
+  const Status again = loader.Finish();
+  EXPECT_TRUE(again.ok()) << again;
+  EXPECT_EQ(keys(), 1u);
+}
+
+TEST_P(BulkLoaderTest, ATableOfAnyLengthIsWidenedMeanwhile) {
+  const Table* const words = database_
+                                 ->CreateTable({.name = "words",
+                                                .index = GetParam(),
+                                                .payload_bytes = kRowBytes,
+                                                .variable_length = true,
+                                                .expected_rows = uint64_t{1}})
+                                 .value();
+  BulkLoader loader(session_.get(), words);
+  ASSERT_TRUE(Add(loader, 1).ok());
+  ASSERT_TRUE(database_->WidenTable("words", kRowBytes + 100).ok());
+  const Status loaded = loader.Finish();
+  EXPECT_TRUE(loaded.ok()) << loaded;
+}
+
 // A hash index takes its keys one by one: some were in it before the error.
 TEST_P(BulkLoaderTest, AnIndexThatDoesNotFitIsTakenApart) {
   std::vector<uint64_t> many;
