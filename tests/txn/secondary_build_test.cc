@@ -23,6 +23,7 @@
 #include "tests/txn/schema_helpers.h"
 #include "tests/txn/secondary_changes.h"
 #include "tests/txn/secondary_helpers.h"
+#include "tests/txn/simulated_cluster.h"
 #include "txn/bulk_loader.h"
 #include "txn/run/manual_transaction.h"
 #include "txn/run/session.h"
@@ -370,6 +371,33 @@ TEST_P(SecondaryBuildTest, TransactionsRunMeanwhile) {
       EXPECT_TRUE(IsCompleteOnAll(*cluster, "by_mail"));
       ExpectSameOnAll(*cluster);
     }
+  }
+}
+
+// The limit is one for all that it waits for, also after an error.
+TEST(SecondaryBuildTimeTest, ItWaitsNoLongerThanItsCallerAllows) {
+  constexpr absl::Duration kWait = absl::Milliseconds(100);
+  for (const int nodes : {1, 2}) {
+    SimulatedCluster cluster(nodes, {.seed = 1}, {}, {People()});
+    Databases databases;
+    for (int node = 0; node < nodes; ++node) databases.push_back(&cluster.database(node));
+    SecondaryIndexOptions by_mail = ByMail();
+    by_mail.wait_for_transactions = kWait;
+    cluster.On(0, [&](Session& session) {
+      for (const char* which : {"the first build", "a build after one that failed"}) {
+        Status made;
+        const uint64_t start = NowNanos();
+        const Status ran = session.RunBlocking([&](Transaction&) -> coro::Task<Status> {
+          made = CreateIndex(databases, by_mail);  // it waits for the transaction in which it is called
+          co_return absl::OkStatus();
+        });
+        EXPECT_TRUE(ran.ok()) << ran;
+        EXPECT_TRUE(absl::IsDeadlineExceeded(made)) << made;
+        EXPECT_LT(absl::Nanoseconds(NowNanos() - start), 1.5 * kWait) << which << " on " << nodes << " nodes";
+      }
+      const Status made = CreateIndex(databases, by_mail);
+      EXPECT_TRUE(made.ok()) << made;
+    });
   }
 }
 

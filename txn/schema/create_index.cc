@@ -195,7 +195,8 @@ StatusOr<Table*> TableToIndex(const DatabaseState& node, const SecondaryIndexOpt
 class IndexBuild {
  public:
   // `options` outlives it.
-  IndexBuild(Nodes nodes, const SecondaryIndexOptions& options) : nodes_(nodes), options_(options) {
+  IndexBuild(Nodes nodes, const SecondaryIndexOptions& options)
+      : nodes_(nodes), options_(options), wait_(options.wait_for_transactions) {
     for (DatabaseState* const node : nodes_) calls_.emplace_back(&node->sessions, "CreateIndex");
   }
 
@@ -205,18 +206,18 @@ class IndexBuild {
   // The index of the first node.
   const SecondaryIndex& index() const { return *entries_.front()->secondary(); }
   // Builds it. After an error it is not complete, and nobody keeps it.
-  Status Run(absl::Duration wait);
+  Status Run();
 
  private:
   using ChangeEntry = std::function<coro::Task<Status>(EntryKeeper&, const SecondaryIndex&, const index::Key&)>;
 
   Status CheckMayBeMade() const;
   Status OpenSessions();
-  Status KeepAndAdd(absl::Duration wait);
-  void GiveUp(absl::Duration wait);
+  Status KeepAndAdd();
+  void GiveUp();
   Status Note(bool complete) { return NoteIndex(nodes_, entries_, complete, "is made"); }
   bool NoteIncomplete();
-  Status AwaitOlder(absl::Duration wait);
+  Status AwaitOlder();
   // Changes, in transactions of some keys each, the entries that belong to the keys of these tables.
   Status OfAllKeys(const std::vector<Table*>& tables, const ChangeEntry& change);
   Status AddEntries();
@@ -225,6 +226,7 @@ class IndexBuild {
 
   const Nodes nodes_;
   const SecondaryIndexOptions& options_;
+  absl::Duration wait_;  // what is left of options_.wait_for_transactions
   // The table whose rows are indexed, and that of the entries, on each node.
   std::vector<Table*> tables_;
   std::vector<Table*> entries_;
@@ -286,11 +288,11 @@ Status IndexBuild::FindOrMake() {
   return absl::OkStatus();
 }
 
-Status IndexBuild::Run(absl::Duration wait) {
+Status IndexBuild::Run() {
   Status built = OpenSessions();
-  if (built.ok()) built = KeepAndAdd(wait);
+  if (built.ok()) built = KeepAndAdd();
   if (built.ok()) built = Note(/*complete=*/true);
-  if (!built.ok()) GiveUp(wait);
+  if (!built.ok()) GiveUp();
   return built;
 }
 
@@ -307,7 +309,7 @@ Status IndexBuild::OpenSessions() {
   return absl::OkStatus();
 }
 
-Status IndexBuild::KeepAndAdd(absl::Duration wait) {
+Status IndexBuild::KeepAndAdd() {
   for (DatabaseState* const node : nodes_) {
     // Transactions that change rows, and those of the build do, are refused while there are such rows.
     Durability& durability = *node->durability;
@@ -320,14 +322,14 @@ Status IndexBuild::KeepAndAdd(absl::Duration wait) {
   if (!is_new_) {
     // Transactions that found it kept by an earlier build may still add entries, and call its function.
     GANNET_RETURN_IF_ERROR(SetKeptOnAll(nodes_, entries_, false));
-    GANNET_RETURN_IF_ERROR(AwaitOlder(wait));
+    GANNET_RETURN_IF_ERROR(AwaitOlder());
     for (Table* const entries : entries_) {
       if (options_.function != nullptr) entries->secondary()->SetFunction(options_.function);
     }
   }
   GANNET_RETURN_IF_ERROR(RemoveEntries());
   GANNET_RETURN_IF_ERROR(SetKeptOnAll(nodes_, entries_, true));
-  GANNET_RETURN_IF_ERROR(AwaitOlder(wait));
+  GANNET_RETURN_IF_ERROR(AwaitOlder());
   GANNET_RETURN_IF_ERROR(AddEntries());
   for (DatabaseState* const node : nodes_) GANNET_RETURN_IF_ERROR(OfNode(nodes_, *node, AwaitDurable(*node)));
   return absl::OkStatus();
@@ -335,10 +337,10 @@ Status IndexBuild::KeepAndAdd(absl::Duration wait) {
 
 // After an error of the disk nobody knows what the manifests say. While they may call the index complete, it is kept,
 // so that the next start finds it right. Nobody else builds or drops it before this function returns.
-void IndexBuild::GiveUp(absl::Duration wait) {
+void IndexBuild::GiveUp() {
   if (NoteIncomplete() && SetKeptOnAll(nodes_, entries_, false).ok()) {
     // What is left in memory is removed now, as far as that is possible, and otherwise before the next build.
-    if (!sessions_.empty() && AwaitOlder(wait).ok()) RemoveEntries().IgnoreError();
+    if (!sessions_.empty() && AwaitOlder().ok()) RemoveEntries().IgnoreError();
   }
   AllowBuild(nodes_, entries_);
 }
@@ -350,9 +352,12 @@ bool IndexBuild::NoteIncomplete() {
   return locks.Take().ok() && TakeBackOn(nodes_);
 }
 
-// A grace period is one of all nodes.
-Status IndexBuild::AwaitOlder(absl::Duration wait) {
-  return AwaitOlderTransactions(*nodes_.front(), wait, "the secondary index was not made");
+// A grace period is one of all nodes. The limit is one for all that a build awaits.
+Status IndexBuild::AwaitOlder() {
+  const uint64_t start = NowNanos();
+  const Status awaited = AwaitOlderTransactions(*nodes_.front(), wait_, "the secondary index was not made");
+  wait_ = std::max(absl::ZeroDuration(), wait_ - absl::Nanoseconds(NowNanos() - start));
+  return awaited;
 }
 
 // Each node's part of a table, one after the other: at the same time they would be obstacles to each other.
@@ -413,7 +418,7 @@ StatusOr<const SecondaryIndex*> Schema::CreateIndex(const SecondaryIndexOptions&
   GANNET_RETURN_IF_ERROR(nodes_.front()->sessions.CheckHome());
   IndexBuild build(nodes_, options);
   GANNET_RETURN_IF_ERROR(build.FindOrMake());
-  if (!build.index().is_complete()) GANNET_RETURN_IF_ERROR(build.Run(options.wait_for_transactions));
+  if (!build.index().is_complete()) GANNET_RETURN_IF_ERROR(build.Run());
   return &build.index();
 }
 
