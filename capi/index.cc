@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "capi/handles.h"
 #include "index/tuple_key.h"
+#include "txn/store/key_status.h"
 #include "txn/store/secondary_index.h"
 
 using gannet::Status;
@@ -168,6 +169,8 @@ gannet_code gannet_create_index(gannet_database* database, const char* name, con
   GANNET_CAPI_NOT_NULL(index);
   return Guarded([&] {
     if (options->bad_type) return InvalidArgument("gannet_index_options_add_field: no value of gannet_field_type");
+    // Another table may have the name of one that was dropped.
+    if (const Status state = txn::CheckState(TableOf(table)); !state.ok()) return CodeOf(state);
     txn::SecondaryIndexOptions complete = options->options;
     complete.name = name;
     complete.table = TableOf(table).name();

@@ -825,6 +825,7 @@ Index IndexOf(const std::shared_ptr<txn::Database>& database, const txn::Seconda
 Index CreateIndex(const std::shared_ptr<txn::Database>& database, const std::string& name, const Table& table,
                   const std::vector<FieldTuple>& fields, bool unique) {
   if (table.database != database) throw py::value_error("the table is of another database");
+  ThrowIfError(txn::CheckState(*table.table));  // another table may have the name of one that was dropped
   txn::SecondaryIndexOptions options{.name = name, .table = table.table->name(), .unique = unique};
   for (const FieldTuple& field : fields) options.fields.push_back(FieldOf(field));
   return IndexOf(database, ValueOrThrow(Unlocked([&] { return database->CreateIndex(options); })), table.form);

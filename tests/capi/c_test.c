@@ -1083,6 +1083,7 @@ static void test_indexes(gannet_database* database) {
   gannet_index_options* const wrong = gannet_index_options_new();
   gannet_transaction* open = NULL;
   gannet_index* found = NULL;
+  const gannet_table* gone = NULL;
   gannet_table* const table = make_table(database, "people", GANNET_KEY_INTEGER, "xstore", sizeof(struct person), 0);
   struct people people = {NULL, NULL, NULL};
   people.table = table;
@@ -1131,6 +1132,15 @@ static void test_indexes(gannet_database* database) {
   EXPECT_MESSAGE("bob");
   EXPECT_CODE(GANNET_ALREADY_EXISTS, gannet_run(database, share_mail, &people));
   EXPECT_CODE(GANNET_OK, gannet_run(database, use_indexes, &people));
+
+  /* The handle of a table that was dropped does not stand for another one of its name. */
+  gone = make_table(database, "gone", GANNET_KEY_INTEGER, "xstore", sizeof(struct person), 0);
+  EXPECT_CODE(GANNET_OK, gannet_drop_table(database, "gone"));
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_create_index(database, "by_none", gone, city, &found));
+  make_table(database, "gone", GANNET_KEY_INTEGER, "xstore", sizeof(struct person), 0);
+  EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_create_index(database, "by_none", gone, city, &found));
+  EXPECT_MESSAGE("table 'gone' has been dropped");
+  EXPECT_CODE(GANNET_OK, gannet_drop_table(database, "gone"));
 
   EXPECT_CODE(GANNET_FAILED_PRECONDITION, gannet_drop_table(database, "people"));
   EXPECT_CODE(GANNET_OK, gannet_drop_table(database, "by_city"));

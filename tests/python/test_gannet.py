@@ -703,6 +703,15 @@ class IndexTest(GannetTest):
         with self.assertRaises(gannet.AlreadyExists):
             self.db.create_index("people", self.people, "city")
 
+    def test_a_dropped_table_gets_none(self):
+        gone = self.db.create_table("gone", payload=self.dtype)
+        self.db.drop_table("gone")
+        with self.assertRaisesRegex(gannet.FailedPrecondition, "table 'gone' has been dropped"):
+            self.db.create_index("by_city", gone, "city")
+        self.db.create_table("gone", payload=self.dtype)  # another one of its name
+        with self.assertRaisesRegex(gannet.FailedPrecondition, "table 'gone' has been dropped"):
+            self.db.create_index("by_city", gone, "city")
+
     def test_is_kept_by_the_directory(self):
         self.db.close()
         self.db = self.open()
