@@ -299,6 +299,12 @@ class Transaction {
     const Turn turn(this);
     return Unlocked([&] { return function(*transaction_); });
   }
+  // Calls function() with the lock, for what a call of another thread may be writing.
+  template <class Function>
+  auto Look(Function&& function) {
+    const Turn turn(this);
+    return function();
+  }
   template <class Function>
   auto UseTable(const Table& table, Function&& function) {
     CheckOwn(table.database);
@@ -384,8 +390,13 @@ class Cursor {
   // True if the cursor is at a row then.
   bool MoveTo(Move move, const index::Key& key) {
     CheckCurrent();
-    ThrowIfError(transaction_->Use([&](txn::ManualTransaction&) { return MoveUnlocked(move, key); }));
-    return AtRow([](const auto& cursor) { return cursor.valid(); });
+    bool at_row = false;
+    ThrowIfError(transaction_->Use([&](txn::ManualTransaction&) {
+      Status moved = MoveUnlocked(move, key);
+      at_row = valid();
+      return moved;
+    }));
+    return at_row;
   }
   Status MoveUnlocked(Move move, const index::Key& key) {
     return AtRow([&](auto& cursor) {
@@ -413,22 +424,19 @@ class Cursor {
   const KeyForm& seek_form() const { return by_index() ? index_form_ : form_; }
   Transaction& transaction() const { return *transaction_; }
   void CheckCurrent() const {
-    if (!transaction_->is_open() || generation_ != transaction_->generation()) {
-      throw py::value_error("the cursor's transaction has ended, or began again");
-    }
+    if (!is_current()) throw py::value_error("the cursor's transaction has ended, or began again");
   }
 
   py::object key() const {
-    return valid() ? form_.ObjectOf(AtRow([](const auto& cursor) { return cursor.key(); })) : py::none();
+    return OfRow([this] { return form_.ObjectOf(AtRow([](const auto& cursor) { return cursor.key(); })); });
   }
   py::object payload() const {
-    if (!valid() || keys_only_) return py::none();
-    return ObjectOf(AtRow([](const auto& cursor) { return cursor.payload(); }));
+    if (keys_only_) return py::none();
+    return OfRow([this] { return ObjectOf(AtRow([](const auto& cursor) { return cursor.payload(); })); });
   }
   py::object index_key() const {
     if (by_index_ == nullptr) throw py::value_error("the cursor goes by no index");
-    if (!valid()) return py::none();
-    return index_form_.ObjectOf(ValueOrThrow(by_index_->index_key()).view());
+    return OfRow([this] { return index_form_.ObjectOf(ValueOrThrow(by_index_->index_key()).view()); });
   }
 
   // All rows from `first` on, in the direction of `next`: the keys, and the payloads one after the other.
@@ -459,9 +467,16 @@ class Cursor {
         keys_only_(keys_only),
         generation_(transaction_->generation()) {}
 
+  bool is_current() const { return transaction_->is_open() && generation_ == transaction_->generation(); }
+  // Called in the turn of the transaction, as all that looks at the cursor's row.
   bool valid() const {
-    return transaction_->is_open() && generation_ == transaction_->generation() &&
-           AtRow([](const auto& cursor) { return cursor.valid(); });
+    return AtRow([](const auto& cursor) { return cursor.valid(); });
+  }
+  // of(), if the cursor is at a row; otherwise None.
+  template <class Of>
+  py::object OfRow(Of&& of) const {
+    if (!is_current()) return py::none();
+    return transaction_->Look([&]() -> py::object { return valid() ? of() : py::none(); });
   }
 
   std::shared_ptr<Transaction> transaction_;

@@ -486,6 +486,34 @@ class ScanTest(GannetTest):
                     thread.join()
             self.assertEqual(sorted(met), list(range(3000)))
 
+    def test_a_cursor_is_not_used_while_another_thread_uses_its_transaction(self):
+        numbers = self.db.create_table("numbers", payload=8)
+        with self.db.transaction() as t:
+            for number in range(3000):
+                t[numbers, number] = bytes(8)
+        with self.db.transaction() as t:
+            cursor = t.cursor(numbers)
+            self.assertTrue(cursor.first())
+            over = threading.Event()
+            arrays = []
+
+            def read():
+                while not over.is_set():
+                    arrays.append(len(t.array(numbers)))
+
+            thread = threading.Thread(target=read)
+            thread.start()
+            try:
+                for what in (lambda: cursor.key, lambda: cursor.row):
+                    with self.assertRaisesRegex(RuntimeError, "two threads use one transaction"):
+                        end = len(arrays) + 1000
+                        while len(arrays) < end:
+                            what()
+            finally:
+                over.set()
+                thread.join()
+            self.assertEqual((cursor.key, cursor.row), (0, bytes(8)))
+
     def test_an_iterator_stays_over(self):
         with self.db.transaction() as t:
             rows = t.keys(self.letters, "y")
