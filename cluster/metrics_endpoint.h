@@ -11,8 +11,7 @@
 #include "cluster/call_meter.h"
 #include "rdma/node_load.h"
 #include "rdma/slab.h"
-#include "txn/store/access_paths.h"
-#include "txn/store/transaction_statistics.h"
+#include "txn/store/statistics.h"
 
 namespace gannet::cluster {
 

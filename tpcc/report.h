@@ -10,7 +10,7 @@
 #include "bench/harness/report.h"
 #include "index/index.h"
 #include "rdma/counters.h"
-#include "txn/store/access_paths.h"
+#include "txn/store/statistics.h"
 
 namespace gannet::tpcc {
 

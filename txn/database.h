@@ -38,17 +38,18 @@
 #include "base/status.h"
 #include "index/index.h"
 #include "log/segment/log_statistics.h"
-#include "rdma/fabric.h"
+#include "rdma/global_address.h"
 #include "rdma/node_load.h"
 #include "txn/run/blocking.h"
-#include "txn/store/access_paths.h"
-#include "txn/store/checkpoint_statistics.h"
 #include "txn/store/options.h"
-#include "txn/store/precedence_statistics.h"
 #include "txn/store/secondary_index.h"
 #include "txn/store/statistics.h"
 #include "txn/store/table.h"
-#include "txn/store/transaction_statistics.h"
+
+namespace gannet::rdma {
+class Fabric;
+class Node;
+}  // namespace gannet::rdma
 
 namespace gannet::txn {
 

@@ -7,7 +7,7 @@
 #include "rdma/node_load.h"
 #include "rdma/slab.h"
 #include "txn/database.h"
-#include "txn/store/access_paths.h"
+#include "txn/store/statistics.h"
 
 namespace gannet::txn {
 

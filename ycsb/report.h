@@ -8,7 +8,7 @@
 
 #include "bench/harness/report.h"
 #include "index/index.h"
-#include "txn/store/access_paths.h"
+#include "txn/store/statistics.h"
 #include "ycsb/workload.h"
 
 namespace gannet::ycsb {

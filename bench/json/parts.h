@@ -9,7 +9,7 @@
 #include "bench/harness/report.h"
 #include "nlohmann/json.hpp"
 #include "rdma/counters.h"
-#include "txn/store/access_paths.h"
+#include "txn/store/statistics.h"
 
 namespace gannet::bench {
 

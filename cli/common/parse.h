@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "index/registry.h"
 #include "txn/database.h"
-#include "txn/store/read_path.h"
+#include "txn/store/options.h"
 
 namespace gannet::cli {
 

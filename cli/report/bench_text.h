@@ -9,7 +9,7 @@
 #include "bench/harness/report.h"
 #include "cli/common/terminal.h"
 #include "rdma/counters.h"
-#include "txn/store/access_paths.h"
+#include "txn/store/statistics.h"
 
 namespace gannet::cli {
 

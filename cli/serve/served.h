@@ -13,8 +13,7 @@
 #include "cluster/config/patience.h"
 #include "rdma/node_load.h"
 #include "rdma/slab.h"
-#include "txn/store/access_paths.h"
-#include "txn/store/transaction_statistics.h"
+#include "txn/store/statistics.h"
 
 namespace gannet::cli {
 

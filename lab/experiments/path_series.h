@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "lab/experiments/experiment.h"
-#include "txn/store/read_path.h"
+#include "txn/store/options.h"
 
 namespace gannet::experiments {
 

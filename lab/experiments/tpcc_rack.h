@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "tpcc/schema/schema.h"
-#include "txn/store/read_path.h"
+#include "txn/store/options.h"
 
 namespace gannet::experiments {
 

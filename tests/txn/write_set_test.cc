@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 #include "txn/store/arena.h"
-#include "txn/store/row_bytes.h"
+#include "txn/store/requests.h"
 
 namespace gannet::txn {
 namespace write_set_test {

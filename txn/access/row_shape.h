@@ -10,7 +10,6 @@
 #include "index/record_header.h"
 #include "rdma/versioned.h"
 #include "txn/store/requests.h"
-#include "txn/store/row_bytes.h"
 #include "txn/store/table.h"
 
 namespace gannet::txn {

@@ -27,7 +27,7 @@
 #include "log/log.h"
 #include "log/manifest/manifest.h"
 #include "txn/durable/manifest_file.h"
-#include "txn/store/checkpoint_statistics.h"
+#include "txn/store/statistics.h"
 
 namespace gannet::txn {
 

@@ -57,8 +57,8 @@
 #include "index/registry.h"
 #include "rdma/fabric.h"
 #include "rdma/node_load.h"
-#include "txn/store/access_paths.h"
-#include "txn/store/read_path.h"
+#include "txn/store/options.h"
+#include "txn/store/statistics.h"
 #include "txn/store/table.h"
 
 namespace gannet::txn {

@@ -57,7 +57,7 @@
 #include "rdma/epoch.h"
 #include "rdma/global_address.h"
 #include "txn/peer/precedence_claim.h"
-#include "txn/store/precedence_statistics.h"
+#include "txn/store/statistics.h"
 
 namespace gannet::txn {
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/coro/worker.h"
+
 namespace gannet::txn {
 
 template <class T>

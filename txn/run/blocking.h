@@ -17,12 +17,15 @@
 
 #include "base/coro/async.h"
 #include "base/coro/task.h"
-#include "base/coro/worker.h"
 #include "base/status.h"
 #include "txn/run/cursor.h"
 #include "txn/run/index_cursor.h"
 #include "txn/run/transaction.h"
 #include "txn/store/key_range.h"
+
+namespace gannet::coro {
+class Worker;
+}
 
 namespace gannet::txn {
 

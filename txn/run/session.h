@@ -18,11 +18,14 @@
 #include "base/coro/worker.h"
 #include "base/status.h"
 #include "index/index.h"
-#include "rdma/fabric.h"
 #include "txn/peer/precedence_claim.h"
 #include "txn/run/blocking.h"
 #include "txn/run/transaction.h"
-#include "txn/store/access_paths.h"
+#include "txn/store/statistics.h"
+
+namespace gannet::rdma {
+class Channel;
+}
 
 namespace gannet::txn {
 

@@ -65,7 +65,6 @@
 #include <vector>
 
 #include "base/coro/async.h"
-#include "base/plain_vector.h"
 #include "base/status.h"
 #include "index/index.h"
 #include "index/key.h"

@@ -16,7 +16,7 @@
 #include "txn/path/offload_chooser.h"
 #include "txn/session/pending_operations.h"
 #include "txn/session/transaction_meter.h"
-#include "txn/store/transaction_statistics.h"
+#include "txn/store/statistics.h"
 
 namespace gannet::txn {
 

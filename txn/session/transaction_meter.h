@@ -9,7 +9,7 @@
 
 #include "base/duration_histogram.h"
 #include "txn/session/write_set.h"
-#include "txn/store/transaction_statistics.h"
+#include "txn/store/statistics.h"
 
 namespace gannet::txn {
 

@@ -8,8 +8,8 @@
 #include "absl/strings/string_view.h"
 #include "base/status.h"
 #include "index/key.h"
+#include "txn/store/statistics.h"
 #include "txn/store/table.h"
-#include "txn/store/transaction_statistics.h"
 
 namespace gannet::txn {
 

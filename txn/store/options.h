@@ -10,11 +10,22 @@
 
 #include "absl/time/time.h"
 #include "base/status.h"
-#include "log/file/file_system.h"
-#include "rdma/fabric.h"
-#include "txn/store/read_path.h"
+#include "rdma/global_address.h"
+
+namespace gannet::log {
+class FileSystem;
+}
 
 namespace gannet::txn {
+
+// The path of every Get, GetMany, Scan and Search. kOneSided: READs of the index and of the records. kCall: a call to
+// the owner, which does both. kAdaptive: the path that is estimated to be cheaper now (txn/path/offload_chooser.h).
+// kOrderedByCall: calls for tables with an ordered index, READs for the others, as in designs whose clients keep no
+// cache of trees (DrTM+H, OSDI'18). With a fixed path verb counts depend only on the workload.
+//
+// Nearest has no choice: a call to the owner finds the rectangles, and READs bring their rows. If they do not fit in a
+// message, a search follows, by calls with kCall and by READs with the others.
+enum class ReadPathPolicy : uint8_t { kAdaptive, kOneSided, kCall, kOrderedByCall };
 
 // The moment when the commit of a transaction is acknowledged, in a database with a directory.
 enum class DurabilityMode : uint8_t {

@@ -12,7 +12,6 @@
 #include "index/index.h"
 #include "index/key.h"
 #include "txn/store/payload.h"
-#include "txn/store/row_bytes.h"
 #include "txn/store/table.h"
 
 namespace gannet::txn {
@@ -51,6 +50,36 @@ struct GetRequest {
   static GetRequest Of(const Table& table, const Key& key, PayloadRoom row, bool for_update = false) {
     return {.table = &table, .key = key, .out = row, .for_update = for_update};
   }
+};
+
+// The keys and payloads of a scan's rows, one after the other. Not thread-safe. Places and sizes have 64 bits: a scan
+// may bring more than 4 GiB.
+class RowBytes {
+ public:
+  // There is always room for so many bytes more, so copies of a fixed size may end there.
+  static constexpr size_t kSlackBytes = 64;
+
+  size_t size() const { return bytes_.size(); }
+  // Appends `size` bytes of undefined content and returns their place.
+  size_t Append(size_t size) {
+    const size_t place = bytes_.size();
+    Room(size);
+    bytes_.Resize(place + size);
+    return place;
+  }
+  // The place of the next byte, with room for `size` and kSlackBytes. Append(size) then leaves what was written there.
+  std::byte* Room(size_t size) { return bytes_.Room(size + kSlackBytes); }
+  // The end of the room, without kSlackBytes. Only after a call of Room.
+  const std::byte* end_of_room() const { return bytes_.data() + (bytes_.capacity() - kSlackBytes); }
+  // Afterwards there are `size` bytes: later ones are dropped, and what was written in Room is taken up to there.
+  void Cut(size_t size) { bytes_.Resize(size); }
+  void Clear() { bytes_.clear(); }
+  // Valid until the next Append.
+  std::span<std::byte> At(size_t place, size_t size) { return {bytes_.data() + place, size}; }
+  std::span<const std::byte> At(size_t place, size_t size) const { return {bytes_.data() + place, size}; }
+
+ private:
+  PlainVector<std::byte> bytes_;
 };
 
 // The rows that a scan found, in scan order. Reuse one object to reuse its memory.
@@ -95,12 +124,14 @@ class ScanRows {
     }
     return Key(std::string_view(reinterpret_cast<const char*>(at), item.key_bytes));
   }
+  static size_t PayloadPlace(const Item& item) {
+    constexpr size_t kWord = sizeof(uint64_t);
+    return item.key_place + (item.key_bytes + kWord - 1) / kWord * kWord;
+  }
   std::span<const std::byte> PayloadOf(const Item& item) const {
-    return bytes_.At(item.key_place + RoundUp(item.key_bytes, kWordBytes), item.payload_bytes);
+    return bytes_.At(PayloadPlace(item), item.payload_bytes);
   }
-  std::span<std::byte> PayloadOf(const Item& item) {
-    return bytes_.At(item.key_place + RoundUp(item.key_bytes, kWordBytes), item.payload_bytes);
-  }
+  std::span<std::byte> PayloadOf(const Item& item) { return bytes_.At(PayloadPlace(item), item.payload_bytes); }
   // Appends a row with a copy of `key`, which must not lie in this object, and a payload of undefined bytes. All keys
   // are of one kind.
   Item& Add(const Key& key, size_t payload_bytes);

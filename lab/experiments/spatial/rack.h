@@ -19,7 +19,7 @@
 #include "lab/experiments/rack/sim_rack.h"
 #include "lab/experiments/spatial/data_set.h"
 #include "txn/database.h"
-#include "txn/store/read_path.h"
+#include "txn/store/options.h"
 
 namespace gannet::experiments {
 
