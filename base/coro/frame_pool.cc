@@ -1,7 +1,7 @@
-#include "base/coro/frame_pool.h"
-
 #include <array>
 #include <new>
+
+#include "base/coro/task.h"
 
 namespace gannet::coro {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "base/duration_histogram.h"
+#include "base/metrics.h"
 
 namespace gannet::log {
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/duration_histogram.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/coro/frame_pool.h"
+#include "base/coro/task.h"
 #include "gtest/gtest.h"
 #include "tests/txn/cluster.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/duration_histogram.h"
+#include "base/metrics.h"
 #include "base/status.h"
 #include "index/index.h"
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/coro/async.h"
-#include "base/coro/frame_pool.h"
 #include "base/coro/started.h"
 #include "base/coro/worker.h"
 #include "gtest/gtest.h"
