@@ -9,8 +9,8 @@
 #include "base/status.h"
 #include "cluster/bare_server.h"
 #include "cluster/call_meter.h"
-#include "rdma/node_load.h"
 #include "rdma/slab.h"
+#include "rdma/statistics.h"
 #include "txn/store/statistics.h"
 
 namespace gannet::cluster {

@@ -32,8 +32,8 @@
 
 #include "base/status.h"
 #include "rdma/fabric.h"
-#include "rdma/node_load.h"
 #include "rdma/slab.h"
+#include "rdma/statistics.h"
 
 namespace gannet::rdma {
 

@@ -37,9 +37,8 @@
 #include "base/thread.h"
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
-#include "rdma/node_load.h"
-#include "rdma/served_time.h"
 #include "rdma/slab.h"
+#include "rdma/statistics.h"
 
 namespace gannet::rdma {
 namespace internal {
@@ -48,7 +47,7 @@ inline constexpr uint64_t kIdle = 0;
 inline constexpr uint64_t kFirstEpoch = 1;
 
 // Layout of the area at the start of every node's heap: a line with the node's head, the word that it announces and its
-// load (node_load.h), then one line per slot, of which only the first word is used. Each of these words may change at
+// load (statistics.h), then one line per slot, of which only the first word is used. Each of these words may change at
 // any time during a READ; each is read atomically.
 inline constexpr size_t kEpochAreaBytes = (1 + EpochManager::kMaxParticipants) * kLineBytes;
 inline constexpr size_t kAnnouncedOffset = kWordBytes;

@@ -14,9 +14,7 @@
 
 namespace gannet::rdma {
 
-// Size of the first part, in percent of the heap. The indexes of TPC-C need a seventh of it at first and a fifth as
-// they grow; a B+tree over the smallest records needs a third.
-inline constexpr uint32_t kDefaultReadOnlyPercent = 25;
+// Largest size of the first part, in percent of the heap. (fabric.h has the usual one.)
 inline constexpr uint32_t kMostReadOnlyPercent = 90;
 
 // Rights are granted by page.

@@ -54,6 +54,7 @@
 
 #include "base/status.h"
 #include "rdma/fabric.h"
+#include "rdma/statistics.h"
 
 namespace gannet::rdma {
 
@@ -63,16 +64,6 @@ inline constexpr size_t kMaxObjectBytes = 128 * 1024;
 // the block's end, and the content of these bytes is undefined. Clients need this, because they READ a record before
 // they know its length: the key that they look for may be longer than that of the record which is there.
 inline constexpr size_t kReadBeyondBytes = 1280;
-
-struct SlabStatistics {
-  uint64_t capacity_bytes = 0;  // of the heap, or its limit
-  uint64_t carved_bytes = 0;    // ever taken from the heap
-  uint64_t free_bytes = 0;      // carved and now free, in the allocator, joined or not, and in all caches
-  uint64_t trimmed_bytes = 0;   // of these: given back to the system
-  // The first two values for the part that other nodes may only READ.
-  uint64_t read_only_capacity_bytes = 0;
-  uint64_t read_only_carved_bytes = 0;
-};
 
 class SlabAllocator {
  public:

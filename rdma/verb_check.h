@@ -6,8 +6,8 @@
 
 #include "base/cache_line.h"
 #include "base/status.h"
-#include "rdma/counters.h"
 #include "rdma/fabric.h"
+#include "rdma/statistics.h"
 
 namespace gannet::rdma {
 

@@ -9,7 +9,7 @@
 
 #include "bench/harness/report.h"
 #include "index/index.h"
-#include "rdma/counters.h"
+#include "rdma/statistics.h"
 #include "txn/store/statistics.h"
 
 namespace gannet::tpcc {

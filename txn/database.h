@@ -39,7 +39,7 @@
 #include "index/index.h"
 #include "log/segment/log_statistics.h"
 #include "rdma/global_address.h"
-#include "rdma/node_load.h"
+#include "rdma/statistics.h"
 #include "txn/run/blocking.h"
 #include "txn/store/options.h"
 #include "txn/store/secondary_index.h"

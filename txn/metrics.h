@@ -4,8 +4,7 @@
 #include <vector>
 
 #include "base/metrics.h"
-#include "rdma/node_load.h"
-#include "rdma/slab.h"
+#include "rdma/statistics.h"
 #include "txn/database.h"
 #include "txn/store/statistics.h"
 

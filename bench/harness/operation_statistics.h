@@ -4,7 +4,7 @@
 
 #include "bench/harness/histogram.h"
 #include "bench/harness/report.h"
-#include "rdma/counters.h"
+#include "rdma/statistics.h"
 
 namespace gannet::bench {
 

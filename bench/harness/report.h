@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "rdma/counters.h"
+#include "rdma/statistics.h"
 
 namespace gannet::bench {
 

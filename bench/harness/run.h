@@ -20,7 +20,7 @@
 #include "base/status.h"
 #include "bench/harness/report.h"
 #include "bench/harness/worker.h"
-#include "rdma/counters.h"
+#include "rdma/statistics.h"
 
 namespace gannet::bench {
 

@@ -15,7 +15,7 @@
 #include "base/status.h"
 #include "bench/harness/live_histogram.h"
 #include "bench/harness/run_control.h"
-#include "rdma/counters.h"
+#include "rdma/statistics.h"
 
 namespace gannet::bench {
 

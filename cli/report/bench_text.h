@@ -8,7 +8,7 @@
 #include "bench/harness/calibration.h"
 #include "bench/harness/report.h"
 #include "cli/common/terminal.h"
-#include "rdma/counters.h"
+#include "rdma/statistics.h"
 #include "txn/store/statistics.h"
 
 namespace gannet::cli {

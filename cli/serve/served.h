@@ -11,8 +11,8 @@
 #include "cluster/bare_server.h"
 #include "cluster/call_meter.h"
 #include "cluster/config/patience.h"
-#include "rdma/node_load.h"
 #include "rdma/slab.h"
+#include "rdma/statistics.h"
 #include "txn/store/statistics.h"
 
 namespace gannet::cli {

@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/quantity.h"
+#include "rdma/heap_parts.h"
 #include "rdma/shm/shm_fabric.h"
 
 namespace gannet::cluster {

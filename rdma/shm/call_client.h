@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
-#include "rdma/counters.h"
 #include "rdma/fabric.h"
 #include "rdma/shm/process_identity.h"
 #include "rdma/shm/region.h"
+#include "rdma/statistics.h"
 
 namespace gannet::rdma::shm {
 

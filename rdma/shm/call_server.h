@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "rdma/fabric.h"
-#include "rdma/served_time.h"
+#include "rdma/serving_meter.h"
 #include "rdma/shm/region.h"
+#include "rdma/statistics.h"
 
 namespace gannet::rdma::shm {
 

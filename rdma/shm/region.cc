@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "rdma/heap_parts.h"
 
 namespace gannet::rdma::shm {
 namespace {

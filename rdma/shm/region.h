@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "rdma/heap_parts.h"
 #include "rdma/shm/layout.h"
 
 namespace gannet::rdma::shm {

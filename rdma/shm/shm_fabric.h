@@ -11,7 +11,6 @@
 
 #include "base/status.h"
 #include "rdma/fabric.h"
-#include "rdma/heap_parts.h"
 
 namespace gannet::rdma {
 

@@ -6,8 +6,9 @@
 #include <unordered_map>
 
 #include "rdma/fabric.h"
-#include "rdma/served_time.h"
+#include "rdma/serving_meter.h"
 #include "rdma/sim/fabric_core.h"
+#include "rdma/statistics.h"
 
 namespace gannet::rdma::sim {
 

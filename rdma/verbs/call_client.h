@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/ring_queue.h"
-#include "rdma/counters.h"
 #include "rdma/fabric.h"
+#include "rdma/statistics.h"
 #include "rdma/verbs/lane.h"
 
 namespace gannet::rdma::verbs {

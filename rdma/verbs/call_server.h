@@ -14,7 +14,8 @@
 #include "base/ring_queue.h"
 #include "base/thread.h"
 #include "rdma/fabric.h"
-#include "rdma/served_time.h"
+#include "rdma/serving_meter.h"
+#include "rdma/statistics.h"
 #include "rdma/verbs/connector.h"
 
 namespace gannet::rdma::verbs {

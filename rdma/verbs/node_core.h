@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "rdma/control/agent.h"
+#include "rdma/heap_parts.h"
 #include "rdma/verb_check.h"
 #include "rdma/verbs/devices.h"
 #include "rdma/verbs/resources.h"

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "rdma/heap_parts.h"
 #include "rdma/verbs/verbs_node.h"
 
 namespace gannet::rdma {

@@ -40,7 +40,6 @@
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "rdma/fabric.h"
-#include "rdma/heap_parts.h"
 
 namespace gannet::rdma {
 

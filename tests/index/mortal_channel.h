@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/cache_line.h"
 #include "base/random.h"
 #include "gtest/gtest.h"
 #include "rdma/fabric.h"

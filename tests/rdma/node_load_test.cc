@@ -1,8 +1,7 @@
-#include "rdma/node_load.h"
-
 #include <cstdint>
 
 #include "gtest/gtest.h"
+#include "rdma/statistics.h"
 
 namespace gannet::rdma {
 namespace node_load_test {

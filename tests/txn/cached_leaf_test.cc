@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "rdma/counters.h"
+#include "rdma/statistics.h"
 #include "tests/txn/cluster.h"
 
 namespace gannet::txn {

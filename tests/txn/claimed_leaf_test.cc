@@ -17,7 +17,7 @@
 #include "index/claim_boards.h"
 #include "index/shared_leaf/claim/claim_ranges.h"
 #include "index/shared_leaf/leaf_index.h"
-#include "rdma/counters.h"
+#include "rdma/statistics.h"
 #include "tests/txn/simulated_cluster.h"
 #include "txn/run/database_state.h"
 

@@ -11,9 +11,9 @@
 #include "base/random.h"
 #include "base/thread.h"
 #include "gtest/gtest.h"
-#include "rdma/counters.h"
 #include "rdma/sim/sim_fabric.h"
 #include "rdma/sim/simulation.h"
+#include "rdma/statistics.h"
 #include "txn/database.h"
 #include "txn/run/session.h"
 

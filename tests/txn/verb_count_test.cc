@@ -6,8 +6,8 @@
 #include "base/entropy.h"
 #include "base/random.h"
 #include "gtest/gtest.h"
-#include "rdma/counters.h"
 #include "rdma/sim/sim_fabric.h"
+#include "rdma/statistics.h"
 #include "tests/rdma/test_fabric.h"
 #include "tests/txn/cluster.h"
 

@@ -23,7 +23,7 @@
 //   l_p         what the last 50 calls of this kind took, as a line over the size of the answer
 //   price       a call makes other calls wait for the owner's threads. Its price is a share of l_p: 0.1 times the share
 //               of time that the threads are busy. From 0.8 on it rises faster, by up to 0.15 more.
-//   link        time of a byte on the owner's link, and u, the link's announced share (rdma/node_load.h). A byte of an
+//   link        time of a byte on the owner's link, and u, the link's announced share (rdma/statistics.h). A byte of an
 //               own answer takes longer the less of the link is left; both paths delay others by what they take. So
 //               where links are full the path with fewer bytes wins. Not known on most fabrics: then there is no such
 //               term.
@@ -56,7 +56,7 @@
 #include "index/index.h"
 #include "index/registry.h"
 #include "rdma/fabric.h"
-#include "rdma/node_load.h"
+#include "rdma/statistics.h"
 #include "txn/store/options.h"
 #include "txn/store/statistics.h"
 #include "txn/store/table.h"

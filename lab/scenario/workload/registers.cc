@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/clock.h"
+#include "index/registry.h"
 #include "lab/scenario/check/serializability.h"
 #include "lab/scenario/workload/judged_transaction.h"
 #include "txn/database.h"
@@ -134,8 +136,8 @@ class RegisterTransaction final : public JudgedTransaction {
   void Saw(Draft& draft, uint32_t table, uint64_t key, const RegisterRow& row) {
     const std::optional<WriteId> id = row.id();
     if (!id.has_value()) {
-      control().broken = absl::StrCat("a torn row: ", kRegisterTableNames[table], ":", key, " has words of writes ", row.words[0],
-                                      " to ", row.words[row.words.size() - 1]);
+      control().broken = absl::StrCat("a torn row: ", kRegisterTableNames[table], ":", key, " has words of writes ",
+                                      row.words[0], " to ", row.words[row.words.size() - 1]);
       return;
     }
     draft.Read({table, key}, *id);
@@ -224,8 +226,8 @@ class RegisterTransaction final : public JudgedTransaction {
       const std::optional<WriteId> id = row.id();
       if (!id.has_value()) {
         control().broken =
-            absl::StrCat("a torn row in a scan: ", kRegisterTableNames[step.table], ":", NumberOf(step.table, rows_.key(i)),
-                         " has words of writes ", absl::StrJoin(row.words, ","));
+            absl::StrCat("a torn row in a scan: ", kRegisterTableNames[step.table], ":",
+                         NumberOf(step.table, rows_.key(i)), " has words of writes ", absl::StrJoin(row.words, ","));
         break;
       }
       draft.Row(NumberOf(step.table, rows_.key(i)), *id);
@@ -337,13 +339,15 @@ class RegisterClient : public JudgedClient {
     steps.clear();
     transaction_.EndPlainly();
     transaction_.AskAgain(workload_->DrawAttempts(&endings_));
-    if (quiet) return steps.push_back({RegisterStepKind::kPut, kOrdered + static_cast<uint32_t>(random_.Below(2)), DrawKey()});
+    if (quiet)
+      return steps.push_back({RegisterStepKind::kPut, kOrdered + static_cast<uint32_t>(random_.Below(2)), DrawKey()});
     if (workload_->keys_ >= kManyKeys && (Removes() || random_.OneIn(2))) return PlanWave();
     const size_t n = 1 + random_.Below(4);
     for (size_t i = 0; i < n; ++i) {
       const RegisterStep step = DrawStep();
       // The error AlreadyExists can be judged if the key was read before.
-      if (step.kind == RegisterStepKind::kInsert && endings_.OneIn(2)) steps.push_back({RegisterStepKind::kGet, step.table, step.key});
+      if (step.kind == RegisterStepKind::kInsert && endings_.OneIn(2))
+        steps.push_back({RegisterStepKind::kGet, step.table, step.key});
       steps.push_back(step);
       if (!endings_.OneIn(8)) continue;
       steps.back() = {RegisterStepKind::kResize, kLengths, step.key, endings_.Below(2)};
@@ -380,7 +384,8 @@ class RegisterClient : public JudgedClient {
     const auto table = static_cast<uint32_t>(wave / WavesOfTable());
     const uint64_t from = wave % WavesOfTable() * kLongestRange;
     for (uint64_t key = from; key < std::min(from + kLongestRange, workload_->keys_); ++key) {
-      transaction_.steps().push_back({removes != (table == kHash) ? RegisterStepKind::kRemove : RegisterStepKind::kPut, table, key});
+      transaction_.steps().push_back(
+          {removes != (table == kHash) ? RegisterStepKind::kRemove : RegisterStepKind::kPut, table, key});
     }
     if (removes && wave == WavesOfAll() - 1) {
       workload_->quiet_until_ = workload_->control_->Now() + random_.Below(kQuietNanos);

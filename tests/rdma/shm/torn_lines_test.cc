@@ -17,6 +17,7 @@
 #include "base/coro/worker.h"
 #include "base/random.h"
 #include "gtest/gtest.h"
+#include "rdma/heap_parts.h"
 #include "rdma/shm/line_copy.h"
 #include "rdma/shm/shm_fabric.h"
 

@@ -1,3 +1,78 @@
+// What nodes and channels tell about themselves: plain data for reports, for the choice of paths and for metrics.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace gannet::rdma {
+
+// Counts of the verbs of a channel. They are the same on every fabric and machine, so results are compared by them.
+struct VerbCounters {
+  uint64_t reads = 0;
+  uint64_t writes = 0;
+  uint64_t compare_and_swaps = 0;
+  uint64_t fetch_and_adds = 0;
+  uint64_t calls = 0;
+  uint64_t bytes_out = 0;    // payload sent: WRITEs, CALL requests, operands of atomics (8 or 16 each)
+  uint64_t bytes_in = 0;     // payload received: READs, CALL responses, results of atomics (8 each)
+  uint64_t round_trips = 0;  // a batch posted with one doorbell is one, of any length; a CALL is one
+  uint64_t retries = 0;      // operations repeated because they returned torn or locked data
+
+  VerbCounters& operator+=(const VerbCounters& other) {
+    reads += other.reads;
+    writes += other.writes;
+    compare_and_swaps += other.compare_and_swaps;
+    fetch_and_adds += other.fetch_and_adds;
+    calls += other.calls;
+    bytes_out += other.bytes_out;
+    bytes_in += other.bytes_in;
+    round_trips += other.round_trips;
+    retries += other.retries;
+    return *this;
+  }
+  friend VerbCounters operator-(VerbCounters a, const VerbCounters& b) {
+    a.reads -= b.reads;
+    a.writes -= b.writes;
+    a.compare_and_swaps -= b.compare_and_swaps;
+    a.fetch_and_adds -= b.fetch_and_adds;
+    a.calls -= b.calls;
+    a.bytes_out -= b.bytes_out;
+    a.bytes_in -= b.bytes_in;
+    a.round_trips -= b.round_trips;
+    a.retries -= b.retries;
+    return a;
+  }
+};
+
+// How long the threads of a node have served calls, and its link and its NIC were busy: a NodeLoad is made of this.
+// Sums since the node was attached. Times are in nanoseconds of the node's clock, virtual in a simulation. The sums
+// never decrease.
+struct ServedTime {
+  uint64_t server_threads = 0;  // their number now
+  uint64_t server_nanos = 0;    // that server threads spent on calls
+  uint64_t worker_nanos = 0;    // that workers spent on calls, in Node::ServePending
+  // The node's link, where the fabric can tell: its speed in each direction, and how long each direction was busy.
+  // A speed of 0: not known.
+  uint64_t link_bytes_per_second = 0;
+  uint64_t link_out_nanos = 0;
+  uint64_t link_in_nanos = 0;
+  // The engine of the NIC that serves READs, WRITEs and messages of others, where the fabric can tell: the time of one
+  // small verb in picoseconds (0: not known), and how long it was busy.
+  uint64_t engine_picos_per_verb = 0;
+  uint64_t engine_nanos = 0;
+};
+
+// Memory of a node (slab.h).
+struct SlabStatistics {
+  uint64_t capacity_bytes = 0;  // of the heap, or its limit
+  uint64_t carved_bytes = 0;    // ever taken from the heap
+  uint64_t free_bytes = 0;      // carved and now free, in the allocator, joined or not, and in all caches
+  uint64_t trimmed_bytes = 0;   // of these: given back to the system
+  // The first two values for the part that other nodes may only READ.
+  uint64_t read_only_capacity_bytes = 0;
+  uint64_t read_only_carved_bytes = 0;
+};
+
 // NodeLoad: how busy a node is, as it announces itself to all others (EpochManager::LoadOf). One word, so that it comes
 // with the READ of the node's slots.
 //
@@ -6,15 +81,6 @@
 // Shares are in thousandths, the speed in units of 100 MB/s, the time in eighths of a nanosecond.
 // The number counts the announcements and is never 0, so 0 stands for none, and two announcements of the same load
 // differ.
-#pragma once
-
-#include <algorithm>
-#include <cstdint>
-
-#include "rdma/served_time.h"
-
-namespace gannet::rdma {
-
 struct NodeLoad {
   static constexpr uint32_t kWhole = 1000;
 
