@@ -64,6 +64,7 @@
 #include "base/status.h"
 #include "index/key.h"
 #include "index/rectangle.h"
+#include "index/types.h"
 #include "rdma/epoch.h"
 #include "rdma/fabric.h"
 #include "rdma/global_address.h"
@@ -147,13 +148,6 @@ struct LoadEntry {
   rdma::GlobalAddress record;
 };
 
-struct ScanRange {
-  Key from;  // both ends are included
-  Key to;
-  bool reverse = false;     // from `to` downwards
-  size_t limit = SIZE_MAX;  // stop after this many entries
-};
-
 // The words of a position in an index: kFewPositionWords, or more in an index of longer keys. Words that are missing at
 // the end are zeros. Few words take no memory of their own.
 inline constexpr size_t kFewPositionWords = 9;  // a key of kShortKeyBytes, and one more
@@ -209,28 +203,6 @@ struct WindowQuery {
   bool at_one_moment = false;
 };
 
-// Finds the `count` rectangles that are nearest to a point; all, if there are fewer. Of equally distant ones, any.
-struct NearestQuery {
-  double x = 0;
-  double y = 0;
-  size_t count = 1;
-};
-
-struct Statistics {
-  uint64_t keys = 0;
-  uint64_t registered_bytes = 0;  // memory that clients can READ (leaves, buckets)
-  uint64_t private_bytes = 0;     // memory that only the owner uses (inner nodes, models)
-  uint64_t nodes = 0;             // leaves or buckets
-  int height = 0;                 // levels of the tree; longest chain of a hash table
-};
-
-// A part of the keys of an index, from `first` up to the first key of the next range, and the node that is to claim it
-// (shared_leaf/claim/claim.h).
-struct ClaimRange {
-  OwnedKey first;
-  rdma::NodeId node = 0;
-};
-
 // A cache that clients of one index share, in any threads. Made by IndexKindEntry::make_cache. Thread-safe.
 class SharedCache {
  public:
@@ -250,23 +222,6 @@ class CachePool {
   // (shared_leaf/claim/claim.h). True: at a moment of this call the word had the set of keys that was seen. False: only
   // a look at the word can tell.
   virtual bool Confirms(const Witness& /*witness*/, const shared_leaf::ClaimHolder& /*claims*/) const { return false; }
-};
-
-struct ClientStatistics {
-  uint64_t cache_bytes = 0;  // of this client's own caches, without a SharedCache
-  uint64_t lookups = 0;
-  uint64_t one_sided = 0;    // lookups answered by READs alone
-  uint64_t fallbacks = 0;    // lookups that took an RPC because the cache was stale or missing
-  uint64_t leaves_read = 0;  // leaves or buckets READ
-
-  ClientStatistics& operator+=(const ClientStatistics& other) {
-    cache_bytes += other.cache_bytes;
-    lookups += other.lookups;
-    one_sided += other.one_sided;
-    fallbacks += other.fallbacks;
-    leaves_read += other.leaves_read;
-    return *this;
-  }
 };
 
 // What a client's operation would take by READs: an estimate. The records themselves are not included.

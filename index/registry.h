@@ -15,57 +15,12 @@
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "index/index.h"
-#include "index/index_rights.h"
+#include "index/types.h"
 #include "rdma/fabric.h"
 
 namespace gannet::index {
 
 class IndexService;
-
-// X(enumerator, function that returns the kind's entry). Manifests store the names of kinds: never change a name.
-#define GANNET_INDEX_KINDS(X)                                                    \
-  X(kHash, HashKind)       /* point access */                                    \
-  X(kXStore, XStoreKind)   /* point access, ordered scans */                     \
-  X(kCatfish, CatfishKind) /* rectangles: searches of windows */                 \
-  X(kBlink, BlinkKind)     /* point access, ordered scans, changed by clients */ \
-  X(kRolex, RolexKind)     /* the same, led by learned models */                 \
-  X(kDex, DexKind)         /* the same as blink, with leaves in the cache */
-
-#define GANNET_INDEX_ENUMERATOR(enumerator, entry) enumerator,
-enum class IndexKind : uint8_t { GANNET_INDEX_KINDS(GANNET_INDEX_ENUMERATOR) };
-#undef GANNET_INDEX_ENUMERATOR
-
-// The properties of a kind on which its callers depend. Small: copied by value to where it is used often.
-struct IndexTraits {
-  // Offers Scan, ScanStep and PositionBehind.
-  bool ordered = false;
-  // Walk finds keys in ascending order, as BulkLoad needs them. Recovery fills such an index by one BulkLoad,
-  // others by inserts from several threads.
-  bool keeps_order = false;
-  // PrefetchFor and GuessRecord pay: the owner looks up several keys by them, not by FindMany.
-  bool guesses_records = false;
-  // LocalIndex is an XStore: the owner trains a model, and clients keep parts of it (XCacheOptions).
-  bool learned = false;
-  // Keys are rectangles (rectangle.h). Offers Search, SearchStep and Nearest.
-  bool spatial = false;
-  // Clients change nodes of the index by verbs, under the locks in the nodes' version words (lock_word.h). If false,
-  // only the owner's CPU changes them, and they lie where clients cannot write. Of a kind: clients can; of a table:
-  // they may, because it has IndexRights::kClients (TraitsOf).
-  bool client_writes = false;
-  // Clients may claim leaves (shared_leaf/claim/claim.h), if the owner is given ranges (claim_ranges.h).
-  bool has_claims = false;
-  // Offers ScanRecords. Only the owner's CPU changes the index, so the addresses of the records are right.
-  bool scans_records = false;
-  // Longest byte keys that an index of this kind takes; at most kMaxKeyBytes.
-  size_t max_key_bytes = kShortKeyBytes;
-  // If byte keys may have more bytes than this, the index reads them from the records, which clients can write. So a
-  // client that breaks the rules can damage the index, although only the owner's CPU changes it.
-  size_t most_own_key_bytes = SIZE_MAX;
-  // With integer keys, entries hold the whole key and bring back any 8 bytes in the place of a record's address whose
-  // lower 63 bits are not 0: so entries can have values of that size, and no records. Then bulk loads, lookups, scans
-  // and changes work as always; Walk has no keys to tell.
-  bool holds_values = false;
-};
 
 // Options of one node's part of a table's index.
 struct IndexOptions {

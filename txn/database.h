@@ -36,7 +36,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/status.h"
-#include "index/index.h"
+#include "index/types.h"
 #include "log/segment/log_statistics.h"
 #include "rdma/global_address.h"
 #include "rdma/statistics.h"

@@ -6,7 +6,7 @@
 
 #include "absl/time/time.h"
 #include "cli/common/flags.h"
-#include "index/index_rights.h"
+#include "index/types.h"
 
 namespace gannet::cli {
 

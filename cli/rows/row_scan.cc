@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/stop.h"
 #include "cli/rows/row_walk.h"
+#include "index/registry.h"
 
 namespace gannet::cli {
 

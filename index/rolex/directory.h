@@ -28,9 +28,9 @@
 #include "base/status.h"
 #include "index/block_pool.h"
 #include "index/index.h"
-#include "index/index_rights.h"
 #include "index/rolex/model.h"
 #include "index/service.h"
+#include "index/types.h"
 
 namespace gannet::index::rolex {
 

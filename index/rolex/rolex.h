@@ -31,9 +31,9 @@
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "index/index.h"
-#include "index/index_rights.h"
 #include "index/service.h"
 #include "index/shared_leaf/client_options.h"
+#include "index/types.h"
 #include "rdma/fabric.h"
 
 namespace gannet::index {

@@ -35,7 +35,7 @@
 
 #include "base/cache_line.h"
 #include "index/index.h"
-#include "index/index_rights.h"
+#include "index/types.h"
 
 namespace gannet::index::rolex {
 

@@ -6,8 +6,8 @@
 
 #include "absl/time/time.h"
 #include "index/index.h"
-#include "index/index_rights.h"
 #include "index/registry.h"
+#include "index/types.h"
 #include "rdma/fabric.h"
 
 namespace gannet::index::shared_leaf {

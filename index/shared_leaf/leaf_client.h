@@ -18,7 +18,6 @@
 #include "base/status.h"
 #include "index/backoff.h"
 #include "index/index.h"
-#include "index/index_rights.h"
 #include "index/shared_leaf/blocks/block_lending.h"
 #include "index/shared_leaf/change/change_calls.h"
 #include "index/shared_leaf/change/leaf_channel.h"
@@ -29,6 +28,7 @@
 #include "index/shared_leaf/client_options.h"
 #include "index/shared_leaf/leaf/leaf_scan.h"
 #include "index/shared_leaf/shared_leaves.h"
+#include "index/types.h"
 #include "rdma/fabric.h"
 
 namespace gannet::index::shared_leaf {

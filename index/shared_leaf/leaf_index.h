@@ -17,7 +17,6 @@
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "index/index.h"
-#include "index/index_rights.h"
 #include "index/parted_load.h"
 #include "index/service.h"
 #include "index/shared_leaf/blocks/block_lending.h"
@@ -26,6 +25,7 @@
 #include "index/shared_leaf/leaf/schema_wire.h"
 #include "index/shared_leaf/owner/own_editors.h"
 #include "index/shared_leaf/owner/own_leaves.h"
+#include "index/types.h"
 #include "rdma/rpc.h"
 
 namespace gannet::index::shared_leaf {

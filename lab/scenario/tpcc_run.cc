@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "base/stop.h"
 #include "base/thread.h"
+#include "index/registry.h"
 #include "lab/scenario/abandon.h"
 #include "lab/scenario/cluster.h"
 #include "lab/scenario/run.h"

@@ -1,7 +1,5 @@
 // Indexes of shared leaves that only their owner may change (IndexRights::kOwnerOnly): a client can READ them and
 // nothing else, and changes them by calls.
-#include "index/index_rights.h"
-
 #include <array>
 #include <memory>
 #include <span>
@@ -16,6 +14,7 @@
 #include "index/rolex/rolex_index.h"
 #include "index/shared_leaf/blocks/block_lending.h"
 #include "index/shared_leaf/change/change_calls.h"
+#include "index/types.h"
 #include "rdma/rpc.h"
 #include "tests/index/record_helper.h"
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "index/registry.h"
 #include "txn/bulk_loader.h"
 #include "txn/run/manual_transaction.h"
 

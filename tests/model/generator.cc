@@ -5,6 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "index/registry.h"
 #include "tests/model/model.h"
 
 namespace gannet::model {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "index/registry.h"
 #include "log/file/simulated/faulty_file_system.h"
 #include "tests/tpcc/small_tpcc.h"
 

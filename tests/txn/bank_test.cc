@@ -6,6 +6,8 @@
 
 #include "base/random.h"
 #include "gtest/gtest.h"
+#include "index/index.h"
+#include "index/registry.h"
 #include "tests/txn/cluster.h"
 
 namespace gannet::txn {

@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "index/index.h"
 #include "log/format/segment_format.h"
 #include "tests/txn/durable_cluster.h"
 #include "tests/txn/size_changes.h"

@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "gmock/gmock.h"
+#include "index/index.h"
 #include "log/checkpoint/checkpoint.h"
 #include "log/format/segment_format.h"
 #include "log/manifest/manifest.h"

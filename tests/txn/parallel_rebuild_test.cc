@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/random.h"
 #include "gtest/gtest.h"
+#include "index/index.h"
 #include "tests/txn/disk_image.h"
 #include "tests/txn/durable_cluster.h"
 #include "txn/bulk_loader.h"

@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "gtest/gtest.h"
+#include "index/index.h"
 #include "index/rectangle.h"
 #include "tests/txn/cluster.h"
 #include "tests/txn/durable_cluster.h"

@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "base/thread.h"
 #include "gtest/gtest.h"
+#include "index/index.h"
 #include "index/rectangle.h"
 #include "tests/txn/cluster.h"
 

@@ -8,8 +8,8 @@
 
 #include "base/random.h"
 #include "gtest/gtest.h"
-#include "index/index_rights.h"
 #include "index/registry.h"
+#include "index/types.h"
 #include "rdma/rpc.h"
 #include "tests/txn/cluster.h"
 #include "txn/peer/wire.h"

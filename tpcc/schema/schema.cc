@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_format.h"
+#include "index/registry.h"
 
 namespace gannet::tpcc {
 namespace {

@@ -17,7 +17,7 @@
 #include "base/coro/task.h"
 #include "base/coro/worker.h"
 #include "base/status.h"
-#include "index/index.h"
+#include "index/types.h"
 #include "txn/peer/precedence_claim.h"
 #include "txn/run/blocking.h"
 #include "txn/run/transaction.h"

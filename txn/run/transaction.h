@@ -66,8 +66,8 @@
 
 #include "base/coro/async.h"
 #include "base/status.h"
-#include "index/index.h"
 #include "index/key.h"
+#include "index/types.h"
 #include "txn/store/payload.h"
 #include "txn/store/requests.h"
 #include "txn/store/table.h"

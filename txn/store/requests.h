@@ -9,7 +9,6 @@
 
 #include "base/plain_vector.h"
 #include "base/status.h"
-#include "index/index.h"
 #include "index/key.h"
 #include "txn/store/payload.h"
 #include "txn/store/table.h"

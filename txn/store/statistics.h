@@ -10,7 +10,7 @@
 
 #include "base/metrics.h"
 #include "base/status.h"
-#include "index/index.h"
+#include "index/types.h"
 
 namespace gannet::txn {
 

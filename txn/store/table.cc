@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "index/index.h"
 #include "index/own_locations.h"
+#include "index/registry.h"
 
 namespace gannet::txn {
 

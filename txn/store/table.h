@@ -11,18 +11,17 @@
 #include <utility>
 #include <vector>
 
-#include "index/index.h"
-#include "index/index_rights.h"
 #include "index/key.h"
-#include "index/registry.h"
+#include "index/types.h"
 #include "rdma/global_address.h"
 #include "txn/store/key_form.h"
 #include "txn/store/placement.h"
 #include "txn/store/secondary_index.h"
 
 namespace gannet::index {
+class LocalIndex;
 class OwnLocations;
-}
+}  // namespace gannet::index
 
 namespace gannet::txn {
 

@@ -28,8 +28,8 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "index/index.h"
-#include "index/index_rights.h"
 #include "index/shared_leaf/leaf/leaf.h"
+#include "index/types.h"
 
 namespace gannet::index::shared_leaf {
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "index/registry.h"
 #include "lab/scenario/check/elle.h"
 
 namespace gannet::scenario {
