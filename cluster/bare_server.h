@@ -16,7 +16,6 @@
 #include "base/status.h"
 #include "cluster/call_meter.h"
 #include "cluster/config/config.h"
-#include "cluster/config/patience.h"
 #include "rdma/fabric.h"
 #include "rdma/verbs/verbs_fabric.h"
 

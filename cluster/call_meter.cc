@@ -1,8 +1,11 @@
 #include "cluster/call_meter.h"
 
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "rdma/forwarding.h"
 
 namespace gannet::cluster {
@@ -53,14 +56,22 @@ class MeteredFabric final : public rdma::ForwardingFabric {
 
 }  // namespace
 
+struct CallMeter::State {
+  Mutex mutex;
+  std::map<rdma::MethodId, Counters> counters;
+};
+
+CallMeter::CallMeter() : state_(std::make_unique<State>()) {}
+CallMeter::~CallMeter() = default;
+
 CallMeter::Counters& CallMeter::Of(rdma::MethodId method) {
-  const std::lock_guard lock(mutex_);
-  return counters_[method];
+  const std::lock_guard lock(state_->mutex);
+  return state_->counters[method];
 }
 
 void CallMeter::ForEach(const std::function<void(rdma::MethodId, const Counters&)>& visit) const {
-  const std::lock_guard lock(mutex_);
-  for (const auto& [method, counters] : counters_) visit(method, counters);
+  const std::lock_guard lock(state_->mutex);
+  for (const auto& [method, counters] : state_->counters) visit(method, counters);
 }
 
 std::unique_ptr<rdma::Fabric> Metered(std::unique_ptr<rdma::Fabric> fabric, CallMeter* meter) {

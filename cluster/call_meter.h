@@ -5,11 +5,8 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 
-#include "base/thread.h"
 #include "rdma/fabric.h"
 
 namespace gannet::cluster {
@@ -25,13 +22,16 @@ class CallMeter {
     std::atomic<uint64_t> response_bytes{0};
   };
 
+  CallMeter();
+  ~CallMeter();
+
   // Counters of one method. The reference stays valid.
   Counters& Of(rdma::MethodId method);
   void ForEach(const std::function<void(rdma::MethodId, const Counters&)>& visit) const;
 
  private:
-  mutable Mutex mutex_;
-  std::map<rdma::MethodId, Counters> counters_;
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 // `fabric`, whose nodes count in *meter the calls that they answer.

@@ -2,9 +2,12 @@
 
 #include <utility>
 
+#include "cluster/bare_client.h"
 #include "cluster/join/database_options.h"
 
 namespace gannet::cluster {
+
+Client::Client() = default;
 
 StatusOr<std::unique_ptr<Client>> Client::Attach(const Config& config, const Patience& patience,
                                                  const txn::DatabaseOptions& options) {
@@ -27,6 +30,22 @@ Client::~Client() = default;
 Status Client::Start() {
   GANNET_RETURN_IF_ERROR(database_->Start(kStartWithin));
   return bare_->WaitUntilReady(database_->node());
+}
+
+int Client::slot() const {
+  return bare_->slot();
+}
+
+bool Client::OtherClients() const {
+  return bare_->OtherClients();
+}
+
+Status Client::Explain(const Status& status) const {
+  return bare_->Explain(status);
+}
+
+const rdma::Fabric& Client::fabric() const {
+  return bare_->fabric();
 }
 
 }  // namespace gannet::cluster

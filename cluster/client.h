@@ -9,12 +9,12 @@
 #include <memory>
 
 #include "base/status.h"
-#include "cluster/bare_client.h"
 #include "cluster/config/config.h"
-#include "cluster/config/patience.h"
 #include "txn/database.h"
 
 namespace gannet::cluster {
+
+class BareClient;
 
 // Thread-safety: as BareClient; the database has its own.
 class Client {
@@ -34,15 +34,16 @@ class Client {
   // those of BareClient::WaitUntilReady and txn::Database::Start.
   Status Start();
 
-  int slot() const { return bare_->slot(); }
+  // The slot that was taken, from 0 on.
+  int slot() const;
   // True if another client is attached.
-  bool OtherClients() const { return bare_->OtherClients(); }
+  bool OtherClients() const;
   // `status`; if it is an error and a server is gone, an error that names that server.
-  Status Explain(const Status& status) const { return bare_->Explain(status); }
-  const rdma::Fabric& fabric() const { return bare_->fabric(); }
+  Status Explain(const Status& status) const;
+  const rdma::Fabric& fabric() const;
 
  private:
-  Client() = default;
+  Client();
 
   std::unique_ptr<BareClient> bare_;
   std::unique_ptr<txn::Database> database_;  // destroyed before the fabric

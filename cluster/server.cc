@@ -2,9 +2,12 @@
 
 #include <utility>
 
+#include "cluster/bare_server.h"
 #include "cluster/join/database_options.h"
 
 namespace gannet::cluster {
+
+Server::Server() = default;
 
 StatusOr<std::unique_ptr<Server>> Server::Open(const Config& config, int id, const Patience& patience, CallMeter* meter,
                                                const txn::DatabaseOptions& options) {
@@ -28,6 +31,14 @@ Server::~Server() {
 Status Server::Start() {
   GANNET_RETURN_IF_ERROR(bare_->WaitForServers());
   return database_->Start(kStartWithin);
+}
+
+void Server::SetReady() {
+  bare_->SetReady();
+}
+
+Status Server::ServeUntilStopped() {
+  return bare_->ServeUntilStopped();
 }
 
 }  // namespace gannet::cluster

@@ -14,13 +14,13 @@
 #include <memory>
 
 #include "base/status.h"
-#include "cluster/bare_server.h"
 #include "cluster/call_meter.h"
 #include "cluster/config/config.h"
-#include "cluster/config/patience.h"
 #include "txn/database.h"
 
 namespace gannet::cluster {
+
+class BareServer;
 
 // Thread-safety: as BareServer; the database has its own.
 class Server {
@@ -41,14 +41,15 @@ class Server {
   // BareServer::WaitForServers and txn::Database::Start.
   Status Start();
   // Called after the rows have been loaded. Clients are let in from now on.
-  void SetReady() { bare_->SetReady(); }
+  void SetReady();
   // Returns when Patience::stop is set. Unavailable if the other processes hold this node for dead.
-  Status ServeUntilStopped() { return bare_->ServeUntilStopped(); }
+  Status ServeUntilStopped();
 
+  // The server without its database (cluster/bare_server.h, in the source tree only).
   const BareServer& bare() const { return *bare_; }
 
  private:
-  Server() = default;
+  Server();
 
   std::unique_ptr<BareServer> bare_;
   std::unique_ptr<txn::Database> database_;  // destroyed before the fabric

@@ -10,7 +10,7 @@
 #include "bench/ycsb/options.h"
 #include "bench/ycsb/result.h"
 #include "cluster/bare_client.h"
-#include "cluster/config/patience.h"
+#include "cluster/config/config.h"
 #include "rdma/fabric.h"
 #include "rdma/sim/sim_fabric.h"
 #include "rdma/sim/simulation.h"

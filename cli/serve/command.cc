@@ -15,7 +15,7 @@
 #include "cli/serve/cluster_file.h"
 #include "cli/serve/served.h"
 #include "cluster/call_meter.h"
-#include "cluster/config/patience.h"
+#include "cluster/config/config.h"
 #include "cluster/metrics_endpoint.h"
 
 namespace gannet::cli {

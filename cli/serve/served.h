@@ -10,7 +10,7 @@
 #include "cli/serve/cluster_file.h"
 #include "cluster/bare_server.h"
 #include "cluster/call_meter.h"
-#include "cluster/config/patience.h"
+#include "cluster/config/config.h"
 #include "rdma/slab.h"
 #include "rdma/statistics.h"
 #include "txn/store/statistics.h"

@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "cli/tpcc/options.h"
 #include "cluster/client.h"
-#include "cluster/config/patience.h"
+#include "cluster/config/config.h"
 #include "rdma/fabric.h"
 #include "tpcc/schema/schema.h"
 #include "txn/database.h"

@@ -12,16 +12,18 @@
 //       "cluster.toml", {{.name = "bank", .purpose = "it says what the servers load", .read = read}});
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "base/status.h"
-#include "cluster/config/section.h"
 
 namespace gannet::cluster {
 
@@ -73,6 +75,53 @@ struct Config {
   uint64_t Hash() const;
 };
 
+// One table of the file, read key by key.
+//
+// Reading is strict. A value of the wrong type or out of range, a missing key, and a key that is not asked for are
+// InvalidArgument errors that name the file, the line and the key, and say what to write instead.
+//
+// Not thread-safe.
+class Section {
+ public:
+  // The top of a file. `file` is the file's name for errors.
+  static StatusOr<Section> Parse(std::string_view text, const std::string& file);
+  Section(Section&& other) noexcept;
+  Section& operator=(Section&& other) noexcept;
+  ~Section();
+
+  bool Has(const std::string& key) const;
+
+  // The value goes to *value. If the key is absent, Need returns an error and Take leaves *value alone. `example` is a
+  // value as it could stand in the file; errors show it. Integers are in [low, high], strings are not empty.
+  Status NeedInteger(const std::string& key, int64_t low, int64_t high, const std::string& example, int64_t* value);
+  Status TakeInteger(const std::string& key, int64_t low, int64_t high, const std::string& example, int64_t* value);
+  Status NeedString(const std::string& key, const std::string& example, std::string* value);
+  Status TakeString(const std::string& key, const std::string& example, std::string* value);
+  // A string such as "512M" or "8G" (base/quantity.h).
+  Status NeedSize(const std::string& key, const std::string& example, uint64_t* bytes);
+
+  // The table [key]; nullopt if it is absent.
+  StatusOr<std::optional<Section>> Table(const std::string& key);
+  // The tables [[key]], in the order of the file; empty if there is none.
+  StatusOr<std::vector<Section>> Tables(const std::string& key);
+
+  // InvalidArgument if the table has a key that was never asked for.
+  Status NothingElse() const;
+
+  // The error `what` about `key`. Names the line of the key, or that of the table if the table does not have the key.
+  Status Wrong(const std::string& key, const std::string& what) const;
+
+  // The whole table in one form: the same for files that differ only in comments, spaces and the order of keys.
+  std::string CanonicalText() const;
+
+ private:
+  struct State;
+  explicit Section(std::unique_ptr<State> state);
+  Status Missing(const std::string& key, const std::string& example) const;
+
+  std::unique_ptr<State> state_;
+};
+
 // How a program reads its table of the file.
 struct SectionReader {
   std::string name;     // of the table
@@ -88,5 +137,23 @@ StatusOr<Config> ReadConfig(const std::string& file, const std::vector<SectionRe
 // Reads a configuration from a text. `file` is the name for errors; file names in the text stay as they are.
 StatusOr<Config> ParseConfig(std::string_view text, const std::string& file,
                              const std::vector<SectionReader>& sections);
+
+// How long a process of a cluster waits for others, and where it reports its progress.
+struct Patience {
+  absl::Duration at_most = absl::Minutes(5);
+  // Advice for the user if other processes did not come in time, for that error's text. Programs name their flags here.
+  std::string advice = "start it, or wait longer";
+  // Set by another thread or a signal handler; waiting and serving then end soon. May be null; must outlive every
+  // object that was given this Patience.
+  const std::atomic<bool>* stop = nullptr;
+  // Called with each news in one line, such as "waiting for server 1 (beta) to come", on the thread that waits or
+  // serves. May be null.
+  std::function<void(const std::string&)> note = nullptr;
+
+  bool stopped() const { return stop != nullptr && stop->load(std::memory_order_relaxed); }
+  void Note(const std::string& what) const {
+    if (note) note(what);
+  }
+};
 
 }  // namespace gannet::cluster

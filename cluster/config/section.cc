@@ -1,5 +1,3 @@
-#include "cluster/config/section.h"
-
 #include <toml++/toml.h>
 
 #include <set>
@@ -9,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/quantity.h"
+#include "cluster/config/config.h"
 
 namespace gannet::cluster {
 

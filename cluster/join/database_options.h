@@ -5,7 +5,6 @@
 
 #include "absl/time/time.h"
 #include "cluster/config/config.h"
-#include "cluster/config/patience.h"
 #include "cluster/join/open_fabric.h"
 #include "txn/database.h"
 

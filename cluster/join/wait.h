@@ -8,7 +8,6 @@
 #include "base/coro/worker.h"
 #include "base/status.h"
 #include "cluster/config/config.h"
-#include "cluster/config/patience.h"
 #include "rdma/fabric.h"
 #include "rdma/verbs/verbs_fabric.h"
 
