@@ -43,10 +43,6 @@ if(NOT GANNET_SANITIZE)
   gannet_texts(gannet)
   gannet_texts(gannet-lab)
 endif()
-# The headers load words by vectors of AVX2 in inline functions, of which a program has one copy: all callers must agree
-# on how it returns a vector.
-set(header_flags -mavx2)
-target_compile_options(gannet_base INTERFACE $<INSTALL_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:${header_flags}>>)
 install(EXPORT gannet_targets NAMESPACE gannet:: FILE gannet-targets.cmake DESTINATION ${package_dir})
 # gannet/gannet.h, and what it includes.
 set(headers gannet/gannet.h)
@@ -114,7 +110,6 @@ foreach(target ${pc_abseil})
 endforeach()
 list(JOIN pc_static_abseil " " pc_static_abseil)
 list(JOIN pc_shared_abseil " " pc_shared_abseil)
-list(JOIN header_flags " " pc_header_flags)
 # The file derives its prefix from its own path, so that `cmake --install --prefix` and a moved tree work.
 file(RELATIVE_PATH pc_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
