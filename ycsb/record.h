@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/runtime.h"
 #include "base/status.h"
+#include "index/index.h"
 #include "index/record_image.h"
 #include "txn/record/record.h"
 
