@@ -1,5 +1,5 @@
-// What programs see of indexes: their kinds, ranges of keys, queries and statistics. index.h has the contract of an
-// index, registry.h finds the kinds.
+// Programs see this of indexes: kinds, ranges of keys, queries and statistics. index.h has the contract of an index,
+// and registry.h finds the kinds.
 #pragma once
 
 #include <cstddef>
@@ -88,7 +88,7 @@ struct ClaimRange {
   rdma::NodeId node = 0;
 };
 
-// What an index of one node has.
+// Counts of the index on one node.
 struct Statistics {
   uint64_t keys = 0;
   uint64_t registered_bytes = 0;  // memory that clients can READ (leaves, buckets)
@@ -97,7 +97,7 @@ struct Statistics {
   int height = 0;                 // levels of the tree; longest chain of a hash table
 };
 
-// What a client of an index has done.
+// Counts of one client of an index.
 struct ClientStatistics {
   uint64_t cache_bytes = 0;  // of this client's own caches, without a SharedCache
   uint64_t lookups = 0;

@@ -1,4 +1,4 @@
-// What nodes and channels tell about themselves: plain data for reports, for the choice of paths and for metrics.
+// Nodes and channels count this. It is plain data for reports, for the choice of paths and for metrics.
 #pragma once
 
 #include <algorithm>

@@ -14,7 +14,7 @@
 
 namespace gannet::txn {
 
-// What a node has of a table (Database::table_statistics).
+// Counts of a table's part on one node (Database::table_statistics).
 struct TableStatistics {
   std::string table;
   std::string index_kind;
@@ -196,7 +196,7 @@ inline void AddPaths(const std::vector<TablePaths>& part, std::vector<TablePaths
   }
 }
 
-// What came between two times. Entries without an access are left out.
+// The difference between two times. Entries without an access are left out.
 inline std::vector<TablePaths> PathsBetween(const std::vector<TablePaths>& earlier,
                                             const std::vector<TablePaths>& later) {
   std::vector<TablePaths> between;
