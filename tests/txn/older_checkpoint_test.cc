@@ -324,7 +324,27 @@ TEST_F(OlderCheckpointTest, IsRefusedWhenNothingWasLogged) {
   Checkpoint();
   Crash();
   Damage(FilesOf(0)[0]);
-  ExpectRefused("the log does not have all that changed");
+  ExpectRefused("there is none");
+}
+
+// Without a log nothing else would tell that changes are missing.
+TEST_F(OlderCheckpointTest, AnEarlierManifestIsRefusedWhenNothingWasLogged) {
+  options_.database.durability = DurabilityMode::kNone;
+  ASSERT_TRUE(Open().ok());
+  Work(50);
+  ASSERT_TRUE(cluster_->Close().ok());
+  const log::Manifest early = ManifestOf();
+  ASSERT_TRUE(Open().ok());
+  Work(50);
+  ASSERT_TRUE(cluster_->Close().ok());
+  cluster_.reset();
+  const log::Manifest newest = ManifestOf();
+  ASSERT_TRUE(log::WriteManifest(*disk_, "/data", early).ok());
+  ExpectRefused("missing");
+  ASSERT_TRUE(log::WriteManifest(*disk_, "/data", newest).ok());
+  const Status opened = Open();
+  ASSERT_TRUE(opened.ok()) << opened;
+  ExpectAllIsThere();
 }
 
 TEST_F(OlderCheckpointTest, ThatThereIsNoneIsSaid) {

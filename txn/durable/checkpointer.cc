@@ -380,7 +380,10 @@ Status Checkpointer::Publish(const log::CheckpointDescription& description) {
     RemoveCheckpoint(damaged_, manifest);
     manifest->checkpoints.insert(manifest->checkpoints.begin(), description);
     manifest->run = run_.ToText();  // before the segments of earlier runs are removed
-    if (manifest->checkpoints.size() > 2) manifest->checkpoints.resize(2);
+    // Without a log the one before restores nothing. If it were kept, a manifest that is put back from an earlier run
+    // would lead to it, and the changes since would be lost without a word.
+    const size_t kept = local_->options.durability == DurabilityMode::kNone ? 1 : 2;
+    if (manifest->checkpoints.size() > kept) manifest->checkpoints.resize(kept);
     // A table may have been dropped meanwhile. The manifest may also still have one that was dropped: then it could not
     // be written, and this checkpoint has no rows of that table.
     LeaveOutDropped(*local_, manifest);
