@@ -142,6 +142,9 @@ class Crowd {
     bool stale = false;  // this attempt saw two versions of a row, so it must not commit
     bool ended = false;  // a body of Run called Commit or Rollback, so it must not commit either
     bool aside = false;  // it used the table that ChangeCatalog drops
+
+    // Before each attempt; and before Run, which fails without one if it gets no session.
+    void Forget() { stale = ended = aside = false; }
   };
 
   bool failed() const { return failed_.load(); }
@@ -319,6 +322,7 @@ class Crowd {
     }
     Worker worker{.node = node, .number = number, .random = Random(seed)};
     for (uint64_t i = 0; i < transactions && !failed(); ++i) {
+      worker.Forget();
       try {
         if (number < kSessionsPerNode && worker.random.OneIn(2)) {
           Judge(worker, cluster_.session(node, number).RunBlocking(BodyOf(worker)));
@@ -338,6 +342,7 @@ class Crowd {
 
   coro::Task<void> Loop(txn::Session& session, Worker worker, uint64_t transactions) {
     for (uint64_t i = 0; i < transactions && !failed(); ++i) {
+      worker.Forget();
       try {
         const Status status = co_await session.Run(BodyOf(worker));
         Judge(worker, status);
@@ -382,9 +387,7 @@ class Crowd {
   }
 
   coro::Task<Status> Do(Worker& worker, Caller& caller) {
-    worker.stale = false;
-    worker.ended = false;
-    worker.aside = false;
+    worker.Forget();
     coro::Task<Status> task;
     const uint64_t kind = worker.random.Below(10);
     if (kind == 0) {
