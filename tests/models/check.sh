@@ -28,8 +28,8 @@ check() {
   shift
   spin -a "$@" "$model" >spin.log 2>&1 || { cat spin.log; return 1; }
   "${CC:-cc}" "$optimise" -w -DSAFETY -DCOLLAPSE -DVECTORSZ=2048 -DMEMLIM=4000 -o pan pan.c
-  ./pan -m200000 -n -w22 >pan.log 2>&1 || true
-  if grep -q 'assertion violated' pan.log; then
+  ./pan -m400000 -n -w22 >pan.log 2>&1 || true
+  if grep -qE '^pan:[0-9]+: (assertion violated|invalid end state)' pan.log; then
     found=fail
   elif grep -q 'errors: 0' pan.log && ! grep -qE 'Search not completed|max search depth too small|out of memory' pan.log; then
     found=pass
