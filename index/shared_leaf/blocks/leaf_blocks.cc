@@ -33,6 +33,7 @@ StatusOr<FreeBlock> LeafBlocks::TakeOne(Context& context) {
   if (!block.ok()) return block.status();
   // The lines of the block belonged to other objects, and in the read-only part not even to versioned ones.
   MakeFree(*block);
+  if (format_.begin != nullptr) format_.begin(*block);
   const auto offset = static_cast<uint64_t>(*block - node_->memory().data());
   blocks_[offset] = {};
   return FreeBlock{{node_->id(), offset}, VersionOf(LoadWord(*block)) | kAbsentBit};

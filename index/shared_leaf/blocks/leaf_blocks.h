@@ -42,6 +42,13 @@ struct FreeBlock {
   uint64_t connection = 0;
 };
 
+// Leaves of another format than leaf.h has.
+struct LeafFormat {
+  size_t bytes = 0;
+  // Makes the first leaf of a block possible: called when the block has just become one of the index, and is dead.
+  void (*begin)(std::byte* block) = nullptr;
+};
+
 class LeafBlocks {
  public:
   // `fabric` and `node` must outlive this. `fence_lines`: of the leaves (tagged_leaf.h).
@@ -53,14 +60,20 @@ class LeafBlocks {
         heap_offset_(node->heap_offset()),
         writable_offset_(node->writable_offset()),
         fence_lines_(fence_lines),
+        format_({.bytes = LeafBytesWith(fence_lines)}),
         rights_(rights),
         locked_too_(fabric->capabilities().line_consistent || rights == IndexRights::kOwnerOnly) {}
+  // For leaves of this format, of integer keys.
+  LeafBlocks(const rdma::Fabric* fabric, rdma::Node* node, const LeafFormat& format, IndexRights rights)
+      : LeafBlocks(fabric, node, /*fence_lines=*/0, rights) {
+    format_ = format;
+  }
 
   IndexRights rights() const { return rights_; }
   // The kind of the keys: only leaves of byte keys have lines for fences.
   KeyKind key_kind() const { return fence_lines_ == 0 ? KeyKind::kInteger : KeyKind::kBytes; }
   size_t fence_lines() const { return fence_lines_; }
-  size_t leaf_bytes() const { return LeafBytesWith(fence_lines_); }
+  size_t leaf_bytes() const { return format_.bytes; }
 
   // Takes a block for the owner's own use. ResourceExhausted: the heap is full.
   StatusOr<FreeBlock> Take(Context& context);
@@ -153,6 +166,7 @@ class LeafBlocks {
   const uint64_t heap_offset_;
   const uint64_t writable_offset_;
   const size_t fence_lines_;
+  LeafFormat format_;
   const IndexRights rights_;
   const bool locked_too_;  // ReadOwnLeaf
   std::atomic<uint32_t> repaired_{kNobody};

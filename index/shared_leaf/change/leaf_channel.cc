@@ -197,16 +197,16 @@ coro::Task<Status> LeafChannel::PostHint(std::span<rdma::Operation> operations) 
   co_return status;
 }
 
-coro::Task<StatusOr<uint64_t>> LeafChannel::ReadState(rdma::GlobalAddress leaf, uint64_t connection) {
-  if (is_own_) co_return LoadWord(channel_->Local(leaf));
+coro::Task<StatusOr<uint64_t>> LeafChannel::ReadWord(rdma::GlobalAddress word, uint64_t connection) {
+  if (is_own_) co_return LoadWord(channel_->Local(word));
   const uint64_t deadline = NowNanos() + patience_nanos_;
   Backoff backoff;
   for (;;) {
-    uint64_t state = 0;
-    rdma::Operation read[] = {rdma::Operation::Read(leaf, &state, kWordBytes)};
+    uint64_t found = 0;
+    rdma::Operation read[] = {rdma::Operation::Read(word, &found, kWordBytes)};
     read[0].connection = connection;
     const Status status = co_await Post(read);
-    if (status.ok()) co_return state;
+    if (status.ok()) co_return found;
     // An ended connection, or a dead owner: nothing can be done, and nothing needs to be.
     if (!IsUnknownOutcome(status) || IsOver(connection, deadline)) co_return status;
     backoff.Pause();
@@ -255,10 +255,11 @@ coro::Task<StatusOr<bool>> LeafChannel::TakeLock(rdma::Operation cas, Status pos
     co_return locked;
   }
   if (IsUnknownOutcome(posted)) {
-    const StatusOr<uint64_t> state = co_await ReadState(cas.remote, cas.connection);
+    const StatusOr<uint64_t> state = co_await ReadWord(cas.remote, cas.connection);
     // If that fails, too, the leaf stays noted: no coroutine takes its lock over this connection.
     if (!state.ok()) co_return state.status();
-    if (*state == cas.operand) co_return true;
+    // No other coroutine of this channel asks for this lock, so one that is ours is this one.
+    if (IsOurs(*state)) co_return true;
     Drop(cas.remote);
     co_return false;  // not taken, and it will not be: a verb has no effect after it has completed
   }
@@ -340,7 +341,7 @@ coro::Task<Status> LeafChannel::TakeChange(rdma::GlobalAddress leaf, std::span<r
     }
     // The outcome stays unknown. The owner repairs the leaf when the connection has ended.
     if (!IsUnknownOutcome(posted) || IsOver(connection, deadline)) co_return posted;
-    const StatusOr<uint64_t> state = co_await ReadState(leaf, connection);
+    const StatusOr<uint64_t> state = co_await ReadWord(leaf, connection);
     if (!state.ok()) co_return state.status();
     backoff.Pause();
     if (IsOurs(*state)) {

@@ -157,6 +157,23 @@ class LeafChannel {
   // The outcome of a change's operations (as those of Commit).
   coro::Task<Status> TakeChange(rdma::GlobalAddress leaf, std::span<rdma::Operation> operations, Status posted);
 
+  // The following serve locks that have more states than this one.
+  //
+  // InvalidArgument: no leaf can be there.
+  Status CheckAddress(rdma::GlobalAddress leaf) const;
+  // The state word of a leaf that this channel has locked.
+  bool IsOurs(uint64_t state) const {
+    return IsLocked(state) && !rdma::IsLineBusy(state) && (state & OwnerBits(0x7fff, 0x7f)) == owner_bits_;
+  }
+  // The connection to the owner; 0: there is none to lose.
+  uint64_t Connection() const {
+    return node_ == nullptr || owner_ == channel_->node() ? 0 : node_->ConnectionTo(owner_);
+  }
+  // Whether what failed is not to be repeated any more.
+  bool IsOver(uint64_t connection, uint64_t deadline) const;
+  // READs a word of a leaf, over the connection, until that succeeds: what a verb has done whose outcome is unknown.
+  coro::Task<StatusOr<uint64_t>> ReadWord(rdma::GlobalAddress word, uint64_t connection);
+
   // The lock of a further leaf was released by a posting that Commit has posted. The leaf is dead.
   void NoteReleased(rdma::GlobalAddress leaf) { Drop(leaf); }
 
@@ -178,9 +195,6 @@ class LeafChannel {
   }
   // The lock was released by `operations`.
   void Release(rdma::GlobalAddress leaf, std::span<const rdma::Operation> operations);
-  bool IsOurs(uint64_t state) const {
-    return IsLocked(state) && !rdma::IsLineBusy(state) && (state & OwnerBits(0x7fff, 0x7f)) == owner_bits_;
-  }
   // Judges what this channel has READ itself.
   template <class Head>
   LeafLook JudgeRead(BasicLeafImage<Head>* image) {
@@ -188,21 +202,11 @@ class LeafChannel {
     Charge(Cost::kRecordLine, leaf_bytes() / kLineBytes);
     return Judge(image);
   }
-  // InvalidArgument: no leaf can be there.
-  Status CheckAddress(rdma::GlobalAddress leaf) const;
-  // The connection to the owner; 0: there is none to lose.
-  uint64_t Connection() const {
-    return node_ == nullptr || owner_ == channel_->node() ? 0 : node_->ConnectionTo(owner_);
-  }
-  // Whether what failed is not to be repeated any more.
-  bool IsOver(uint64_t connection, uint64_t deadline) const;
   // Carries out operations on this node's memory by its CPU.
   void CarryOut(std::span<rdma::Operation> operations);
   coro::Task<Status> Post(std::span<rdma::Operation> operations);
   // At the owner: no copy of a claimed leaf is good any more. False: not yet; the repair sees to that.
   coro::Task<bool> EndCopies(rdma::GlobalAddress leaf, uint64_t claim);
-  // READs the state word, over the connection, until that succeeds.
-  coro::Task<StatusOr<uint64_t>> ReadState(rdma::GlobalAddress leaf, uint64_t connection);
 
   rdma::Channel* channel_;
   rdma::Node* node_;
