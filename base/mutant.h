@@ -54,6 +54,20 @@ enum class Mutant : uint8_t {
   kUnlockedFirst,        // a kept leaf is unlocked before it is written back
   kKeptForgotten,        // the changes of a kept leaf are not written when its copy is evicted
   kKeptReadByOwner,      // an owner answers from its memory what only the holder of a kept leaf knows
+  kLookFirst,            // a client of Dolphin reads a leaf before it enters it
+  kBitFirst,             // it leaves before it has published its change
+  kRaiseFirst,           // it raises the state word before that
+  kNoReservation,        // an insert publishes its key before the target
+  kAnySlot,              // an insert does not take the first free slot
+  kNoDrain,              // a holder of the exclusive side does not wait for those who are inside
+  kHeadFirst,            // a leaf gets the range of its sibling before the entries
+  kNoNumbers,            // a reader does not compare the numbers of lines
+  kNoGeneration,         // nor the generation
+  kStateInRead,          // a witness has the state word of the READ
+  kRepeatWords,          // an insert repeats its words whatever became of them
+  kClearsAllBits,        // the repair takes all nodes out of a leaf
+  kOnlyUnlocks,          // the repair only unlocks
+  kReservedStay,         // slots that a dead node has reserved stay so
 };
 inline Mutant active_mutant = Mutant::kNone;
 

@@ -78,6 +78,8 @@ set(GANNET_MUTATED_SOURCES
     index/claim_boards.cc
     index/dex/cache/frames.cc index/dex/cache/page_cache.cc index/dex/kept_leaves.cc index/dex/paths.cc
     index/dex/remote_dex.cc
+    index/dolphin/leaf.cc index/dolphin/leaf_changer.cc index/dolphin/leaf_draft.cc index/dolphin/leaf_repair.cc
+    index/dolphin/ternary_lock.cc
     index/shared_leaf/blocks/leaf_blocks.cc index/shared_leaf/change/leaf_channel.cc
     index/shared_leaf/claim/claim_holder.cc
     index/shared_leaf/leaf/leaf_draft.cc index/shared_leaf/leaf/leaf_repair.cc

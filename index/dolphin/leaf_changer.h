@@ -1,0 +1,87 @@
+// LeafChanger: the changes of one leaf of Dolphin, or of two neighbours (III-B): on the shared side where words are
+// enough, on the exclusive side where lines change.
+//
+//   insert    [FAA, READ of the keys]; CAS of a free key word; [target, key word, FAA, FAA]          3 round trips
+//   update    [FAA, READ of the keys]; [target, FAA]                                                 2
+//   remove    [FAA, READ]; [CAS of the key word, FAA, FAA]                                           2
+//   replace   [FAA, READ]; [CAS of the target, FAA, FAA]                                             2
+//   split     [CAS, FAA of 0, READ]; one posting (leaf_draft.h)                                      2
+//
+// An insert takes the lowest free slot of the image that it has READ inside, and the next one if its CAS finds another
+// key there. So of two inserts of one key, one meets the other: in its image, or as what its CAS has found.
+//
+// A key that is mapped to a record is removed or replaced by the holder of the record's lock, so the two never meet.
+//
+// Not thread-safe; coroutines of the channel's worker may use it at once. Errors: those of TernaryLock; then it is not
+// known whether the change was made. Also those of BlockSource::Take.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/coro/task.h"
+#include "base/status.h"
+#include "index/dolphin/leaf.h"
+#include "index/dolphin/leaf_draft.h"
+#include "index/dolphin/ternary_lock.h"
+#include "index/index.h"
+#include "index/shared_leaf/blocks/block_source.h"
+
+namespace gannet::index::dolphin {
+
+class LeafChanger {
+ public:
+  enum class Outcome : uint8_t {
+    kDone,
+    kExists,     // insert: the key is there
+    kAbsent,     // of the others: it is not, or not with what was expected
+    kElsewhere,  // the leaf is dead, or does not cover the key
+    kBusy,       // others change the leaf: try again
+    kFull,       // insert: by InsertAlone
+  };
+  struct Result {
+    Outcome outcome = Outcome::kBusy;
+    uint64_t existing = 0;  // kExists: the key's target, where it is known
+    uint64_t state = 0;     // kFull: the state word that the leaf had
+    bool splits = false;    // kFull: it has no removed entries or reserved slots that could be used again
+    // kDone, of a split: the new leaf, null otherwise, and its low fence.
+    rdma::GlobalAddress right{};
+    uint64_t border = 0;
+  };
+
+  // All must outlive this.
+  LeafChanger(TernaryLock* lock, shared_leaf::BlockSource* blocks) : lock_(lock), blocks_(blocks) {}
+
+  // Each adds to *change what it did to state words.
+  coro::Task<StatusOr<Result>> Insert(rdma::GlobalAddress leaf, uint64_t key, uint64_t target, Change* change);
+  // Inserts on the exclusive side of a leaf that Insert has found kFull. It frees the slots of removed entries, or
+  // splits the leaf. kFull: a split is needed, and `full` did not say so.
+  coro::Task<StatusOr<Result>> InsertAlone(rdma::GlobalAddress leaf, Result full, uint64_t key, uint64_t target,
+                                           Change* change);
+  // Overwrites the value of a key, whatever it was.
+  coro::Task<StatusOr<Result>> Update(rdma::GlobalAddress leaf, uint64_t key, uint64_t value);
+  coro::Task<StatusOr<Result>> Remove(rdma::GlobalAddress leaf, uint64_t key, uint64_t target, Change* change);
+  coro::Task<StatusOr<Result>> Replace(rdma::GlobalAddress leaf, uint64_t key, uint64_t from, uint64_t to,
+                                       Change* change);
+  // Moves the entries of the right sibling of a leaf into it, if both fit. `state`: of the left leaf, as READ. kDone:
+  // the right one is dead. kAbsent: they do not fit, or there is none.
+  coro::Task<StatusOr<Result>> Absorb(rdma::GlobalAddress left, uint64_t state, Change* change);
+
+ private:
+  using Departure = TernaryLock::Departure;
+
+  // Leaves with a change, and lists it.
+  coro::Task<StatusOr<Result>> Depart(const TernaryLock::Stay& stay, Departure departure, Change* change);
+  // Leaves without one. The result is the outcome.
+  coro::Task<StatusOr<Result>> Depart(const TernaryLock::Stay& stay, Result result);
+  coro::Task<StatusOr<Result>> InsertLocked(rdma::GlobalAddress leaf, const LeafImage& image, uint64_t key,
+                                            uint64_t target, std::optional<shared_leaf::FreeBlock>* block,
+                                            Change* change);
+  // Commits a draft that AppendRelease has released in `posting`.
+  coro::Task<Status> Commit(const LeafDraft& draft, Posting* posting, Change* change);
+
+  TernaryLock* lock_;
+  shared_leaf::BlockSource* blocks_;
+};
+
+}  // namespace gannet::index::dolphin

@@ -1,0 +1,180 @@
+#include "index/dolphin/leaf_repair.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "base/mutant.h"
+#include "index/backoff.h"
+#include "index/shared_leaf/claim/claim.h"
+
+namespace gannet::index::dolphin {
+namespace {
+
+// Stores a line of a leaf whose exclusive side is held: readers meet a busy line, then one with the new number.
+void StoreLine(std::byte* line, const SlotLine& content) {
+  StoreWord(line, rdma::kLineBusy);
+  for (size_t i = 0; i < content.words.size(); ++i) StoreWord(line + (1 + i) * kWordBytes, content.words[i]);
+  StoreWord(line, content.number);
+}
+
+uint64_t LoadAt(const std::byte* leaf, size_t offset) {
+  return LoadWord(leaf + offset);
+}
+
+}  // namespace
+
+StatusOr<uint64_t> LeafRepair::Atomic(rdma::Operation operation) const {
+  if (fabric_->capabilities().cpu_coherent_atomics) {
+    std::byte* const word = At(operation.remote);
+    return operation.verb == rdma::Verb::kFetchAndAdd ? FetchAndAddWord(word, operation.operand)
+                                                      : CompareAndSwapWord(word, operation.expected, operation.operand);
+  }
+  rdma::Channel* const channel = channel_;
+  const Status posted = worker_->BlockOn([](rdma::Channel* by, rdma::Operation* one) -> coro::Task<Status> {
+    const Status status = co_await by->Post({one, 1});
+    co_return status;
+  }(channel, &operation));
+  if (!posted.ok()) return posted;
+  return operation.result;
+}
+
+Status LeafRepair::StoreState(rdma::GlobalAddress leaf, uint64_t state) const {
+  const uint64_t before = LoadWord(At(leaf));
+  const StatusOr<uint64_t> found = Atomic(rdma::Operation::CompareAndSwap(leaf, before, state));
+  if (!found.ok() || *found == before) return found.status();
+  return absl::DataLossError(absl::StrCat("the state of the leaf at ", leaf.ToString(), " is ", absl::Hex(*found),
+                                          " and not ", absl::Hex(before), ": a client has changed it"));
+}
+
+bool LeafRepair::IsLockedBy(rdma::NodeId node, uint64_t state) const {
+  return IsLocked(state) && !rdma::IsLineBusy(state) && LockOwnerNode(state) == node;
+}
+
+bool LeafRepair::Drain(rdma::GlobalAddress leaf) const {
+  Patience patience(patience_nanos_);
+  do {
+    uint64_t holders = LoadAt(At(leaf), kHoldersOffset);
+    for (rdma::NodeId node = 0; node < fabric_->num_nodes(); ++node) {
+      if (!fabric_->Alive(node)) holders &= ~HolderBit(node);
+    }
+    if (holders == 0) return true;
+  } while (patience.Pause());
+  return false;
+}
+
+uint64_t LeafRepair::NextVersion(rdma::GlobalAddress leaf) const {
+  uint64_t version = VersionOf(LoadWord(At(leaf)));
+  for (size_t line = 1; line < LeafBytes(key_lines_) / kLineBytes; ++line) {
+    const uint64_t number = LoadWord(At(leaf) + line * kLineBytes);
+    if (!rdma::IsLineBusy(number)) version = std::max(version, VersionOf(number));
+  }
+  return VersionOf(version + 1);
+}
+
+// The head comes last but for the state word. It has no new content: the change either has its range or not.
+Status LeafRepair::MakeWhole(rdma::GlobalAddress leaf) const {
+  std::byte* const at = At(leaf);
+  if (GANNET_MUTANT(kOnlyUnlocks)) {
+    const uint64_t number = LoadAt(at, kLineBytes);
+    return StoreState(leaf, UnlockedState(NextState(LoadWord(at), false), number));
+  }
+  const uint64_t version = NextVersion(leaf);
+  const uint64_t number = rdma::VersionWord(version);
+  const uint64_t low = LoadAt(at, kLineBytes + offsetof(HeadLine, low));
+  const uint64_t high = LoadAt(at, kLineBytes + offsetof(HeadLine, high));
+  for (size_t line = 0; line < key_lines_; ++line) {
+    std::byte* const keys = at + (2 + line) * kLineBytes;
+    std::byte* const targets = keys + key_lines_ * kLineBytes;
+    SlotLine key_line{.number = number};
+    SlotLine target_line{.number = number};
+    for (size_t i = 0; i < kSlotsPerLine; ++i) {
+      const uint64_t word = LoadWord(keys + (1 + i) * kWordBytes);
+      const uint64_t target = LoadWord(targets + (1 + i) * kWordBytes);
+      if (!IsKeyWord(word) || word - 1 > high - low || target == 0) continue;
+      key_line.words[i] = word;
+      target_line.words[i] = target;
+    }
+    StoreLine(keys, key_line);
+    StoreLine(targets, target_line);
+  }
+  StoreWord(at + kLineBytes, number);
+  return StoreState(leaf, StateOfNumber(version));
+}
+
+// This takes the exclusive side like a client, in the name of the owner.
+StatusOr<bool> LeafRepair::MendReserved(rdma::GlobalAddress leaf) const {
+  std::byte* const at = At(leaf);
+  const uint64_t name = OwnerBits(channel_->node(), shared_leaf::kClaimChannel);
+  Patience patience(patience_nanos_);
+  uint64_t state;
+  for (;;) {
+    state = LoadWord(at);
+    if (IsAbsent(state)) return true;
+    if (!IsLocked(state)) {
+      const StatusOr<uint64_t> found = Atomic(rdma::Operation::CompareAndSwap(leaf, state, Locked(state, name)));
+      if (!found.ok()) return found.status();
+      if (*found == state) break;
+    } else if (!rdma::IsLineBusy(state) && !fabric_->Alive(LockOwnerNode(state))) {
+      return true;  // its own repair does this
+    }
+    if (!patience.Pause()) return false;
+  }
+  // The generation is that of the number, and both stay.
+  const uint64_t number = LoadAt(at, kLineBytes);
+  const bool is_alone = Drain(leaf);
+  for (size_t slot = 0; is_alone && slot < key_lines_ * kSlotsPerLine; ++slot) {
+    std::byte* const word = at + KeyOffset(static_cast<int>(slot));
+    if (IsReservedWord(LoadWord(word))) StoreWord(word, kGone);
+  }
+  // Others who are still inside may raise the word at any time.
+  for (uint64_t locked = LoadWord(at);;) {
+    const uint64_t next = is_alone ? NextState(locked, false) : locked;
+    const StatusOr<uint64_t> found = Atomic(rdma::Operation::CompareAndSwap(leaf, locked, UnlockedState(next, number)));
+    if (!found.ok()) return found.status();
+    if (*found == locked) return is_alone;
+    locked = *found;
+  }
+}
+
+Status LeafRepair::RepairAfter(rdma::NodeId client, const ForEachLinked& for_each_linked) {
+  absl::flat_hash_set<uint64_t> linked;
+  const Status walked = for_each_linked([&linked](rdma::GlobalAddress leaf) { linked.insert(leaf.offset()); });
+  const auto is_linked = [&](rdma::GlobalAddress at) { return !walked.ok() || linked.contains(at.offset()); };
+  std::vector<rdma::GlobalAddress> touched;
+  std::vector<rdma::GlobalAddress> locked;
+  std::vector<rdma::GlobalAddress> all;
+  blocks_->ForEach([&all](rdma::GlobalAddress at) { all.push_back(at); });
+  for (const rdma::GlobalAddress at : all) {
+    const uint64_t holders = LoadAt(At(at), kHoldersOffset);
+    if ((holders & HolderBit(client)) != 0) {
+      touched.push_back(at);
+      const uint64_t bits = GANNET_MUTANT(kClearsAllBits) ? holders : HolderBit(client);
+      GANNET_RETURN_IF_ERROR(Atomic(rdma::Operation::FetchAndAdd(at + kHoldersOffset, ~bits + 1)).status());
+    }
+    if (IsLockedBy(client, LoadWord(At(at)))) locked.push_back(at);
+  }
+  for (const rdma::GlobalAddress at : locked) {
+    if (!is_linked(at)) GANNET_RETURN_IF_ERROR(StoreState(at, NextVersion(at) | kAbsentBit));
+  }
+  size_t left = 0;
+  for (const rdma::GlobalAddress at : locked) {
+    if (!is_linked(at)) continue;
+    if (Drain(at)) {
+      GANNET_RETURN_IF_ERROR(MakeWhole(at));
+    } else {
+      ++left;
+    }
+  }
+  for (const rdma::GlobalAddress at : touched) {
+    if (GANNET_MUTANT(kReservedStay) || IsLockedBy(client, LoadWord(At(at)))) continue;
+    const StatusOr<bool> mended = MendReserved(at);
+    if (!mended.ok()) return mended.status();
+    left += *mended ? 0 : 1;
+  }
+  blocks_->Sweep(client, is_linked);
+  if (left == 0) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(left, " leaves stay in use; repair them again later"));
+}
+
+}  // namespace gannet::index::dolphin
