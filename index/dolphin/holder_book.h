@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/cache_line.h"
 #include "base/thread.h"
 #include "rdma/global_address.h"
 

@@ -55,7 +55,8 @@ bool LeafRepair::Drain(rdma::GlobalAddress leaf) const {
   Patience patience(patience_nanos_);
   do {
     uint64_t holders = LoadAt(At(leaf), kHoldersOffset);
-    for (rdma::NodeId node = 0; node < fabric_->num_nodes(); ++node) {
+    for (int id = 0; id < fabric_->num_nodes(); ++id) {
+      const auto node = static_cast<rdma::NodeId>(id);
       if (!fabric_->Alive(node)) holders &= ~HolderBit(node);
     }
     if (holders == 0) return true;

@@ -1,6 +1,7 @@
 #include "index/dolphin/ternary_lock.h"
 
 #include <array>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -79,7 +79,9 @@ class TernaryLock {
   coro::Task<Status> GiveBack(rdma::GlobalAddress leaf, const LeafImage& image);
   // Posts a change of the leaf, which ends with the CAS that releases it, or with that and the CASes of leaves that it
   // has made.
-  coro::Task<Status> Commit(rdma::GlobalAddress leaf, Posting* posting) { return leaves_->Commit(leaf, posting); }
+  coro::Task<Status> Commit(rdma::GlobalAddress leaf, shared_leaf::Posting* posting) {
+    return leaves_->Commit(leaf, posting);
+  }
 
  private:
   // Looks at the holders of a leaf whose exclusive side is being taken, before the lock is given back.
