@@ -30,6 +30,7 @@ bool IsOfOneNumber(const LeafImage& leaf, uint64_t generation_of, Part part) {
   const uint64_t number = leaf.head.number;
   bool agree = (number & ~uint64_t{kVersionMask}) == kAbsentBit &&
                (IsGenerationOf(generation_of, number) || GANNET_MUTANT(kNoGeneration));
+  agree &= leaf.head.low <= leaf.head.high && leaf.head.high - leaf.head.low < kMostRange;
   const size_t lines = leaf.key_lines() * (part == Part::kKeys ? 1 : 2);
   for (size_t i = 0; i < lines; ++i) agree &= leaf.lines[i].number == number || GANNET_MUTANT(kNoNumbers);
   return agree;

@@ -190,8 +190,8 @@ constexpr size_t BytesOf(Part part, size_t key_lines) {
 
 // Judges an image of this part of a leaf, whose number of key lines it sets: kWhole if it is valid (above).
 LeafLook LookAtLeaf(LeafImage* leaf, size_t key_lines, Part part);
-// True if all lines of the whole image have one number, which is of this generation. For the holder of the exclusive
-// side, who sees the state word locked.
+// True if all lines of the image have one number, which is of this generation, and the fences are in order. For the
+// holder of the exclusive side, who sees the state word locked.
 bool IsOfOneNumber(const LeafImage& leaf, uint64_t generation_of, Part part);
 
 // Makes the first leaf of a block possible, which is dead: nobody is inside (shared_leaf::LeafFormat).

@@ -125,6 +125,7 @@ coro::Task<StatusOr<LeafChanger::Result>> LeafChanger::InsertLocked(rdma::Global
                                                                     std::optional<shared_leaf::FreeBlock>* block,
                                                                     Change* change) {
   Result result{.outcome = Outcome::kDone};
+  Status status;
   LeafDraft draft(leaf, image);
   std::optional<LeafDraft> fresh;
   Posting posting;
@@ -144,23 +145,25 @@ coro::Task<StatusOr<LeafChanger::Result>> LeafChanger::InsertLocked(rdma::Global
       draft.AppendRelease(&posting);
     } else if (!block->has_value()) {
       result = {.outcome = Outcome::kFull, .state = draft.before(), .splits = true};
-    } else {
+    } else if (const std::optional<SplitPlan> plan = PlanSplit(draft.image(), key); plan.has_value()) {
       SometimesInTests<"dolphin: a leaf is split">();
       const shared_leaf::FreeBlock& at = **block;
       fresh.emplace(at.address, at.word, lock_->key_lines(), lock_->leaves()->owner_bits());
-      const SplitPlan plan = PlanSplit(draft.image(), key);
-      AppendSplit(plan, key, target, &draft, &*fresh, &posting);
+      AppendSplit(*plan, key, target, &draft, &*fresh, &posting);
       result.right = at.address;
-      result.border = plan.border;
+      result.border = plan->border;
       block->reset();  // it is a leaf; or the connection, over which it was lent, has ended
+    } else {
+      status = DamagedLeaf(leaf);
     }
   }
   if (posting.empty()) {
     const Status back = co_await lock_->GiveBack(leaf, image);
     GANNET_CO_RETURN_IF_ERROR(back);
+    GANNET_CO_RETURN_IF_ERROR(status);
     co_return result;
   }
-  const Status status = co_await Commit(draft, &posting, change);
+  status = co_await Commit(draft, &posting, change);
   GANNET_CO_RETURN_IF_ERROR(status);
   // Not AddCreated: whoever killed the leaf that was in this block has its dead word as a witness.
   if (fresh.has_value() && change != nullptr) change->AddChanged(fresh->address(), fresh->before(), fresh->after());

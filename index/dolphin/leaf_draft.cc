@@ -33,14 +33,7 @@ LeafDraft::LeafDraft(rdma::GlobalAddress address, uint64_t last_word, size_t key
 }
 
 void LeafDraft::Tidy() {
-  for (int slot = 0; slot < image_.slots(); ++slot) {
-    const uint64_t word = image_.key_word(slot);
-    const bool is_entry = IsKeyWord(word) && image_.target(slot) != 0;
-    if (is_entry) continue;
-    image_.set_key_word(slot, 0);
-    image_.set_target(slot, 0);
-  }
-  is_renumbered_ = true;
+  TakeOut(~image_.used() & ((uint64_t{1} << image_.slots()) - 1));
 }
 
 bool LeafDraft::Add(uint64_t key, uint64_t target) {
@@ -111,7 +104,7 @@ void LeafDraft::AppendState(Posting* posting, bool dead) {
   image_.lock.state = after_;
 }
 
-SplitPlan PlanSplit(const LeafImage& image, uint64_t key) {
+std::optional<SplitPlan> PlanSplit(const LeafImage& image, uint64_t key) {
   std::array<uint64_t, kMostSlots> keys;
   size_t n = 0;
   const uint64_t used = image.used();
@@ -121,6 +114,7 @@ SplitPlan PlanSplit(const LeafImage& image, uint64_t key) {
   GANNET_CHECK(n > 1, "a leaf of %d entries is split", n);
   const auto sorted = std::span(keys).first(n);
   std::ranges::sort(sorted);
+  if (std::ranges::adjacent_find(sorted) != sorted.end()) return std::nullopt;
   SplitPlan plan{.border = key > sorted.back() ? key : sorted[n / 2]};
   for (uint64_t slots = used; slots != 0; slots &= slots - 1) {
     const int slot = std::countr_zero(slots);
@@ -168,7 +162,8 @@ void AppendAbsorb(LeafDraft* left, LeafDraft* right, Posting* posting) {
 }
 
 bool MayAbsorb(const LeafImage& left, const LeafImage& right) {
-  return right.head.high - left.head.low < kMostRange && left.count() + right.count() <= left.slots();
+  return left.head.low < right.head.low && right.head.high - left.head.low < kMostRange &&
+         left.count() + right.count() <= left.slots();
 }
 
 }  // namespace gannet::index::dolphin

@@ -75,9 +75,9 @@ struct SplitPlan {
   uint64_t moved = 0;   // slots whose entries go to the right leaf
   uint64_t border = 0;  // low fence of the right leaf
 };
-// `image`: with more than one entry, which covers `key` and does not have it. If the key comes behind all others, keys
-// are being appended: all stay. Otherwise each leaf gets half.
-SplitPlan PlanSplit(const LeafImage& image, uint64_t key);
+// `image`: full, covers `key` and does not have it. If the key comes behind all others, keys are being appended: all
+// stay. Otherwise each leaf gets half. nullopt: it has a key twice, so a client has damaged it.
+std::optional<SplitPlan> PlanSplit(const LeafImage& image, uint64_t key);
 
 // Appends the changes above. `left` is locked and tidy; `fresh` is a new leaf, which is locked. The entry goes into the
 // leaf that covers it then.

@@ -18,12 +18,11 @@ bool IsUnknownOutcome(const Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
-Status DamagedLeaf(rdma::GlobalAddress leaf) {
-  return absl::DataLossError(
-      absl::StrCat("the lines of the leaf at ", leaf.ToString(), " do not belong together: a client has damaged it"));
-}
-
 }  // namespace
+
+Status DamagedLeaf(rdma::GlobalAddress leaf) {
+  return absl::DataLossError(absl::StrCat("a client has damaged the leaf at ", leaf.ToString()));
+}
 
 TernaryLock::TernaryLock(shared_leaf::LeafChannel* leaves, size_t key_lines, HolderBook* book)
     : leaves_(leaves), key_lines_(key_lines), book_(book), bit_(HolderBit(leaves->channel()->node())) {

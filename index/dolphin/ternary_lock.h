@@ -23,6 +23,9 @@
 
 namespace gannet::index::dolphin {
 
+// The lines of the leaf, or its entries, do not belong together.
+Status DamagedLeaf(rdma::GlobalAddress leaf);
+
 class TernaryLock {
  public:
   // Both must outlive this. `book`: of this node, whose number is below 64, for the index.

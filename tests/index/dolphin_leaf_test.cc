@@ -742,6 +742,46 @@ TEST(DolphinLeaf, RoundTripsOfReadsAndChanges) {
   world.simulation_.Join(thread);
 }
 
+// A client that does not keep the rules can write anything into a leaf. Others get errors or wrong answers; they do not
+// stop, and wait for no longer than their patience.
+TEST(DolphinLeaf, LeavesWithAnyContentStopNobody) {
+  uint64_t errors = 0;
+  uint64_t changes = 0;
+  for (uint64_t seed = 1; seed <= Seeds(60); ++seed) {
+    World world(seed, {});
+    Runtime::Thread* const thread = world.simulation_.StartOn(1, "suffer", [&] {
+      Client client(&world, 1, seed);
+      Random random(seed);
+      for (uint64_t key = 0; key < 7; ++key) ASSERT_TRUE(client.Insert(key, key + 1, nullptr).ok());
+      for (int round = 0; round < 6; ++round) {
+        for (uint64_t n = 1 + random.Below(6); n > 0; --n) {
+          // Seldom a lock word or a number, without which most leaves would only look busy.
+          const size_t first = random.OneIn(6) ? 0 : 2;
+          const size_t word = first + random.Below(LeafBytes(1) / kWordBytes - first);
+          if (word % 8 == 0 && !random.OneIn(6)) continue;
+          const std::array<uint64_t, 8> values = {0,
+                                                  1,
+                                                  random.Below(20),
+                                                  ~uint64_t{0},
+                                                  dolphin::kReservedBit | random.Below(9),
+                                                  uint64_t{1} << 62,
+                                                  world.first_.bits(),
+                                                  random()};
+          StoreWord(world.At(world.first_) + word * kWordBytes, values[random.Below(values.size())]);
+        }
+        const uint64_t key = random.Below(12);
+        const std::array<Status, 4> done = {client.Insert(key, 5, nullptr), client.Remove(key, 5, nullptr),
+                                            client.Update(key, 6), client.Absorb(key).status()};
+        for (const Status& status : done) ++(status.ok() ? changes : errors);
+        static_cast<void>(client.Find(key, TernaryLock::For::kWitness));
+      }
+    });
+    world.simulation_.Join(thread);
+  }
+  EXPECT_GT(errors, 100u);
+  EXPECT_GT(changes, 100u);
+}
+
 struct Mistake {
   Mutant mutant;
   const char* name;
