@@ -18,8 +18,7 @@
 //   shape    G, the number of key lines
 //   low      the leaf covers the keys from low to high, both included, and at most kMostRange of them
 //   right    address of the right sibling, null if there is none; its low is high + 1
-//   key word 0: the slot is free. key - low + 1: it has an entry, if its target is not 0. The same with kReservedBit:
-//   an
+//   key word 0: the slot is free. key - low + 1: it has an entry, if its target is not 0. That and kReservedBit: an
 //            insert has reserved it (the model calls this a claim). kGone: the entry was removed, and the slot is free
 //            again after the next exclusive change.
 //   target   address of the key's record, or its value; not 0
@@ -32,7 +31,7 @@
 //              have changed, and takes its bit away, all by one posting. One user at a time has the bit
 //              (holder_book.h).
 //   exclusive  CAS of the state word, which names the holder; then FAA of 0 on `holders`. If that finds 0, the holder
-//              is alone: whoever comes later sees the lock behind his bit, and leaves again. The holder writes lines,
+//              is alone: whoever comes later sees the lock behind its bit, and leaves again. The holder writes lines,
 //              and releases by a CAS to the next version and the generation of the new number.
 //
 // An exclusive change that rewrites the leaf (leaf_draft.h) writes all lines with one new number. So an image whose

@@ -8,8 +8,9 @@
 //              dead; release
 //
 // Entries that stay keep their slots, so a rewriting that is half done has each of them once, and the repair keeps
-// those that lie within the fences. All verbs may be repeated while the lock is held: WRITEs of its holder, who is
-// alone, and CASes whose expected word does not return.
+// those that lie within the fences. All verbs may be repeated while the leaf is locked: WRITEs of its holder, which is
+// alone there, and CASes whose expected word does not return. So a split releases the left leaf before the right one
+// lives: others change that one from then on.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ using shared_leaf::Posting;
 
 class LeafDraft {
  public:
-  // `image`: as the holder has READ it when he was alone, locked by him.
+  // `image`: as the holder has READ it when it was alone, with the locked state word.
   LeafDraft(rdma::GlobalAddress address, const LeafImage& image);
   // A new leaf in a dead block, whose word is `last_word`.
   LeafDraft(rdma::GlobalAddress address, uint64_t last_word, size_t key_lines, uint64_t owner_bits);
