@@ -64,7 +64,7 @@ enum class Mutant : uint8_t {
   kNoNumbers,            // a reader does not compare the numbers of lines
   kNoGeneration,         // nor the generation
   kStateInRead,          // a witness has the state word of the READ
-  kRepeatWords,          // an insert repeats its words whatever became of them
+  kRepeatWords,          // an insert repeats its words, also if they have taken effect
   kClearsAllBits,        // the repair takes all nodes out of a leaf
   kOnlyUnlocks,          // the repair only unlocks
   kReservedStay,         // slots that a dead node has reserved stay so

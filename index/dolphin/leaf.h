@@ -40,8 +40,8 @@
 // its target is written while it is reserved. So a pair of words is never mixed, and what an image has was in the index
 // at some moment of the READ.
 //
-// What is not in an image was not in the index at some moment of the READ either; but the state word in the image may
-// be of another moment. So for a witness an FAA of 0 on the state word goes before the READ: an insert that the image
+// A key that an image lacks was absent at some moment of the READ, too. But the state word in the image may be of
+// another moment. So for a witness an FAA of 0 on the state word goes before the READ: an insert that the image
 // misses is published after that, and raises the word after that.
 //
 // docs/models/dolphin_lock.pml is a model of all this; each rule is needed there. Nothing in an image is trusted: a
@@ -92,16 +92,20 @@ constexpr bool IsReservedWord(uint64_t word) {
 // No record has such a long key.
 inline constexpr uint64_t kNoRecord = ~uint64_t{0};
 
-// The unlocked state word that publishes this version, by an exclusive change that gives the lines its number.
-constexpr uint64_t StateOfNumber(uint64_t version) {
-  return VersionOf(version) | (version << 40 & kStructureBits);
+// The generation of a leaf with this number, at its place in an unlocked state word.
+constexpr uint64_t GenerationOf(uint64_t number) {
+  return number << 40 & kStructureBits;
 }
 // The unlocked word with the version of `state`, in a leaf with this number.
 constexpr uint64_t UnlockedState(uint64_t state, uint64_t number) {
-  return VersionOf(state) | (number << 40 & kStructureBits);
+  return VersionOf(state) | GenerationOf(number);
+}
+// The unlocked state word that publishes this version, by an exclusive change that gives the lines its number.
+constexpr uint64_t StateOfNumber(uint64_t version) {
+  return UnlockedState(version, version);
 }
 constexpr bool IsGenerationOf(uint64_t state, uint64_t number) {
-  return (state & kStructureBits) == (number << 40 & kStructureBits);
+  return (state & kStructureBits) == GenerationOf(number);
 }
 constexpr uint64_t HolderBit(rdma::NodeId node) {
   return uint64_t{1} << (node & 63);
@@ -181,7 +185,7 @@ struct LeafImage {
 };
 static_assert(sizeof(LeafImage) == LeafBytes(kMostKeyLines));
 
-// What of a leaf was READ.
+// The part of a leaf that was READ.
 enum class Part : uint8_t { kKeys, kWhole };
 constexpr size_t BytesOf(Part part, size_t key_lines) {
   return part == Part::kKeys ? KeyPartBytes(key_lines) : LeafBytes(key_lines);
@@ -190,7 +194,7 @@ constexpr size_t BytesOf(Part part, size_t key_lines) {
 // Judges an image of this part of a leaf, whose number of key lines it sets: kWhole if it is valid (above).
 LeafLook LookAtLeaf(LeafImage* leaf, size_t key_lines, Part part);
 // True if all lines of the image have one number, which is of this generation, and the fences are in order. For the
-// holder of the exclusive side, who sees the state word locked.
+// holder of the exclusive side, which sees the state word locked.
 bool IsOfOneNumber(const LeafImage& leaf, uint64_t generation_of, Part part);
 
 // Makes the first leaf of a block possible, which is dead: nobody is inside (shared_leaf::LeafFormat).

@@ -1,9 +1,7 @@
 #include "index/dolphin/leaf_changer.h"
 
-#include <bit>
 #include <optional>
 
-#include "base/check.h"
 #include "base/mutant.h"
 #include "base/sometimes.h"
 
@@ -45,7 +43,6 @@ coro::Task<StatusOr<LeafChanger::Result>> LeafChanger::Depart(const TernaryLock:
   const StatusOr<TernaryLock::Left> left = co_await lock_->Leave(stay, departure);
   if (!left.ok()) co_return left.status();
   if (!left->is_done) co_return Result{.outcome = Outcome::kAbsent};
-  // A CAS that found something else has raised the word, too.
   if (left->before != 0 && change != nullptr) {
     change->AddChanged(stay.leaf, left->before, UnlockedState(NextState(left->before, false), stay.image.head.number));
   }
@@ -165,7 +162,7 @@ coro::Task<StatusOr<LeafChanger::Result>> LeafChanger::InsertLocked(rdma::Global
   }
   status = co_await Commit(draft, &posting, change);
   GANNET_CO_RETURN_IF_ERROR(status);
-  // Not AddCreated: whoever killed the leaf that was in this block has its dead word as a witness.
+  // This is not AddCreated, for the reason in BasicLeafChanger::Split (shared_leaf/change/leaf_change.cc).
   if (fresh.has_value() && change != nullptr) change->AddChanged(fresh->address(), fresh->before(), fresh->after());
   co_return result;
 }
@@ -176,54 +173,38 @@ coro::Task<Status> LeafChanger::Commit(const LeafDraft& draft, Posting* posting,
   co_return status;
 }
 
-coro::Task<StatusOr<LeafChanger::Result>> LeafChanger::Update(rdma::GlobalAddress leaf, uint64_t key, uint64_t value) {
+coro::Task<StatusOr<LeafChanger::Result>> LeafChanger::ChangeSlot(rdma::GlobalAddress leaf, uint64_t key,
+                                                                  Departure departure, Change* change) {
+  const bool reads_target = departure.what != Departure::Do::kUpdate;
   TernaryLock::Stay stay;
-  const StatusOr<LeafLook> look = co_await lock_->Enter(leaf, Part::kKeys, &stay);
+  const StatusOr<LeafLook> look = co_await lock_->Enter(leaf, reads_target ? Part::kWhole : Part::kKeys, &stay);
   if (!look.ok()) co_return look.status();
   if (*look != LeafLook::kWhole) co_return Result{.outcome = OutcomeOf(*look)};
-  const int slot = stay.image.Covers(key) ? stay.image.SlotOf(stay.image.WordOf(key)) : -1;
-  if (slot < 0) {
-    const Outcome outcome = stay.image.Covers(key) ? Outcome::kAbsent : Outcome::kElsewhere;
-    const StatusOr<Result> parted = co_await Depart(stay, Result{.outcome = outcome});
-    co_return parted;
+  const LeafImage& image = stay.image;
+  const int slot = image.Covers(key) ? image.SlotOf(image.WordOf(key)) : -1;
+  if (slot < 0 || (reads_target && image.target(slot) != departure.from)) {
+    const Outcome outcome = image.Covers(key) ? Outcome::kAbsent : Outcome::kElsewhere;
+    const StatusOr<Result> unchanged = co_await Depart(stay, Result{.outcome = outcome});
+    co_return unchanged;
   }
-  const StatusOr<Result> done =
-      co_await Depart(stay, Departure{.what = Departure::Do::kUpdate, .slot = slot, .target = value}, nullptr);
+  departure.slot = slot;
+  departure.key_word = image.key_word(slot);
+  const StatusOr<Result> done = co_await Depart(stay, departure, change);
   co_return done;
+}
+
+coro::Task<StatusOr<LeafChanger::Result>> LeafChanger::Update(rdma::GlobalAddress leaf, uint64_t key, uint64_t value) {
+  return ChangeSlot(leaf, key, {.what = Departure::Do::kUpdate, .target = value}, nullptr);
 }
 
 coro::Task<StatusOr<LeafChanger::Result>> LeafChanger::Remove(rdma::GlobalAddress leaf, uint64_t key, uint64_t target,
                                                               Change* change) {
-  TernaryLock::Stay stay;
-  const StatusOr<LeafLook> look = co_await lock_->Enter(leaf, Part::kWhole, &stay);
-  if (!look.ok()) co_return look.status();
-  if (*look != LeafLook::kWhole) co_return Result{.outcome = OutcomeOf(*look)};
-  const int slot = stay.image.Find(key);
-  if (slot < 0 || stay.image.target(slot) != target) {
-    const Outcome outcome = stay.image.Covers(key) ? Outcome::kAbsent : Outcome::kElsewhere;
-    const StatusOr<Result> parted = co_await Depart(stay, Result{.outcome = outcome});
-    co_return parted;
-  }
-  const Departure departure{.what = Departure::Do::kRemove, .slot = slot, .key_word = stay.image.key_word(slot)};
-  const StatusOr<Result> done = co_await Depart(stay, departure, change);
-  co_return done;
+  return ChangeSlot(leaf, key, {.what = Departure::Do::kRemove, .from = target}, change);
 }
 
 coro::Task<StatusOr<LeafChanger::Result>> LeafChanger::Replace(rdma::GlobalAddress leaf, uint64_t key, uint64_t from,
                                                                uint64_t to, Change* change) {
-  TernaryLock::Stay stay;
-  const StatusOr<LeafLook> look = co_await lock_->Enter(leaf, Part::kWhole, &stay);
-  if (!look.ok()) co_return look.status();
-  if (*look != LeafLook::kWhole) co_return Result{.outcome = OutcomeOf(*look)};
-  const int slot = stay.image.Find(key);
-  if (slot < 0 || stay.image.target(slot) != from) {
-    const Outcome outcome = stay.image.Covers(key) ? Outcome::kAbsent : Outcome::kElsewhere;
-    const StatusOr<Result> parted = co_await Depart(stay, Result{.outcome = outcome});
-    co_return parted;
-  }
-  const Departure departure{.what = Departure::Do::kReplace, .slot = slot, .target = to, .from = from};
-  const StatusOr<Result> done = co_await Depart(stay, departure, change);
-  co_return done;
+  return ChangeSlot(leaf, key, {.what = Departure::Do::kReplace, .target = to, .from = from}, change);
 }
 
 coro::Task<StatusOr<LeafChanger::Result>> LeafChanger::Absorb(rdma::GlobalAddress left, uint64_t state,

@@ -58,7 +58,7 @@ class LeafChanger {
   // splits the leaf. kFull: a split is needed, and `full` did not say so.
   coro::Task<StatusOr<Result>> InsertAlone(rdma::GlobalAddress leaf, Result full, uint64_t key, uint64_t target,
                                            Change* change);
-  // Overwrites the value of a key, whatever it was.
+  // Overwrites the value of a key.
   coro::Task<StatusOr<Result>> Update(rdma::GlobalAddress leaf, uint64_t key, uint64_t value);
   coro::Task<StatusOr<Result>> Remove(rdma::GlobalAddress leaf, uint64_t key, uint64_t target, Change* change);
   coro::Task<StatusOr<Result>> Replace(rdma::GlobalAddress leaf, uint64_t key, uint64_t from, uint64_t to,
@@ -74,6 +74,8 @@ class LeafChanger {
   coro::Task<StatusOr<Result>> Depart(const TernaryLock::Stay& stay, Departure departure, Change* change);
   // Leaves without one. The result is the outcome.
   coro::Task<StatusOr<Result>> Depart(const TernaryLock::Stay& stay, Result result);
+  // Changes the slot of a key on the shared side, except for an insert. kRemove, kReplace: `from` is its target.
+  coro::Task<StatusOr<Result>> ChangeSlot(rdma::GlobalAddress leaf, uint64_t key, Departure departure, Change* change);
   coro::Task<StatusOr<Result>> InsertLocked(rdma::GlobalAddress leaf, const LeafImage& image, uint64_t key,
                                             uint64_t target, std::optional<shared_leaf::FreeBlock>* block,
                                             Change* change);

@@ -53,7 +53,7 @@ void LeafDraft::TakeOut(uint64_t slots) {
     image_.set_key_word(slot, 0);
     image_.set_target(slot, 0);
   }
-  is_renumbered_ = true;
+  is_rewritten_ = true;
 }
 
 void LeafDraft::SetRange(uint64_t low, uint64_t high) {
@@ -64,7 +64,7 @@ void LeafDraft::SetRange(uint64_t low, uint64_t high) {
 
 // The target first: a reader takes an entry by its key word.
 void LeafDraft::AppendWords(Posting* posting) {
-  GANNET_CHECK(!is_renumbered_, "leaf %s gets words and lines", address_.ToString());
+  GANNET_CHECK(!is_rewritten_, "leaf %s gets words and lines", address_.ToString());
   for (uint64_t slots = added_; slots != 0; slots &= slots - 1) {
     const int slot = std::countr_zero(slots);
     const uint64_t target = image_.target(slot);
@@ -74,32 +74,31 @@ void LeafDraft::AppendWords(Posting* posting) {
   }
 }
 
+void LeafDraft::Renumber() {
+  const uint64_t number = rdma::VersionWord(VersionOf(NextState(locked_, false)));
+  image_.head.number = number;
+  for (SlotLine& line : image_.lines) line.number = number;
+}
+
 void LeafDraft::AppendLines(Posting* posting) {
-  is_renumbered_ = true;
-  const size_t lines = 2 * image_.key_lines();
-  for (size_t i = 0; i < lines; ++i) image_.lines[i].number = NextNumber();
-  posting->Write(address_ + 2 * kLineBytes, Bytes(image_.lines.data(), lines * kLineBytes));
+  Renumber();
+  posting->Write(address_ + 2 * kLineBytes, Bytes(image_.lines.data(), image_.bytes() - 2 * kLineBytes));
 }
 
 void LeafDraft::AppendHead(Posting* posting) {
-  is_renumbered_ = true;
-  image_.head.number = NextNumber();
+  Renumber();
   posting->Write(address_ + kLineBytes, Bytes(&image_.head, kLineBytes));
 }
 
 void LeafDraft::AppendNew(Posting* posting) {
-  is_renumbered_ = true;
-  image_.head.number = NextNumber();
-  const size_t lines = 2 * image_.key_lines();
-  for (size_t i = 0; i < lines; ++i) image_.lines[i].number = NextNumber();
+  Renumber();
   posting->Add(rdma::Operation::CompareAndSwap(address_, before_, locked_));
-  posting->Write(address_ + kLineBytes, Bytes(&image_.head, (1 + lines) * kLineBytes));
+  posting->Write(address_ + kLineBytes, Bytes(&image_.head, image_.bytes() - kLineBytes));
 }
 
 void LeafDraft::AppendState(Posting* posting, bool dead) {
-  const uint64_t number = is_renumbered_ ? NextNumber() : image_.head.number;
   const uint64_t next = NextState(locked_, dead);
-  after_ = dead ? next : UnlockedState(next, number);
+  after_ = dead ? next : UnlockedState(next, image_.head.number);
   posting->Add(rdma::Operation::CompareAndSwap(address_, locked_, after_));
   image_.lock.state = after_;
 }

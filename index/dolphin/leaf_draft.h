@@ -59,15 +59,16 @@ class LeafDraft {
   void AppendDead(Posting* posting) { AppendState(posting, /*dead=*/true); }
 
  private:
-  uint64_t NextNumber() const { return rdma::VersionWord(VersionOf(NextState(locked_, false))); }
+  // Gives all lines the number of the version that the change publishes.
+  void Renumber();
   void AppendState(Posting* posting, bool dead);
 
   rdma::GlobalAddress address_;
   uint64_t locked_;  // the state word while the lock is held
   uint64_t before_;
   uint64_t after_ = 0;
-  uint64_t added_ = 0;  // slots
-  bool is_renumbered_ = false;
+  uint64_t added_ = 0;         // slots
+  bool is_rewritten_ = false;  // slots were freed: words are not enough
   LeafImage image_;
 };
 

@@ -12,13 +12,8 @@
 #include "index/backoff.h"
 
 namespace gannet::index::dolphin {
-namespace {
 
-bool IsUnknownOutcome(const Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
-}
-
-}  // namespace
+using shared_leaf::IsUnknownOutcome;
 
 Status DamagedLeaf(rdma::GlobalAddress leaf) {
   return absl::DataLossError(absl::StrCat("a client has damaged the leaf at ", leaf.ToString()));
@@ -61,18 +56,19 @@ coro::Task<StatusOr<LeafLook>> TernaryLock::Enter(rdma::GlobalAddress leaf, Part
                                                ReadOf(leaf, part, &stay->image)};
   if (GANNET_MUTANT(kLookFirst)) std::swap(operations[0], operations[1]);
   for (rdma::Operation& operation : operations) operation.connection = stay->connection;
-  Status status = co_await leaves_->channel()->Post(operations);
+  const Status status = co_await leaves_->channel()->Post(operations);
+  if (!status.ok() && !IsUnknownOutcome(status)) {
+    book_->Leave(leaf);
+    co_return status;
+  }
   if (!status.ok()) {
     // If this fails, too, the stay is left to the repair, and the book keeps it for this connection.
-    if (!IsUnknownOutcome(status)) book_->Leave(leaf);
-    GANNET_CO_RETURN_IF_ERROR(IsUnknownOutcome(status) ? absl::OkStatus() : status);
     const StatusOr<uint64_t> holders = co_await leaves_->ReadWord(leaf + kHoldersOffset, stay->connection);
     if (!holders.ok()) co_return holders.status();
     if ((*holders & bit_) == 0) {
       book_->Leave(leaf);
       co_return LeafLook::kTorn;
     }
-    stay->image.lock.state = kAbsentBit;  // nothing was READ
     const Status back = co_await TurnBack(*stay);
     GANNET_CO_RETURN_IF_ERROR(back);
     co_return LeafLook::kTorn;
@@ -235,11 +231,11 @@ coro::Task<StatusOr<bool>> TernaryLock::LockAsItIs(rdma::GlobalAddress leaf, uin
 }
 
 coro::Task<Status> TernaryLock::GiveBack(rdma::GlobalAddress leaf, const LeafImage& image) {
-  const Status status = co_await Release(leaf, image.lock.state, image.head.number << 40 & kStructureBits);
+  const Status status = co_await Release(leaf, image.lock.state, GenerationOf(image.head.number));
   co_return status;
 }
 
-// Those who are inside may raise the state word at any time.
+// Nodes that are inside may raise the state word at any time. Then the CAS fails, and is made again.
 coro::Task<Status> TernaryLock::Release(rdma::GlobalAddress leaf, uint64_t locked, uint64_t generation_of) {
   const uint64_t connection = leaves_->ConnectionOf(leaf);
   const uint64_t deadline = NowNanos() + leaves_->patience_nanos();

@@ -54,14 +54,14 @@ class TernaryLock {
   // not known what became of the CAS.
   coro::Task<StatusOr<std::optional<uint64_t>>> Reserve(const Stay& stay, int slot, uint64_t key_word);
 
-  // What the node does as it leaves.
+  // The change that a node makes as it leaves.
   struct Departure {
     enum class Do : uint8_t { kNothing, kInsert, kUpdate, kRemove, kReplace };
     Do what = Do::kNothing;
     int slot = 0;
     uint64_t key_word = 0;  // of the slot; kInsert: reserved
     uint64_t target = 0;    // new one
-    uint64_t from = 0;      // kReplace
+    uint64_t from = 0;      // kRemove, kReplace: the target before
   };
   struct Left {
     bool is_done = true;  // kRemove, kReplace: the slot had what was expected
@@ -76,7 +76,7 @@ class TernaryLock {
   // the leaf, with its locked state word. False: the leaf has changed, or others stay inside; nothing is locked.
   // `connection`: as LeafChannel::Lock.
   coro::Task<StatusOr<bool>> Lock(rdma::GlobalAddress leaf, uint64_t state, uint64_t connection, LeafImage* image);
-  // Does what Lock does, whatever state word the leaf has: READs that first. False also if the leaf is locked or dead.
+  // READs the state word first, and then does what Lock does. False also if the leaf is locked or dead.
   coro::Task<StatusOr<bool>> LockAsItIs(rdma::GlobalAddress leaf, uint64_t connection, LeafImage* image);
   // Gives it back; no line was written. `image`: of Lock.
   coro::Task<Status> GiveBack(rdma::GlobalAddress leaf, const LeafImage& image);

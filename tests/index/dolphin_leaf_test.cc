@@ -61,7 +61,7 @@ T Must(StatusOr<T> result) {
   return std::move(*result);
 }
 
-// What each key was mapped to. One writer of a key at a time; each write has a number of its own, from 1 on, which is
+// The values that each key had. It has one writer at a time; each write has a number of its own, from 1 on, which is
 // the value, if the key is there. What was read must be so at a moment between the beginning and the end of the read.
 class History {
  public:

@@ -18,10 +18,6 @@ namespace {
 // READs that go out with that of a leaf.
 constexpr size_t kMostAlong = 2;
 
-bool IsUnknownOutcome(const Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
-}
-
 // False: the operation is no atomic.
 bool CarryOutAtomic(std::byte* to, rdma::Operation* operation) {
   if (operation->verb == rdma::Verb::kCompareAndSwap) {

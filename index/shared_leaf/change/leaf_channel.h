@@ -68,6 +68,11 @@ class LeafWatch {
 Status ClaimedElsewhere(rdma::GlobalAddress leaf);
 bool IsClaimedElsewhere(const Status& status);
 
+// The error of a verb, or of a call, that may have taken effect.
+inline bool IsUnknownOutcome(const Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
+
 class LeafChannel {
  public:
   // kClient: reads and changes leaves by verbs, also those of its own node. An operation then suspends whenever it
