@@ -142,15 +142,15 @@ function(gannet_unity_flags name)
   endif()
 endfunction()
 
-# gannet_library(name [INTERNAL] [COMPILE_QUICKLY] SOURCES ... DEPS ...): a static library of one folder; its
-# includes are relative to the root. An INTERNAL library is for our own programs and tests, and is not installed.
-# COMPILE_QUICKLY: nothing in it is on a transaction's path.
+# gannet_library(name [INTERNAL] [COMPILE_QUICKLY] [UNITY_SIZE n] SOURCES ... DEPS ...): a static library of one folder;
+# its includes are relative to the root. An INTERNAL library is for our own programs and tests, and is not installed.
+# COMPILE_QUICKLY: nothing in it is on a transaction's path. UNITY_SIZE: n sources are compiled as one.
 function(gannet_library name)
-  cmake_parse_arguments(ARG "INTERNAL;COMPILE_QUICKLY" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "INTERNAL;COMPILE_QUICKLY" "UNITY_SIZE" "SOURCES;DEPS" ${ARGN})
   add_library(gannet_${name} STATIC ${ARG_SOURCES})
   add_library(gannet::${name} ALIAS gannet_${name})
   set_target_properties(gannet_${name} PROPERTIES EXPORT_NAME ${name})
-  gannet_unity(gannet_${name})
+  gannet_unity(gannet_${name} ${ARG_UNITY_SIZE})
   target_include_directories(gannet_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                              $<INSTALL_INTERFACE:include/gannet>)
   target_compile_features(gannet_${name} PUBLIC cxx_std_20)
