@@ -83,7 +83,7 @@ set(GANNET_MUTATED_SOURCES
     index/shared_leaf/blocks/leaf_blocks.cc index/shared_leaf/change/leaf_channel.cc
     index/shared_leaf/claim/claim_holder.cc
     index/shared_leaf/leaf/leaf_draft.cc index/shared_leaf/leaf/leaf_repair.cc
-    index/shared_leaf/owner/own_leaves.cc rdma/versioned.cc
+    index/shared_leaf/leaf_index.cc index/shared_leaf/owner/own_leaves.cc rdma/versioned.cc
     txn/access/failure.cc txn/access/write_buffer.cc txn/commit/commit.cc txn/commit/decision.cc txn/commit/local_writes.cc
     txn/commit/one_sided_inserts.cc txn/commit/remote_writes.cc txn/commit/validation.cc txn/peer/pending_completer.cc
     txn/peer/owner_reads.cc txn/peer/owner_scan.cc txn/peer/owner_service.cc txn/peer/repair.cc txn/record/record.cc

@@ -78,20 +78,33 @@ inline Status CheckFill(double fill) {
 // Says which entries are in which leaf, and which leaves in which part.
 class LoadShape {
  public:
-  // `slots`: of a leaf.
-  LoadShape(const LoadRuns& entries, double fill, int slots, size_t most_parts)
+  // `slots`: of a leaf. `runs`: the entries with which runs of leaves begin, in order, the first one with entry 0. Each
+  // run has at least one leaf, which is empty if the run has no entries. No runs: all leaves are one, without empty
+  // ones.
+  LoadShape(const LoadRuns& entries, double fill, int slots, size_t most_parts, std::vector<size_t> runs = {})
       : entries_(entries.size()),
         per_leaf_(std::clamp<size_t>(static_cast<size_t>(std::lround(fill * slots)), 1, static_cast<size_t>(slots))),
-        leaves_((entries_ + per_leaf_ - 1) / per_leaf_),
-        parts_(std::min(std::max<size_t>(most_parts, 1), leaves_)) {}
+        run_begins_(std::move(runs)) {
+    const size_t least = run_begins_.empty() ? 0 : 1;
+    if (run_begins_.empty()) run_begins_.push_back(0);
+    for (size_t run = 0; run < run_begins_.size(); ++run) {
+      run_leaves_.push_back(leaves_);
+      leaves_ += std::max((EndOfRun(run) - run_begins_[run] + per_leaf_ - 1) / per_leaf_, least);
+    }
+    parts_ = entries_ == 0 ? 0 : std::min(std::max<size_t>(most_parts, 1), leaves_);
+  }
 
   size_t leaves() const { return leaves_; }
   size_t parts() const { return parts_; }
   size_t FirstLeaf(size_t part) const { return part * leaves_ / parts_; }
   size_t EndLeaf(size_t part) const { return FirstLeaf(part + 1); }
+  size_t FirstLeafOfRun(size_t run) const { return run_leaves_[run]; }
   // The entries of a leaf.
-  size_t Begin(size_t leaf) const { return leaf * per_leaf_; }
-  size_t End(size_t leaf) const { return std::min(Begin(leaf + 1), entries_); }
+  size_t Begin(size_t leaf) const {
+    const size_t run = RunOf(leaf);
+    return std::min(run_begins_[run] + (leaf - run_leaves_[run]) * per_leaf_, EndOfRun(run));
+  }
+  size_t End(size_t leaf) const { return std::min(Begin(leaf) + per_leaf_, EndOfRun(RunOf(leaf))); }
 
   // InvalidArgument if the entries of the part, with the one before, are not in strictly ascending order.
   Status CheckOrder(const LoadRuns& entries, size_t part) const {
@@ -107,10 +120,20 @@ class LoadShape {
   }
 
  private:
+  size_t EndOfRun(size_t run) const { return run + 1 < run_begins_.size() ? run_begins_[run + 1] : entries_; }
+  // There are few.
+  size_t RunOf(size_t leaf) const {
+    size_t run = run_leaves_.size() - 1;
+    while (run_leaves_[run] > leaf) --run;
+    return run;
+  }
+
   size_t entries_;
   size_t per_leaf_;
-  size_t leaves_;
-  size_t parts_;
+  std::vector<size_t> run_begins_;  // entries
+  std::vector<size_t> run_leaves_;  // the first leaf of each
+  size_t leaves_ = 0;
+  size_t parts_ = 0;
 };
 
 // A load that is destroyed without a successful Finish leaves the index empty and gives back all memory that it took.

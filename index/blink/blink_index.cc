@@ -136,7 +136,7 @@ template <class Keys>
 class BasicBlinkIndex<Keys>::Load final : public Base::Load {
  public:
   Load(BasicBlinkIndex* index, LoadRuns entries, double fill, size_t most_parts)
-      : Base::Load(index, std::move(entries), fill, Keys::kSlots, most_parts, {}), index_(index) {
+      : Base::Load(index, std::move(entries), fill, Keys::kSlots, most_parts), index_(index) {
     makes_leaves_ = entries_.size() > static_cast<size_t>(kRootSlots<Keys>);
   }
 

@@ -191,7 +191,7 @@ template <class Keys>
 class BasicRolexIndex<Keys>::Load final : public Base::Load {
  public:
   Load(BasicRolexIndex* index, LoadRuns entries, double fill, size_t most_parts)
-      : Base::Load(index, std::move(entries), fill, kLoadedEntries<Keys>, most_parts, index->first_), index_(index) {}
+      : Base::Load(index, std::move(entries), fill, kLoadedEntries<Keys>, most_parts, FirstOf(index)), index_(index) {}
 
   Status Finish(Context& context) override {
     GANNET_RETURN_IF_ERROR(index_->CheckEmpty());
@@ -202,12 +202,15 @@ class BasicRolexIndex<Keys>::Load final : public Base::Load {
     this->finished_ = trained.ok();
     if (!trained.ok()) {  // no memory for the models
       TakeFirst();
-      index_->leaves_.Store(this->blocks_[0], 0, {}, Key(Keys::kLeast), std::nullopt, {});
+      index_->StoreNode(this->blocks_[0], 0, {}, Key(Keys::kLeast), std::nullopt, {});
     }
     return trained;
   }
 
  private:
+  static std::vector<typename Base::FirstLeaf> FirstOf(BasicRolexIndex* index) {
+    return {{Keys::kLeast, index->first_}};
+  }
   // Makes the first leaf a block that waits for Store. Nobody changes the index, so it is rewritten in place.
   void TakeFirst() {
     std::byte* const at = index_->memory_ + index_->first_.offset();

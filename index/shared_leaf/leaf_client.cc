@@ -265,7 +265,7 @@ coro::Task<Status> LeafClient<Keys>::Scan(ScanRange range, ScanResult* result) {
     }
     const Status read = co_await ReadAllKeys<Keys>(&leaves_, *schema_, &place);
     GANNET_CO_RETURN_IF_ERROR(read);
-    if (TakeLeaf(place, from, to, range.reverse, end, result, &next) || result->entries.size() >= end) {
+    if (TakeLeaf<Keys>(place, from, to, range.reverse, end, result, &next) || result->entries.size() >= end) {
       co_return absl::OkStatus();
     }
   }
@@ -345,7 +345,7 @@ coro::Task<StatusOr<bool>> LeafClient<Keys>::ScanCached(Key from, Key to, bool r
       LeafCopy place{leaves[i], images[i]};
       const Status read = co_await ReadAllKeys<Keys>(&leaves_, *schema_, &place);
       GANNET_CO_RETURN_IF_ERROR(read);
-      if (TakeLeaf(place, from, to, reverse, end, result, next) || result->entries.size() >= end) co_return true;
+      if (TakeLeaf<Keys>(place, from, to, reverse, end, result, next) || result->entries.size() >= end) co_return true;
     }
   }
 }

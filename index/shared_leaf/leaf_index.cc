@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
+#include "absl/container/flat_hash_set.h"
+#include "base/mutant.h"
 #include "base/sometimes.h"
 #include "index/claim_boards.h"
 #include "index/service_method.h"
 #include "index/shared_leaf/change/change_calls.h"
 #include "index/shared_leaf/change/leaf_keys.h"
+#include "index/shared_leaf/claim/claim.h"
+#include "index/shared_leaf/leaf/leaf_repair.h"
 
 namespace gannet::index::shared_leaf {
 namespace {
@@ -52,27 +55,8 @@ void RegisterLeafMethods(IndexService* service, rdma::MethodId describe, const c
 template <class Keys>
 LeafIndex<Keys>::LeafIndex(IndexService* service, const Schema& schema, IndexRights rights, absl::Duration patience,
                            const char* name)
-    : service_(service),
-      schema_(schema),
-      blocks_(&service->fabric(), &service->node(), schema.fence_lines(), rights),
-      leaves_(&service->node(), &blocks_, &schema_, static_cast<uint64_t>(absl::ToInt64Nanoseconds(patience)), this,
-              name),
+    : Base(service, schema, std::nullopt, rights, patience, name),
       editors_(service, &blocks_, patience, [this](OwnChannel* channel) { return NewEditor(channel); }) {}
-
-template <class Keys>
-LeafIndex<Keys>::~LeafIndex() {
-  rdma::SlabCache slab(&service_->slab());
-  blocks_.Close(slab);
-}
-
-template <class Keys>
-Status LeafIndex<Keys>::MakeFirst(Context& context) {
-  const StatusOr<FreeBlock> block = blocks_.Take(context);
-  if (!block.ok()) return block.status();
-  leaves_.Store(*block, 0, {}, Keys::kLeast, std::nullopt, {});
-  first_ = block->address;
-  return absl::OkStatus();
-}
 
 // Separators that a client's split left out are mended by the changes that take more, such as splits.
 template <class Keys>
@@ -141,81 +125,66 @@ Status LeafIndex<Keys>::Replace(const index::Key& key, rdma::GlobalAddress from,
 }
 
 template <class Keys>
-Status LeafIndex<Keys>::CheckEmpty() const {
-  LeafCopy first;
-  GANNET_RETURN_IF_ERROR(this->Locate(Keys::At(Keys::kLeast), &first));
-  if (first.address != first_ || !Keys::IsLast(first.image) || first.image.template count<Entry>() != 0) {
-    return absl::FailedPreconditionError("a bulk load needs an empty index");
-  }
-  return absl::OkStatus();
+void LeafIndex<Keys>::StoreNode(const FreeBlock& block, uint8_t level, std::span<const Entry> entries, const Key& low,
+                                const std::optional<Key>& next_low, rdma::GlobalAddress right) {
+  typename Keys::Draft draft(block.address, block.word, level, OwnerBits(service_->node().id(), 0),
+                             blocks_.fence_lines());
+  Keys::SetLow(&draft, low);
+  Keys::SetNextLow(&draft, next_low);
+  draft.set_right(right);
+  for (const Entry& entry : entries) draft.AddToRoom(entry);
+  Posting posting;
+  draft.AppendNew(&posting);
+  Image image = draft.image();
+  image.head.state = draft.unlocked();
+  // Nobody knows the block yet: it is dead until its last word is stored.
+  StoreLeaf(image, service_->node().memory().data() + block.address.offset());
 }
 
 template <class Keys>
-StatusOr<std::unique_ptr<PartedLoad>> LeafIndex<Keys>::BeginLoad(Context& context, LoadRuns entries, double fill,
-                                                                 size_t most_parts) {
-  GANNET_RETURN_IF_ERROR(CheckFill(fill));
-  GANNET_RETURN_IF_ERROR(CheckEmpty());
-  std::unique_ptr<Load> load = NewLoad(std::move(entries), fill, most_parts);
-  GANNET_RETURN_IF_ERROR(load->Begin(context));
-  return load;
-}
-
-template <class Keys>
-Status LeafIndex<Keys>::BulkLoad(Context& context, std::span<const LoadEntry> entries, double fill) {
-  const StatusOr<std::unique_ptr<PartedLoad>> load = BeginLoad(context, LoadRuns(entries), fill, 1);
-  return load.ok() ? (*load)->Run(context) : load.status();
-}
-
-template <class Keys>
-LeafIndex<Keys>::Load::~Load() {
-  if (finished_) return;
-  for (size_t n = has_first_ ? 1 : 0; n < blocks_.size(); ++n) {
-    if (!blocks_[n].address.is_null()) index_->blocks_.Discard(blocks_[n]);
+void LeafIndex<Keys>::Repair(std::byte* leaf, bool is_linked) {
+  if constexpr (Keys::kKeysElsewhere) {
+    RepairTaggedLeaf(leaf, is_linked, blocks_.fence_lines());
+  } else {
+    RepairLeaf(leaf, is_linked);
   }
 }
 
+// Its holder neither split the leaf nor merged it with another, so it is linked.
 template <class Keys>
-Status LeafIndex<Keys>::Load::Take(Context& context, FreeBlock* block) {
-  const StatusOr<FreeBlock> taken = index_->blocks_.Take(context);
-  if (!taken.ok()) return taken.status();
-  *block = *taken;
-  return absl::OkStatus();
-}
-
-// The blocks of the parts' first leaves are taken at the beginning: then each part can link its last leaf.
-template <class Keys>
-Status LeafIndex<Keys>::Load::Begin(Context& context) {
-  for (size_t part = has_first_ ? 1 : 0; part < parts() && makes_leaves_; ++part) {
-    GANNET_RETURN_IF_ERROR(Take(context, &blocks_[shape_.FirstLeaf(part)]));
-  }
-  return absl::OkStatus();
-}
-
-template <class Keys>
-Status LeafIndex<Keys>::Load::Build(Context& context, size_t part) {
-  const size_t first = shape_.FirstLeaf(part);
-  const size_t end = shape_.EndLeaf(part);
-  GANNET_RETURN_IF_ERROR(shape_.CheckOrder(entries_, part));
-  LoadRuns::Reader entries(entries_);
-  for (size_t i = shape_.Begin(first); i < shape_.End(end - 1); ++i) {
-    GANNET_RETURN_IF_ERROR(Keys::CheckLength(index_->schema_, entries[i].key));
-  }
-  if (!makes_leaves_) return absl::OkStatus();
-  for (size_t n = first + 1; n < end; ++n) GANNET_RETURN_IF_ERROR(Take(context, &blocks_[n]));
-  for (size_t n = std::max<size_t>(first, has_first_ ? 1 : 0); n < end; ++n) StoreLeaf(n, &entries);
-  return absl::OkStatus();
+void LeafIndex<Keys>::EndKept(rdma::NodeId holder) {
+  blocks_.ForEach([&](rdma::GlobalAddress at) {
+    std::byte* const leaf = service_->node().memory().data() + at.offset();
+    if (IsKeptBy(holder, LoadWord(leaf))) Repair(leaf, /*is_linked=*/true);
+  });
 }
 
 template <class Keys>
 void LeafIndex<Keys>::RepairAfter(rdma::NodeId node) {
-  leaves_.RepairAfter(node, service_->boards().MayClaim(node),
-                      [this](const Visit& visit) { return ForEachNode(visit); });
+  if (blocks_.rights() == IndexRights::kOwnerOnly) return;  // it could lock nothing, and has borrowed nothing
+  const bool may_keep = service_->boards().MayClaim(node);
+  blocks_.BeginRepair(node);
+  absl::flat_hash_set<uint64_t> linked;
+  const Status walked = this->ForEachNode([&linked](const LeafCopy& place) { linked.insert(place.address.offset()); });
+  // What a damaged index does not reach any more must not be thrown away.
+  const auto is_linked = [&](rdma::GlobalAddress at) { return !walked.ok() || linked.contains(at.offset()); };
+  blocks_.ForEach([&](rdma::GlobalAddress at) {
+    std::byte* const leaf = service_->node().memory().data() + at.offset();
+    const uint64_t state = LoadWord(leaf);
+    const bool is_held = IsLocked(state) && !rdma::IsLineBusy(state) && LockOwnerNode(state) == node;
+    // The client may still read the leaves that it keeps (claim/claim.h). Without a board it keeps none, whatever it
+    // wrote into the word.
+    const bool is_kept = IsKept(state) && may_keep && !GANNET_MUTANT(kKeptRepairedAtOnce);
+    if (is_held && !is_kept) Repair(leaf, is_linked(at));
+  });
+  blocks_.EndRepair();
+  blocks_.Sweep(node, is_linked);
 }
 
 template <class Keys>
 Status LeafIndex<Keys>::EndClaimsOf(rdma::NodeId node) {
   if (blocks_.rights() == IndexRights::kOwnerOnly) return absl::OkStatus();
-  leaves_.EndKept(node);
+  EndKept(node);
   struct Claim {
     rdma::GlobalAddress leaf;
     uint64_t word;
@@ -263,21 +232,6 @@ Status LeafIndex<Keys>::SetClaimRanges(std::vector<ClaimRange> ranges) {
   GANNET_RETURN_IF_ERROR(editor.status());
   editor.Run(service_->boards().RaiseRanges(editor.leaves().channel()));
   return absl::OkStatus();
-}
-
-template <class Keys>
-Statistics LeafIndex<Keys>::statistics() {
-  Statistics statistics;
-  statistics.registered_bytes = blocks_.bytes();
-  const Status walked = ForEachNode([&statistics](const LeafCopy& place) {
-    if (place.image.level() == 0) {
-      ++statistics.nodes;
-      statistics.keys += static_cast<uint64_t>(place.image.template count<Entry>());
-    }
-    statistics.height = std::max(statistics.height, place.image.level() + 1);
-  });
-  if (!walked.ok()) statistics.height = 0;  // of a damaged index: what the walk has met
-  return statistics;
 }
 
 template class LeafIndex<IntegerKeys>;

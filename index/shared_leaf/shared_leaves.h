@@ -9,6 +9,7 @@
 // Thread-safe, by the last two. Neither may be held across a suspension.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -22,10 +23,11 @@ namespace gannet::index::shared_leaf {
 
 class SharedLeaves : public SharedCache {
  public:
-  BlockStock& blocks() { return blocks_; }
+  // Those of a pool of the index (BlockLender).
+  BlockStock& blocks(size_t pool = 0) { return blocks_[pool]; }
 
  private:
-  BlockStock blocks_;
+  std::array<BlockStock, kMostPools> blocks_;
 };
 
 // Holds indexes of either kind of keys, because its maker does not know which; the content for the other one stays

@@ -12,10 +12,14 @@ namespace gannet::index::shared_leaf {
 namespace {
 
 constexpr size_t kMostBlocks = 64;  // of one message, in each direction
-constexpr size_t kMessageBytes = 8 + 2 * kMostBlocks * 16;
+constexpr size_t kMessageBytes = 10 + 2 * kMostBlocks * 16;
 
-// Blocks of one call. A split needs a few; what fills up leaves needs the next ones soon.
+// Blocks of one call. A split needs a few; what fills up leaves needs the next ones soon. Inner nodes are made seldom.
 constexpr size_t kAtOnce = 32;
+constexpr size_t kNodesAtOnce = 8;
+constexpr size_t AtOnce(size_t pool) {
+  return pool == 0 ? kAtOnce : kNodesAtOnce;
+}
 // If so few are left, it is time for the next call.
 constexpr size_t kFew = 12;
 // Unused blocks that are kept, and dead ones that wait.
@@ -45,6 +49,7 @@ StatusOr<size_t> ServeExchange(IndexService* service, rdma::NodeId caller, std::
                                std::span<std::byte> response) {
   rdma::WireReader reader(request);
   const IndexId id = reader.GetU16();
+  const size_t number = reader.GetU16();
   const size_t wanted = reader.GetU16();
   std::vector<FreeBlock> dead;
   std::vector<FreeBlock> unused;
@@ -53,17 +58,19 @@ StatusOr<size_t> ServeExchange(IndexService* service, rdma::NodeId caller, std::
   }
   IndexService::Guard guard(service);
   auto* lender = dynamic_cast<BlockLender*>(service->Find(id));
-  if (lender == nullptr) {
-    return absl::NotFoundError(absl::StrCat("node ", service->node().id(), " lends no blocks of index ", id));
+  LeafBlocks* const pool = lender == nullptr ? nullptr : lender->pool(number);
+  if (pool == nullptr) {
+    return absl::NotFoundError(
+        absl::StrCat("node ", service->node().id(), " lends no blocks of pool ", number, " of index ", id));
   }
-  if (lender->blocks().rights() == IndexRights::kOwnerOnly) {
+  if (pool->rights() == IndexRights::kOwnerOnly) {
     return absl::PermissionDeniedError(absl::StrCat("node ", service->node().id(), " lends no blocks of index ", id,
                                                     ": only the owner changes it; clients change it by calls"));
   }
-  for (const FreeBlock& block : dead) lender->blocks().Return(block);
-  for (const FreeBlock& block : unused) lender->blocks().GiveBack(caller, block);
+  for (const FreeBlock& block : dead) pool->Return(block);
+  for (const FreeBlock& block : unused) pool->GiveBack(caller, block);
   rdma::WireWriter writer(response);
-  PutBlocks(writer, lender->blocks().Lend(guard.context(), caller, std::min(wanted, kMostBlocks)));
+  PutBlocks(writer, pool->Lend(guard.context(), caller, std::min(wanted, kMostBlocks)));
   return writer.Finish();
 }
 
@@ -90,12 +97,12 @@ coro::Task<StatusOr<FreeBlock>> BorrowedBlocks::Take(uint64_t wanted) {
   {
     // One borrows for all; others that find nothing meanwhile borrow what they need.
     const BlockStock::Borrowing borrowing(stock_);
-    const Status status = co_await Exchange(connection, borrowing.is_first() ? kAtOnce : 1, &lent);
+    const Status status = co_await Exchange(connection, borrowing.is_first() ? AtOnce(pool_) : 1, &lent);
     GANNET_CO_RETURN_IF_ERROR(status);
   }
   if (lent.empty()) {
     co_return absl::ResourceExhaustedError(
-        absl::StrCat("node ", owner_, " has no room for another leaf; ", rdma::kGiveMemory));
+        absl::StrCat("node ", owner_, " has no room for another node of an index; ", rdma::kGiveMemory));
   }
   stock_->Add(connection, std::span(lent).subspan(1));
   co_return lent[0];
@@ -113,7 +120,7 @@ coro::Task<void> BorrowedBlocks::Refill() {
   const BlockStock::Borrowing borrowing(stock_);
   if (!borrowing.is_first() || stock_->unused(connection) > kFew) co_return;
   std::vector<FreeBlock> lent;
-  const Status status = co_await Exchange(connection, kAtOnce, &lent);
+  const Status status = co_await Exchange(connection, AtOnce(pool_), &lent);
   if (status.ok()) stock_->Add(connection, lent);
 }
 
@@ -122,6 +129,7 @@ coro::Task<Status> BorrowedBlocks::Exchange(uint64_t connection, size_t wanted, 
   std::array<std::byte, kMessageBytes> response;
   rdma::WireWriter writer(request);
   writer.PutU16(index_);
+  writer.PutU16(static_cast<uint16_t>(pool_));
   writer.PutU16(static_cast<uint16_t>(wanted));
   const BlockStock::Surplus surplus = stock_->TakeSurplus(connection, kMostUnused, kMostBlocks);
   PutBlocks(writer, surplus.dead);

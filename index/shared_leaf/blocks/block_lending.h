@@ -1,9 +1,9 @@
 // The calls by which clients borrow blocks of an index (leaf_blocks.h) from its owner.
 //
-//   kExchange   index (2), wanted (2), blocks that died, blocks that were not used
+//   kExchange   index (2), pool (2), wanted (2), blocks that died, blocks that were not used
 //            -> lent blocks
 //
-// Blocks: their number (2), and each one's address (8) and word (8).
+// Blocks: their number (2), and each one's address (8) and word (8). Pool: which blocks of the index (BlockLender).
 //
 // An index that only its owner changes (IndexRights::kOwnerOnly) lends none: PermissionDenied. Its clients call
 // (change_calls.h).
@@ -29,6 +29,9 @@ class BlockLender {
  public:
   virtual ~BlockLender() = default;
   virtual LeafBlocks& blocks() = 0;
+  // The blocks of this number: 0 are those of the leaves, others may be those of inner nodes, each of another size;
+  // less than kMostPools. Null: the index has no such pool.
+  virtual LeafBlocks* pool(size_t number) { return number == 0 ? &blocks() : nullptr; }
   // Ends claims of leaves (claim/claim.h), which have these words `before`. `after`: the word that a leaf has then; the
   // same word: it keeps its claim, or has changed. InvalidArgument: there is no such leaf, or the word is no claim.
   virtual Status EndClaims(std::span<WordChange> claims) = 0;
@@ -42,15 +45,16 @@ void RegisterBlockLending(IndexService* service);
 // at once.
 class BorrowedBlocks final : public BlockSource {
  public:
-  // `node`: of the channel; null if connections are never lost. `stock` must outlive this.
+  // `node`: of the channel; null if connections are never lost. `stock`: of the pool; must outlive this.
   BorrowedBlocks(rdma::Channel* channel, rdma::Node* node, rdma::NodeId owner, IndexId index, absl::Duration timeout,
-                 BlockStock* stock)
+                 BlockStock* stock, size_t pool = 0)
       : channel_(channel),
         node_(owner == channel->node() ? nullptr : node),
         owner_(owner),
         index_(index),
         timeout_(timeout),
-        stock_(stock) {}
+        stock_(stock),
+        pool_(pool) {}
 
   coro::Task<StatusOr<FreeBlock>> Take(uint64_t connection) override;
   void PutBack(const FreeBlock& block) override { stock_->Add(block.connection, {&block, 1}); }
@@ -68,6 +72,7 @@ class BorrowedBlocks final : public BlockSource {
   IndexId index_;
   absl::Duration timeout_;
   BlockStock* stock_;
+  size_t pool_;
 };
 
 }  // namespace gannet::index::shared_leaf

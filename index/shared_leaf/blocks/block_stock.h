@@ -1,6 +1,6 @@
-// BlockStock: the blocks that the clients of an index in this process have borrowed from its owner and not used yet,
-// and the dead ones that the owner is to get back (block_lending.h). The clients share it (shared_leaves.h), so that
-// none leaves anything behind when it ends.
+// BlockStock: the blocks of a pool that the clients of an index in this process have borrowed from its owner and not
+// used yet, and the dead ones that the owner is to get back (block_lending.h). The clients share it (shared_leaves.h),
+// so that none leaves anything behind when it ends.
 //
 // Blocks are lent over a connection. When that has ended, the owner takes them back, and also those that died
 // (LeafBlocks::Sweep): so the stock forgets them.
@@ -16,6 +16,9 @@
 #include "index/shared_leaf/blocks/leaf_blocks.h"
 
 namespace gannet::index::shared_leaf {
+
+// Pools of blocks of an index (BlockLender): of leaves, and of up to four sizes of inner nodes.
+inline constexpr size_t kMostPools = 5;
 
 // Thread-safe.
 class BlockStock {

@@ -1,4 +1,5 @@
-// LeafBlocks: the blocks of one index of shared leaves (leaf.h), at the owner. It knows every block's use:
+// LeafBlocks: the blocks of one index of shared leaves (leaf.h), at the owner; or a pool of blocks of another size, for
+// inner nodes that clients change without locks (dolphin/inner_node.h). It knows every block's use:
 //
 //   free     dead, and waits here
 //   lent     to a client, or to a thread of the owner, which may have made it a leaf of the index
@@ -42,11 +43,12 @@ struct FreeBlock {
   uint64_t connection = 0;
 };
 
-// Leaves of another format than leaf.h has.
+// Leaves, or inner nodes, of another format than leaf.h has.
 struct LeafFormat {
   size_t bytes = 0;
   // Makes the first leaf of a block possible: called when the block has just become one of the index, and is dead.
   void (*begin)(std::byte* block) = nullptr;
+  size_t fence_lines = 0;  // of leaves of byte keys
 };
 
 class LeafBlocks {
@@ -63,9 +65,9 @@ class LeafBlocks {
         format_({.bytes = LeafBytesWith(fence_lines)}),
         rights_(rights),
         locked_too_(fabric->capabilities().line_consistent || rights == IndexRights::kOwnerOnly) {}
-  // For leaves of this format, of integer keys.
+  // For leaves of this format.
   LeafBlocks(const rdma::Fabric* fabric, rdma::Node* node, const LeafFormat& format, IndexRights rights)
-      : LeafBlocks(fabric, node, /*fence_lines=*/0, rights) {
+      : LeafBlocks(fabric, node, format.fence_lines, rights) {
     format_ = format;
   }
 
@@ -113,9 +115,14 @@ class LeafBlocks {
   // lines, a leaf that a live node has locked is kLocked.
   template <class Head>
   LeafLook Look(uint64_t offset, BasicLeafImage<Head>* image) const {
-    const LeafLook look = ReadOwnLeaf(Memory(offset), image, fence_lines_, locked_too_);
-    if (look != LeafLook::kLocked || locked_too_ || !IsSettled(image->head.state)) return look;
-    return ReadOwnLeaf(Memory(offset), image, fence_lines_, /*locked_too=*/true);
+    return LookBy(image, [&](bool locked_too) { return ReadOwnLeaf(Memory(offset), image, fence_lines_, locked_too); });
+  }
+  // The same for leaves of another format: `read(locked_too)` reads the leaf.
+  template <class Image, class Read>
+  LeafLook LookBy(Image* image, const Read& read) const {
+    const LeafLook look = read(locked_too_);
+    if (look != LeafLook::kLocked || locked_too_ || !IsSettled(image->state())) return look;
+    return read(/*locked_too=*/true);
   }
   // None of the verbs of `client` takes effect any more, until the repair of its locks has ended. One thread at a time.
   void BeginRepair(rdma::NodeId client) { repaired_.store(client, std::memory_order_relaxed); }

@@ -31,6 +31,14 @@ bool CarryOutAtomic(std::byte* to, rdma::Operation* operation) {
   return false;
 }
 
+void StoreWords(std::byte* to, const std::byte* from, size_t size) {
+  for (size_t at = 0; at < size; at += kWordBytes) {
+    uint64_t word;
+    std::memcpy(&word, from + at, kWordBytes);
+    StoreWord(to + at, word);
+  }
+}
+
 }  // namespace
 
 Status ClaimedElsewhere(rdma::GlobalAddress leaf) {
@@ -135,13 +143,26 @@ template coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress le
 template coro::Task<StatusOr<LeafLook>> LeafChannel::Read(rdma::GlobalAddress leaf, TaggedImage* image,
                                                           std::span<const rdma::Operation> along, IfKept kept);
 
-// A line is busy while its words change. So readers try again.
+// A line that is written as a whole is busy while its words change. So readers try again.
 void LeafChannel::CarryOut(std::span<rdma::Operation> operations) {
   for (rdma::Operation& operation : operations) {
     std::byte* const to = channel_->Local(operation.remote);
     if (CarryOutAtomic(to, &operation)) continue;
+    auto* const local = static_cast<std::byte*>(operation.local);
+    if (operation.verb == rdma::Verb::kRead) {
+      for (size_t at = 0; at < operation.size; at += kWordBytes) {
+        const uint64_t word = LoadWord(to + at);
+        std::memcpy(local + at, &word, kWordBytes);
+      }
+      PreemptionPoint();
+      continue;
+    }
     GANNET_CHECK(operation.verb == rdma::Verb::kWrite, "leaves are changed by WRITE, CAS and FAA");
-    const auto* const from = static_cast<const std::byte*>(operation.local);
+    const std::byte* const from = local;
+    if (operation.size % kLineBytes != 0) {
+      StoreWords(to, from, operation.size);
+      continue;
+    }
     for (size_t line = 0; line < operation.size; line += kLineBytes) {
       StoreWord(to + line, rdma::kLineBusy);
       for (size_t at = kLineBytes; at > 0;) {
@@ -181,11 +202,7 @@ coro::Task<Status> LeafChannel::PostHint(std::span<rdma::Operation> operations) 
       std::byte* const to = channel_->Local(operation.remote);
       if (CarryOutAtomic(to, &operation)) continue;
       GANNET_CHECK(operation.verb == rdma::Verb::kWrite, "hints are WRITEs and FAAs");
-      for (size_t at = 0; at < operation.size; at += kWordBytes) {
-        uint64_t word;
-        std::memcpy(&word, static_cast<const std::byte*>(operation.local) + at, kWordBytes);
-        StoreWord(to + at, word);
-      }
+      StoreWords(to, static_cast<const std::byte*>(operation.local), operation.size);
     }
     co_return absl::OkStatus();
   }

@@ -164,6 +164,9 @@ class LeafChannel {
 
   // The following serve locks that have more states than this one.
   //
+  // Carries out verbs on the owner's memory: by this CPU, if it may change leaves. It then READs words, not lines, so
+  // what it has READ is right only if nobody writes lines of the leaf meanwhile.
+  coro::Task<Status> Post(std::span<rdma::Operation> operations);
   // InvalidArgument: no leaf can be there.
   Status CheckAddress(rdma::GlobalAddress leaf) const;
   // The state word of a leaf that this channel has locked.
@@ -209,7 +212,6 @@ class LeafChannel {
   }
   // Carries out operations on this node's memory by its CPU.
   void CarryOut(std::span<rdma::Operation> operations);
-  coro::Task<Status> Post(std::span<rdma::Operation> operations);
   // At the owner: no copy of a claimed leaf is good any more. False: not yet; the repair sees to that.
   coro::Task<bool> EndCopies(rdma::GlobalAddress leaf, uint64_t claim);
 

@@ -44,7 +44,7 @@ coro::Task<StatusOr<Change>> LeafEditor<Keys>::InsertAt(uint8_t level, IndexEntr
     if constexpr (Keys::kKeysElsewhere) {
       slot = co_await FindSame(level, entry, &place);
     } else {
-      slot = FindSlot(place.image, Keys::KeyOf(entry));
+      slot = Keys::SlotOf(place.image, Keys::KeyOf(entry));
     }
     if (!slot.ok()) co_return slot.status();
     if (*slot >= 0) {

@@ -127,7 +127,7 @@ void LeafInserts<Keys>::Add(Leaf* leaf, Item* item) {
       Sometimes<"leaf: an insert by verbs meets its key's tag">();
       return;
     }
-  } else if (const int slot = FindSlot(leaf->place.image, item->key); slot >= 0) {
+  } else if (const int slot = Keys::SlotOf(leaf->place.image, item->key); slot >= 0) {
     one.outcome = Insertion::Outcome::kExists;
     one.existing = Keys::TargetOf(leaf->place.image.template entry<typename Keys::Entry>(slot), leaves_->owner());
     return;

@@ -58,16 +58,47 @@ auto FirstRightOf(Map& map, const typename Keys::Point& point) {
 // The slot of a whole leaf that has the key; -1: none has. Byte keys: READs the records whose tags match.
 template <class Keys>
 coro::Task<StatusOr<int>> FindKey(LeafChannel* leaves, const typename Keys::Schema& schema, typename Keys::Key key,
-                                  LeafCopyOf<Keys>* leaf);
+                                  LeafCopyOf<Keys>* leaf) {
+  if constexpr (Keys::kKeysElsewhere) {
+    uint64_t same = MatchTag(leaf->image, schema.TagOf(key));
+    if (same == 0) co_return -1;
+    const Status read = co_await ReadKeys(leaves, schema, leaf, same);
+    GANNET_CO_RETURN_IF_ERROR(read);
+    for (same &= leaf->keys.known; same != 0; same &= same - 1) {
+      const int slot = std::countr_zero(same);
+      if (Keys::KeyAt(leaf->image, leaf->keys, slot) == key) co_return slot;
+    }
+    co_return -1;
+  } else {
+    co_return Keys::SlotOf(leaf->image, key);
+  }
+}
 // Does what FindKey does, by the owner's CPU.
 template <class Keys>
 int FindOwnKey(const LeafBlocks& blocks, const typename Keys::Schema& schema, const typename Keys::Key& key,
-               const LeafCopyOf<Keys>& leaf);
+               const LeafCopyOf<Keys>& leaf) {
+  if constexpr (Keys::kKeysElsewhere) {
+    for (uint64_t same = MatchTag(leaf.image, schema.TagOf(key)); same != 0; same &= same - 1) {
+      const int slot = std::countr_zero(same);
+      if (OwnRecordHolds(blocks, leaf.image.template entry<typename Keys::Entry>(slot).offset(), key)) return slot;
+    }
+    return -1;
+  } else {
+    return Keys::SlotOf(leaf.image, key);
+  }
+}
 
 // Reads all keys of a whole leaf, as far as they are not in the image (ReadKeys).
 template <class Keys>
 coro::Task<Status> ReadAllKeys(LeafChannel* leaves, const typename Keys::Schema& schema, LeafCopyOf<Keys>* leaf,
-                               bool sure = false);
+                               bool sure = false) {
+  if constexpr (Keys::kKeysElsewhere) {
+    const Status read =
+        co_await ReadKeys(leaves, schema, leaf, leaf->image.template used<typename Keys::Entry>(), sure);
+    co_return read;
+  }
+  co_return absl::OkStatus();
+}
 // All keys of the leaf are known, as a split needs them.
 template <class Keys>
 bool KnowsAll(const LeafCopyOf<Keys>& leaf) {
@@ -97,7 +128,7 @@ std::optional<FindResult> ResultOf(const typename Keys::Schema& schema, const Le
     if (same != 0) slot = std::countr_zero(same);
     result.witness = leaf.witness();
   } else {
-    slot = FindSlot(leaf.image, key);
+    slot = Keys::SlotOf(leaf.image, key);
     if (slot < 0) result.witness = leaf.witness();
   }
   if (slot >= 0) {

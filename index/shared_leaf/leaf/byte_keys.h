@@ -98,6 +98,11 @@ struct ByteKeys {
   static bool Knows(const EntryKeys& keys, int slot) { return (keys.known >> slot & 1) != 0; }
   static const Key& KeyAt(const Image&, const EntryKeys& keys, int slot) { return keys.of[static_cast<size_t>(slot)]; }
 
+  template <class Blocks>
+  static LeafLook Look(const Blocks& blocks, const Schema&, uint64_t offset, Image* image) {
+    return blocks.Look(offset, image);
+  }
+
   static Key LowOf(const Image& image) { return ByteKey(FenceView(image, Fence::kLow).key()); }
   static bool IsFirst(const Image& image) { return FenceView(image, Fence::kLow).key().empty(); }
   static bool IsLast(const Image& image) { return FenceView(image, Fence::kHigh).is_none(); }

@@ -17,24 +17,25 @@
 namespace gannet::index::shared_leaf {
 
 // A leaf as it was READ, with the keys of its entries as far as they are known (Keys::EntryKeys).
-template <class Keys>
-struct LeafCopyOf {
+template <class Image, class EntryKeys>
+struct BasicLeafCopy {
   rdma::GlobalAddress address;
-  typename Keys::Image image;
-  [[no_unique_address]] typename Keys::EntryKeys keys{};
+  Image image;
+  [[no_unique_address]] EntryKeys keys{};
 
-  Witness witness() const { return {address, image.head.state}; }
+  Witness witness() const { return {address, image.state()}; }
 };
+template <class Keys>
+using LeafCopyOf = BasicLeafCopy<typename Keys::Image, typename Keys::EntryKeys>;
 
-struct IntegerKeys {
+// What does not depend on the format of the leaf.
+template <class ImageOfLeaf>
+struct BasicIntegerKeys {
   static constexpr KeyKind kKind = KeyKind::kInteger;
   // The keys are in records and children, and take READs of their own.
   static constexpr bool kKeysElsewhere = false;
-  using Head = LeafHead;
-  using Image = LeafImage;
-  using Draft = LeafDraft;
+  using Image = ImageOfLeaf;
   using Entry = IntegerEntry;
-  static constexpr int kSlots = Entry::kSlots;
   using Key = uint64_t;
   // An entry and its key.
   using IndexEntry = IntegerEntry;
@@ -44,21 +45,26 @@ struct IntegerKeys {
   using Cut = uint64_t;
   struct EntryKeys {};
   static void ForgetKeys(EntryKeys*) {}
-  // What all users of an index have to know about its keys.
-  struct Schema {
-    static constexpr size_t fence_lines() { return 0; }
-  };
 
   static Key KeyFrom(const index::Key& key) { return key.integer(); }
   static std::string ToString(Key key) { return absl::StrCat(key); }
   static constexpr Key kLeast = 0;
   static constexpr Key Greatest() { return UINT64_MAX; }
   // InvalidArgument: the key is too long for the index.
-  static Status CheckLength(const Schema&, const index::Key&) { return absl::OkStatus(); }
+  template <class Schema>
+  static Status CheckLength(const Schema&, const index::Key&) {
+    return absl::OkStatus();
+  }
   // Whether an entry is that of the key, which its record, or child, has.
-  static bool IsEntryOf(const Schema&, Key, const Entry&) { return true; }
+  template <class Schema>
+  static bool IsEntryOf(const Schema&, Key, const Entry&) {
+    return true;
+  }
 
-  static IndexEntry RecordEntry(const Schema&, Key key, rdma::GlobalAddress record) { return {key, record.bits()}; }
+  template <class Schema>
+  static IndexEntry RecordEntry(const Schema&, Key key, rdma::GlobalAddress record) {
+    return {key, record.bits()};
+  }
   static IndexEntry ChildEntry(Key low, rdma::GlobalAddress child) { return {low, child.bits()}; }
   static const Key& KeyOf(const IndexEntry& entry) { return entry.key; }
   static const Entry& EntryOf(const IndexEntry& entry) { return entry; }
@@ -68,7 +74,7 @@ struct IntegerKeys {
 
   // `slot` is in use.
   static bool Knows(const EntryKeys&, int /*slot*/) { return true; }
-  static Key KeyAt(const Image& image, const EntryKeys&, int slot) { return image.entry<Entry>(slot).key; }
+  static Key KeyAt(const Image& image, const EntryKeys&, int slot) { return image.template entry<Entry>(slot).key; }
 
   static Key LowOf(const Image& image) { return image.head.low; }
   static bool IsFirst(const Image& image) { return image.head.low == 0; }
@@ -100,6 +106,26 @@ struct IntegerKeys {
   static Key Border(Key left, Key right, uint8_t level, bool appended) {
     return appended && level == 0 ? left + 1 : right;
   }
+};
+
+// The keys of shared leaves.
+struct IntegerKeys : BasicIntegerKeys<LeafImage> {
+  using Head = LeafHead;
+  using Draft = LeafDraft;
+  static constexpr int kSlots = Entry::kSlots;
+  // What all users of an index have to know about its keys.
+  struct Schema {
+    static constexpr size_t fence_lines() { return 0; }
+  };
+
+  // The used slot that has this key, or -1.
+  static int SlotOf(const Image& image, Key key) { return FindSlot(image, key); }
+  // Reads the leaf at this offset of the owner's memory (LeafBlocks::Look).
+  template <class Blocks>
+  static LeafLook Look(const Blocks& blocks, const Schema&, uint64_t offset, Image* image) {
+    return blocks.Look(offset, image);
+  }
+
   static void SetLow(Draft* draft, Key low) { draft->set_low(low); }
   // nullopt: there is no right sibling.
   static void SetNextLow(Draft* draft, std::optional<Key> next_low) {

@@ -147,6 +147,7 @@ struct BasicLeafImage {
   Head head;
   std::array<Line, Head::kMostLines> lines;  // those of the fences first
 
+  uint64_t state() const { return head.state; }
   rdma::GlobalAddress right() const { return rdma::GlobalAddress::FromBits(head.right); }
   uint8_t level() const { return LeafSlots::Unpack(head.slots).level; }
   bool Covers(uint64_t key) const requires std::same_as<Head, LeafHead> { return head.low <= key && key <= head.high; }

@@ -61,15 +61,16 @@ class ScanTails {
 
 // Appends the leaf's witness and its entries, in the direction of the scan, from *next to the end of [from, to], until
 // the result has `end` entries. `place` covers *next. True: the scan is at its end. Otherwise it continues at *next.
-inline bool TakeLeaf(const LeafCopy& place, uint64_t from, uint64_t to, bool reverse, size_t end, ScanResult* result,
-                     uint64_t* next) {
+template <class Keys>
+bool TakeLeaf(const LeafCopyOf<Keys>& place, uint64_t from, uint64_t to, bool reverse, size_t end, ScanResult* result,
+              uint64_t* next) requires(!Keys::kKeysElsewhere) {
   result->witnesses.push_back(place.witness());
   const uint64_t low = reverse ? from : *next;
   const uint64_t high = reverse ? *next : to;
-  std::array<IntegerEntry, IntegerEntry::kSlots> entries;
+  std::array<IntegerEntry, Keys::kSlots> entries;
   size_t n = 0;
-  for (uint64_t used = place.image.used<IntegerEntry>(); used != 0; used &= used - 1) {
-    const auto entry = place.image.entry<IntegerEntry>(std::countr_zero(used));
+  for (uint64_t used = place.image.template used<IntegerEntry>(); used != 0; used &= used - 1) {
+    const auto entry = place.image.template entry<IntegerEntry>(std::countr_zero(used));
     if (low <= entry.key && entry.key <= high) entries[n++] = entry;
   }
   std::sort(
@@ -89,8 +90,9 @@ inline bool TakeLeaf(const LeafCopy& place, uint64_t from, uint64_t to, bool rev
 
 // TakeLeaf for byte keys. `place` has the keys that it could read (ReadKeys). An entry without is left out: the leaf
 // has changed meanwhile, as its witness shows, and the key's record is gone.
-inline bool TakeLeaf(const TaggedCopy& place, const ByteKey& from, const ByteKey& to, bool reverse, size_t end,
-                     ScanResult* result, ByteKeys::Cut* next) {
+template <class Keys>
+bool TakeLeaf(const LeafCopyOf<Keys>& place, const ByteKey& from, const ByteKey& to, bool reverse, size_t end,
+              ScanResult* result, ByteKeys::Cut* next) requires(Keys::kKeysElsewhere) {
   result->witnesses.push_back(place.witness());
   const auto key = [&place](int slot) { return place.keys.of[static_cast<size_t>(slot)].view(); };
   const auto is_in_range = [&](int slot) {
@@ -100,7 +102,7 @@ inline bool TakeLeaf(const TaggedCopy& place, const ByteKey& from, const ByteKey
   };
   std::array<uint8_t, TaggedEntry::kSlots> slots;
   size_t n = 0;
-  for (uint64_t known = place.keys.known & place.image.used<TaggedEntry>(); known != 0; known &= known - 1) {
+  for (uint64_t known = place.keys.known & place.image.template used<TaggedEntry>(); known != 0; known &= known - 1) {
     const int slot = std::countr_zero(known);
     if (is_in_range(slot)) slots[n++] = static_cast<uint8_t>(slot);
   }
@@ -108,8 +110,8 @@ inline bool TakeLeaf(const TaggedCopy& place, const ByteKey& from, const ByteKey
             [&](int a, int b) { return reverse ? key(b) < key(a) : key(a) < key(b); });
   for (size_t i = 0; i < n && result->entries.size() < end; ++i) {
     const ByteKey& taken = place.keys.of[static_cast<size_t>(slots[i])];
-    result->entries.push_back(
-        {OwnedKey(Key(taken.view())), {place.address.node(), place.image.entry<TaggedEntry>(slots[i]).offset()}});
+    result->entries.push_back({OwnedKey(Key(taken.view())),
+                               {place.address.node(), place.image.template entry<TaggedEntry>(slots[i]).offset()}});
     *next = {taken, !reverse};
   }
   if (result->entries.size() >= end) return false;

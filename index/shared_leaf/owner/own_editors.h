@@ -18,7 +18,7 @@
 #include "index/shared_leaf/blocks/block_source.h"
 #include "index/shared_leaf/blocks/leaf_blocks.h"
 #include "index/shared_leaf/change/leaf_channel.h"
-#include "index/shared_leaf/change/leaf_editor.h"
+#include "index/shared_leaf/leaf/posting.h"
 
 namespace gannet::index::shared_leaf {
 
@@ -65,11 +65,11 @@ struct OwnChannel {
   rdma::GlobalAddress last_leaf;  // that was changed so, or null
 };
 
-// Thread-safe.
-template <class Keys>
+// Thread-safe. OfKind: LeafEditor<Keys>, or what changes leaves of another format.
+template <class OfKind>
 class OwnEditors {
  public:
-  using Editor = LeafEditor<Keys>;
+  using Editor = OfKind;
   using MakeEditor = std::function<std::unique_ptr<Editor>(OwnChannel* channel)>;
 
   // Both pointers must outlive this.
@@ -94,6 +94,8 @@ class OwnEditors {
       if (own_ == nullptr) return;
       status_ = absl::OkStatus();
       own_->channel.blocks.set_context(context);
+      // An editor may take other blocks, too.
+      if constexpr (requires { own_->editor->set_context(context); }) own_->editor->set_context(context);
     }
     ~Pooled() {
       if (own_ == nullptr) return;
@@ -111,6 +113,7 @@ class OwnEditors {
     Editor& operator*() { return *own_->editor; }
     Editor* operator->() { return own_->editor.get(); }
     LeafChannel& leaves() { return own_->channel.leaves; }
+    coro::Worker& worker() { return own_->channel.worker; }
     Posting& posting() { return own_->channel.posting; }
     rdma::GlobalAddress& last_leaf() { return own_->channel.last_leaf; }
     template <class T>

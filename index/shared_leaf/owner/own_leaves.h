@@ -1,6 +1,5 @@
-// OwnLeaves: what the owner of an index of shared leaves does with them by its CPU. It reads them in the order of their
-// keys, makes new ones, repairs them after the death of a client, and checks them. The index adds the way to a leaf: a
-// tree, or models.
+// OwnLeaves: how the owner of an index of shared leaves reads and checks them by its CPU. The index adds the way to a
+// leaf: a tree, or models.
 //
 // Leaves are not trusted (leaf.h): a walk is bounded, and a leaf to which there is no way is DataLoss. Thread-safe;
 // clients and other threads may change leaves meanwhile.
@@ -12,7 +11,6 @@
 #include <span>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "base/status.h"
 #include "index/backoff.h"
 #include "index/index.h"
@@ -63,7 +61,7 @@ class OwnLeaves {
   }
   // Whether a leaf that Read has found whole is locked by now, or has changed.
   bool IsLockedNow(const LeafCopy& leaf) const {
-    return LoadWord(node_->memory().data() + leaf.address.offset()) != leaf.image.head.state;
+    return LoadWord(node_->memory().data() + leaf.address.offset()) != leaf.image.state();
   }
   // The low fence of the leaf at this offset; nullopt: there is none that is whole.
   std::optional<Key> LowAt(uint64_t offset) const;
@@ -90,24 +88,16 @@ class OwnLeaves {
   static ScanPosition PositionBehind(const index::Key& key, bool reverse);
   bool Walk(WalkPosition* position, std::vector<rdma::GlobalAddress>* records) const;
 
-  // Makes an unlocked node in a block that is dead. `next_low`: low fence of the node to its right, if there is one.
-  void Store(const FreeBlock& block, uint8_t level, std::span<const Entry> entries, const Key& low,
-             const std::optional<Key>& next_low, rdma::GlobalAddress right);
-  // Takes the locks of a dead client away and sweeps (leaf_repair.h, LeafBlocks::Sweep). `may_keep`: leaves that it
-  // keeps are left to EndKept. `for_each` visits every node that the index reaches.
-  void RepairAfter(rdma::NodeId client, bool may_keep, const std::function<Status(const Visit&)>& for_each);
-
-  // Makes the leaves whole that a lost node keeps, and takes their locks away. Its lease must have ended.
-  void EndKept(rdma::NodeId holder);
-
   // Internal if the node is locked, does not begin at *low, or has a key twice, out of its fences, or that cannot be
   // read. Loads the keys, and sets *low to where the node to the right begins; nullopt: nowhere.
   Status Check(LeafCopy* node, std::optional<Key>* low) const;
 
  private:
+  // Leaves of a scan after which their number is bounded.
+  static constexpr size_t kManyLeaves = 1000;
+
   // Does what Find does. `leaf`: without an address, or as it was read in this call; afterwards that of the key.
   FindResult FindFrom(LeafCopy* leaf, const index::Key& key) const;
-  void Repair(std::byte* leaf, bool is_linked);
   // Scans from *next on, at most `limit` entries and `most_leaves` leaves. True: there may be more, from *next.
   StatusOr<bool> ScanSome(const Key& from, const Key& to, bool reverse, size_t limit, size_t most_leaves,
                           ScanResult* result, Cut* next) const;
