@@ -58,9 +58,10 @@ enum class Mutant : uint8_t {
   kBitFirst,             // it leaves before it has published its change
   kRaiseFirst,           // it raises the state word before that
   kNoReservation,        // an insert publishes its key before the target
-  kAnySlot,              // an insert does not take the first free slot
+  kAnySlot,              // the inserts of some nodes do not take the first free slot
   kNoDrain,              // a holder of the exclusive side does not wait for those who are inside
   kHeadFirst,            // a leaf gets the range of its sibling before the entries
+  kOneHighFence,         // a change of the high fence overwrites the copy that counts
   kNoNumbers,            // a reader does not compare the numbers of lines
   kNoGeneration,         // nor the generation
   kStateInRead,          // a witness has the state word of the READ

@@ -6,11 +6,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 
 #include "absl/container/flat_hash_map.h"
 #include "base/cache_line.h"
 #include "base/thread.h"
+#include "index/index.h"
 #include "rdma/global_address.h"
 
 namespace gannet::index::dolphin {
@@ -18,6 +20,9 @@ namespace gannet::index::dolphin {
 // Thread-safe.
 class HolderBook {
  public:
+  // The book of a node for an index of `owner`. A process may have several nodes; each is known by its memory.
+  static std::shared_ptr<HolderBook> Of(const std::byte* node_memory, rdma::NodeId owner, IndexId index);
+
   // False: somebody is inside by this connection. What came over an ended one is over: the owner has taken that bit
   // away.
   bool Enter(rdma::GlobalAddress leaf, uint64_t connection) {

@@ -1,5 +1,6 @@
-// The leaf of Dolphin (MSST'24, III-A2 and III-C), for integer keys. Clients change single words of it at once, under
-// the shared side of a lock of three states, and whole lines under the exclusive side:
+// The leaf of Dolphin (MSST'24, III-A2 and III-C), for integer keys. byte_leaf.h has what is different with byte keys.
+// Clients change single words of a leaf at once, under the shared side of a lock of three states, and whole lines under
+// the exclusive side:
 //
 //   line 0, lock    | state | constant | holders | parent | 32 bytes spare |    changed by atomics only
 //   line 1, head    | number | shape | low | high | right | 24 bytes spare |
@@ -107,6 +108,7 @@ constexpr uint64_t StateOfNumber(uint64_t version) {
 constexpr bool IsGenerationOf(uint64_t state, uint64_t number) {
   return (state & kStructureBits) == GenerationOf(number);
 }
+inline constexpr size_t kMostNodes = 64;
 constexpr uint64_t HolderBit(rdma::NodeId node) {
   return uint64_t{1} << (node & 63);
 }
@@ -146,17 +148,52 @@ constexpr size_t TargetOffset(size_t key_lines, int slot) {
   return KeyOffset(slot) + key_lines * kLineBytes;
 }
 
-// A private image of a leaf. `key_lines` of every leaf of an index are known (shape says so, too, for walks from
-// outside), so a reader sets them before it looks at anything else.
-struct LeafImage {
+// The part of a leaf that was READ: its lock and head, all but its targets, or the whole of it. A leaf of byte keys has
+// no targets.
+enum class Part : uint8_t { kHead, kKeys, kWhole };
+
+// A private image of a leaf: what images of leaves of integer keys and of byte keys have in common.
+template <size_t kMostLines>
+struct BasicLeafImage {
   LockLine lock;
   HeadLine head;
-  std::array<SlotLine, 2 * kMostKeyLines> lines;
+  std::array<SlotLine, kMostLines> lines;
+
+  uint64_t state() const { return lock.state; }
+  static constexpr uint8_t level() { return 0; }
+  rdma::GlobalAddress right() const { return rdma::GlobalAddress::FromBits(head.right); }
+};
+
+// The first slot, from `from` on, that has this key word; -1: none has. 0: a free slot.
+template <class Leaf>
+int SlotWith(const Leaf& leaf, uint64_t word, int from = 0) {
+  for (int slot = from; slot < leaf.slots(); ++slot) {
+    if (leaf.key_word(slot) == word) return slot;
+  }
+  return -1;
+}
+
+// The image of a leaf of integer keys. `key_lines` of every leaf of an index are known (shape says so, too, for walks
+// from outside), so a reader sets them before it looks at anything else.
+struct LeafImage : BasicLeafImage<2 * kMostKeyLines> {
+  static constexpr size_t kMostShapeLines = kMostKeyLines;
+  // Bytes of a part of a leaf with this number of key lines.
+  static constexpr size_t BytesOf(Part part, size_t key_lines) {
+    if (part == Part::kHead) return 2 * kLineBytes;
+    return part == Part::kKeys ? KeyPartBytes(key_lines) : LeafBytes(key_lines);
+  }
+  // Sets the number of key lines.
+  void SetShape(size_t key_lines) { head.shape = key_lines; }
+  // Number of lines after the head in a part.
+  size_t LinesIn(Part part) const {
+    if (part == Part::kHead) return 0;
+    return key_lines() * (part == Part::kKeys ? 1 : 2);
+  }
+  bool HasRange() const { return head.low <= head.high && head.high - head.low < kMostRange; }
 
   size_t key_lines() const { return head.shape; }
   int slots() const { return static_cast<int>(key_lines()) * kSlotsPerLine; }
   size_t bytes() const { return LeafBytes(key_lines()); }
-  rdma::GlobalAddress right() const { return rdma::GlobalAddress::FromBits(head.right); }
   bool Covers(uint64_t key) const { return head.low <= key && key <= head.high; }
   bool is_last() const { return head.high == UINT64_MAX; }
 
@@ -165,13 +202,42 @@ struct LeafImage {
   uint64_t target(int slot) const { return lines[key_lines() + LineOf(slot)].words[slot % kSlotsPerLine]; }
   void set_target(int slot, uint64_t to) { lines[key_lines() + LineOf(slot)].words[slot % kSlotsPerLine] = to; }
 
+  // Places of both words of a slot.
+  size_t key_offset(int slot) const { return KeyOffset(slot); }
+  size_t target_offset(int slot) const { return TargetOffset(key_lines(), slot); }
+  bool HasEntryWord(int slot) const { return IsKeyWord(key_word(slot)); }
+  bool IsReserved(int slot) const { return IsReservedWord(key_word(slot)); }
+
   uint64_t WordOf(uint64_t key) const { return key - head.low + 1; }
   uint64_t KeyOf(uint64_t word) const { return head.low + word - 1; }
   // The keys of slots with entries, for images with targets, as bits.
   uint64_t used() const;
   int count() const { return std::popcount(used()); }
+  // The same, and an entry, for code of all kinds of leaves (BasicIntegerKeys).
+  template <class Entry>
+  uint64_t used() const {
+    return used();
+  }
+  template <class Entry>
+  int count() const {
+    return count();
+  }
+  template <class Entry>
+  Entry entry(int slot) const {
+    return {KeyOf(key_word(slot)), target(slot)};
+  }
+  // True if the leaf can have this entry.
+  bool MayHave(const shared_leaf::IntegerEntry& entry) const { return Covers(entry.key) && entry.target != 0; }
+  void Put(int slot, const shared_leaf::IntegerEntry& entry) {
+    set_key_word(slot, WordOf(entry.key));
+    set_target(slot, entry.target);
+  }
+  void Clear(int slot) {
+    set_key_word(slot, 0);
+    set_target(slot, 0);
+  }
   // The first slot whose key word is free; -1: none is.
-  int FreeSlot(int from = 0) const;
+  int FreeSlot(int from = 0) const { return SlotWith(*this, 0, from); }
   // The slot that has this key word; -1: none has.
   int SlotOf(uint64_t word) const;
   // The slot of an entry of the key, for images with targets; -1: there is none.
@@ -185,22 +251,32 @@ struct LeafImage {
 };
 static_assert(sizeof(LeafImage) == LeafBytes(kMostKeyLines));
 
-// The part of a leaf that was READ.
-enum class Part : uint8_t { kKeys, kWhole };
-constexpr size_t BytesOf(Part part, size_t key_lines) {
-  return part == Part::kKeys ? KeyPartBytes(key_lines) : LeafBytes(key_lines);
-}
-
-// Judges an image of this part of a leaf, whose number of key lines it sets: kWhole if it is valid (above).
-LeafLook LookAtLeaf(LeafImage* leaf, size_t key_lines, Part part);
+// Judges an image of this part of a leaf: kWhole if it is valid (above). First it sets the lines of its shape, which
+// are known: key lines, or fence lines of byte keys. Leaf: LeafImage or ByteLeafImage.
+template <class Leaf>
+LeafLook LookAtLeaf(Leaf* leaf, size_t shape_lines, Part part);
 // True if all lines of the image have one number, which is of this generation, and the fences are in order. For the
 // holder of the exclusive side, which sees the state word locked.
-bool IsOfOneNumber(const LeafImage& leaf, uint64_t generation_of, Part part);
+template <class Leaf>
+bool IsOfOneNumber(const Leaf& leaf, uint64_t generation_of, Part part);
+
+// Reads a leaf by the owner's CPU. It reads the state word, the lines, and the state word again; if that is the same,
+// no change of the set of keys fell in between. A leaf whose exclusive side somebody has, or wants, is whole, too, if
+// `locked_too` and its lines agree: none was written since, but words of entries that are being inserted. Its image has
+// the state word without the lock. `locked_too` is false where a WRITE of a line may be seen in parts: a line with the
+// new number may have old words then.
+template <class Leaf>
+LeafLook ReadOwnLeaf(const std::byte* leaf, Leaf* image, size_t shape_lines, bool locked_too);
 
 // Makes the first leaf of a block possible, which is dead: nobody is inside (shared_leaf::LeafFormat).
 void BeginBlock(std::byte* block);
-// Stores a leaf by the owner's CPU, in a block that is dead and that only the caller uses: its lines get the number
-// that the block's next state word publishes, which comes last.
-void StoreLeaf(LeafImage image, std::byte* block);
+// Stores a leaf but for its lock line, by the owner's CPU, in a block that is dead and that only the caller uses. Its
+// lines get the number that the block's next state word publishes (NextLife).
+template <class Leaf>
+void StoreLeaf(Leaf image, std::byte* block);
+// The state word with which the leaf lives that was stored in a block with this one.
+constexpr uint64_t NextLife(uint64_t dead) {
+  return StateOfNumber(VersionOf(NextState(dead, false)));
+}
 
 }  // namespace gannet::index::dolphin

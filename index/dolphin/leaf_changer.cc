@@ -2,109 +2,152 @@
 
 #include <optional>
 
+#include "base/check.h"
 #include "base/mutant.h"
 #include "base/sometimes.h"
+#include "index/shared_leaf/change/leaf_keys.h"
 
 namespace gannet::index::dolphin {
 namespace {
 
-LeafChanger::Outcome OutcomeOf(LeafLook look) {
-  return look == LeafLook::kDead ? LeafChanger::Outcome::kElsewhere : LeafChanger::Outcome::kBusy;
-}
-
-bool HasReserved(const LeafImage& image) {
-  for (int slot = 0; slot < image.slots(); ++slot) {
-    if (IsReservedWord(image.key_word(slot))) return true;
-  }
-  return false;
+template <class Keys>
+typename LeafChanger<Keys>::Outcome OutcomeOf(LeafLook look) {
+  using Outcome = typename LeafChanger<Keys>::Outcome;
+  return look == LeafLook::kDead ? Outcome::kElsewhere : Outcome::kBusy;
 }
 
 // A leaf that an insert cannot enter on the shared side.
-LeafChanger::Result FullAs(const LeafImage& image) {
-  LeafChanger::Result result{.outcome = LeafChanger::Outcome::kFull,
-                             .state = UnlockedState(image.lock.state, image.head.number),
-                             .splits = true};
-  for (int slot = 0; slot < image.slots(); ++slot) result.splits &= IsKeyWord(image.key_word(slot));
+template <class Keys>
+typename LeafChanger<Keys>::Result FullAs(const typename Keys::Leaf& image) {
+  typename LeafChanger<Keys>::Result result{.outcome = LeafChanger<Keys>::Outcome::kFull,
+                                            .state = UnlockedState(image.lock.state, image.head.number),
+                                            .splits = true};
+  for (int slot = 0; slot < image.slots(); ++slot) result.splits &= image.HasEntryWord(slot);
   return result;
 }
 
 // The next slot that was free in the image.
-int SlotToReserve(const LeafImage& image, int from) {
+template <class Leaf>
+int SlotToTake(const Leaf& image, int from, [[maybe_unused]] rdma::NodeId node) {
   const int slot = image.FreeSlot(from);
-  if (slot < 0 || !GANNET_MUTANT(kAnySlot)) return slot;
+  if (slot < 0 || !GANNET_MUTANT(kAnySlot) || node % 2 == 0) return slot;
   const int next = image.FreeSlot(slot + 1);
   return next < 0 ? slot : next;
 }
 
 }  // namespace
 
-coro::Task<StatusOr<LeafChanger::Result>> LeafChanger::Depart(const TernaryLock::Stay& stay, Departure departure,
-                                                              Change* change) {
-  const StatusOr<TernaryLock::Left> left = co_await lock_->Leave(stay, departure);
+template <class Keys>
+auto LeafChanger<Keys>::Depart(const Stay& stay, Departure departure, Change* change) -> coro::Task<StatusOr<Result>> {
+  const StatusOr<typename Lock::Left> left = co_await lock_->Leave(stay, departure);
   if (!left.ok()) co_return left.status();
-  if (!left->is_done) co_return Result{.outcome = Outcome::kAbsent};
+  // A CAS that finds another word is followed by the raise, too.
   if (left->before != 0 && change != nullptr) {
     change->AddChanged(stay.leaf, left->before, UnlockedState(NextState(left->before, false), stay.image.head.number));
   }
-  co_return Result{.outcome = Outcome::kDone};
+  Result result{.outcome = Outcome::kDone};
+  // Another insert has the slot: this one starts over.
+  if (!left->is_done) result.outcome = departure.what == Do::kInsert ? Outcome::kBusy : Outcome::kAbsent;
+  co_return result;
 }
 
-coro::Task<StatusOr<LeafChanger::Result>> LeafChanger::Depart(const TernaryLock::Stay& stay, Result result) {
-  const StatusOr<TernaryLock::Left> left = co_await lock_->Leave(stay, {});
+template <class Keys>
+auto LeafChanger<Keys>::Depart(const Stay& stay, Result result) -> coro::Task<StatusOr<Result>> {
+  const StatusOr<typename Lock::Left> left = co_await lock_->Leave(stay, {});
   if (!left.ok()) co_return left.status();
   co_return result;
 }
 
-coro::Task<StatusOr<LeafChanger::Result>> LeafChanger::Insert(rdma::GlobalAddress leaf, uint64_t key, uint64_t target,
-                                                              Change* change) {
-  TernaryLock::Stay stay;
+template <class Keys>
+auto LeafChanger<Keys>::Insert(rdma::GlobalAddress leaf, Key key, uint64_t target, Change* change)
+    -> coro::Task<StatusOr<Result>> {
+  Stay stay;
   const StatusOr<LeafLook> look = co_await lock_->Enter(leaf, Part::kKeys, &stay);
   if (!look.ok()) co_return look.status();
-  if (*look != LeafLook::kWhole) co_return Result{.outcome = OutcomeOf(*look)};
-  const LeafImage& image = stay.image;
-  if (!image.Covers(key)) {
-    const StatusOr<Result> result = co_await Depart(stay, Result{.outcome = Outcome::kElsewhere});
-    co_return result;
-  }
+  if (*look != LeafLook::kWhole) co_return Result{.outcome = OutcomeOf<Keys>(*look)};
+  const StatusOr<Result> result = co_await InsertInside(stay, key, target, change);
+  co_return result;
+}
+
+template <class Keys>
+auto LeafChanger<Keys>::InsertInside(const Stay& stay, Key key, uint64_t target, Change* change)
+    -> coro::Task<StatusOr<Result>>
+requires(!Keys::kKeysElsewhere) {
+  const Leaf& image = stay.image;
   const uint64_t word = image.WordOf(key);
   Result result;
-  if (image.SlotOf(word) >= 0) {
+  if (!image.Covers(key)) {
+    result.outcome = Outcome::kElsewhere;
+  } else if (image.SlotOf(word) >= 0) {
     result.outcome = Outcome::kExists;
   } else if (image.SlotOf(word | kReservedBit) >= 0) {
     // Another insert of the key; or one that was given up, which goes when this one comes back alone.
     SometimesInTests<"dolphin: an insert meets a reserved slot of its key">();
-    result = FullAs(image);
+    result = FullAs<Keys>(image);
   } else {
-    int slot = SlotToReserve(image, 0);
+    int slot = SlotToTake(image, 0, lock_->node());
     while (slot >= 0) {
       const StatusOr<std::optional<uint64_t>> found = co_await lock_->Reserve(stay, slot, word);
       if (!found.ok()) co_return found.status();
       if (found->has_value() && **found == 0) {
-        const Departure departure{.what = Departure::Do::kInsert, .slot = slot, .key_word = word, .target = target};
+        const Departure departure{.what = Do::kFill,
+                                  .at = image.target_offset(slot),
+                                  .word = target,
+                                  .key_at = image.key_offset(slot),
+                                  .key_word = word};
         const StatusOr<Result> done = co_await Depart(stay, departure, change);
         co_return done;
       }
       // If it is not known whose reservation it is, this insert comes back alone.
       if (!found->has_value() || **found == (word | kReservedBit) || **found == word) break;
       SometimesInTests<"dolphin: an insert finds another key in its slot">();
-      slot = SlotToReserve(image, slot + 1);
+      slot = SlotToTake(image, slot + 1, lock_->node());
     }
-    result = FullAs(image);
+    result = FullAs<Keys>(image);
   }
   const StatusOr<Result> parted = co_await Depart(stay, result);
   co_return parted;
 }
 
+template <class Keys>
+auto LeafChanger<Keys>::InsertInside(const Stay& stay, Key key, uint64_t target, Change* change)
+    -> coro::Task<StatusOr<Result>>
+requires(Keys::kKeysElsewhere) {
+  shared_leaf::LeafCopyOf<Keys> place{.address = stay.leaf, .image = Keys::View(stay.image)};
+  const bool covers = Keys::CoversKey(place.image, key);
+  StatusOr<int> same(-1);
+  if (covers) same = co_await shared_leaf::FindKey<Keys>(lock_->leaves(), *schema_, key, &place);
+  Result result;
+  if (!covers) {
+    result.outcome = Outcome::kElsewhere;
+  } else if (same.ok() && *same >= 0) {
+    result.outcome = Outcome::kExists;
+    result.existing = TargetAt(place.image, *same);
+  } else if (const int slot = SlotToTake(stay.image, 0, lock_->node()); same.ok() && slot >= 0) {
+    const Departure departure{
+        .what = Do::kInsert, .at = stay.image.key_offset(slot), .word = EntryFor(key, target).bits};
+    const StatusOr<Result> done = co_await Depart(stay, departure, change);
+    if (done.ok() && done->outcome == Outcome::kBusy) SometimesInTests<"dolphin: an insert finds its slot in use">();
+    co_return done;
+  } else {
+    result = FullAs<Keys>(stay.image);
+  }
+  const StatusOr<Result> parted = co_await Depart(stay, result);
+  GANNET_CO_RETURN_IF_ERROR(same.status());
+  co_return parted;
+}
+
 // The block of a new leaf is there before the lock is taken.
-coro::Task<StatusOr<LeafChanger::Result>> LeafChanger::InsertAlone(rdma::GlobalAddress leaf, Result full, uint64_t key,
-                                                                   uint64_t target, Change* change) {
+template <class Keys>
+auto LeafChanger<Keys>::InsertAlone(rdma::GlobalAddress leaf, Result full, Key key, uint64_t target, Change* change)
+    -> coro::Task<StatusOr<Result>> {
   std::optional<shared_leaf::FreeBlock> block;
   if (full.splits) {
     const StatusOr<shared_leaf::FreeBlock> taken = co_await blocks_->Take(/*connection=*/0);
     if (!taken.ok()) co_return taken.status();
     block = *taken;
   }
-  LeafImage image;
+  Leaf image;
   const StatusOr<bool> locked =
       co_await lock_->Lock(leaf, full.state, block.has_value() ? block->connection : 0, &image);
   StatusOr<Result> result = Result{.outcome = Outcome::kBusy};
@@ -117,41 +160,52 @@ coro::Task<StatusOr<LeafChanger::Result>> LeafChanger::InsertAlone(rdma::GlobalA
   co_return result;
 }
 
-coro::Task<StatusOr<LeafChanger::Result>> LeafChanger::InsertLocked(rdma::GlobalAddress leaf, const LeafImage& image,
-                                                                    uint64_t key, uint64_t target,
-                                                                    std::optional<shared_leaf::FreeBlock>* block,
-                                                                    Change* change) {
+template <class Keys>
+auto LeafChanger<Keys>::InsertLocked(rdma::GlobalAddress leaf, const Leaf& image, Key key, uint64_t target,
+                                     std::optional<shared_leaf::FreeBlock>* block, Change* change)
+    -> coro::Task<StatusOr<Result>> {
   Result result{.outcome = Outcome::kDone};
-  Status status;
-  LeafDraft draft(leaf, image);
-  std::optional<LeafDraft> fresh;
+  LeafDraft<Keys> draft(leaf, image);
+  std::optional<LeafDraft<Keys>> fresh;
   Posting posting;
-  if (const int slot = image.Find(key); slot >= 0) {
-    result = {.outcome = Outcome::kExists, .existing = image.target(slot)};
-  } else if (!image.Covers(key)) {
+  const IndexEntry added = IndexEntryFor(key, target);
+  const Entry entry = Keys::EntryOf(added);
+  shared_leaf::LeafCopyOf<Keys> place{.address = leaf, .image = Keys::View(image)};
+  const StatusOr<int> same = co_await shared_leaf::FindKey<Keys>(lock_->leaves(), *schema_, key, &place);
+  if (!same.ok()) {
+    const Status back = co_await lock_->GiveBack(leaf, image);
+    GANNET_CO_RETURN_IF_ERROR(back);
+    co_return same.status();
+  }
+  Status status;
+  if (*same >= 0) {
+    result = {.outcome = Outcome::kExists, .existing = TargetAt(place.image, *same)};
+  } else if (!Keys::CoversKey(place.image, key)) {
     result.outcome = Outcome::kElsewhere;
-  } else if (!HasReserved(image) && draft.Add(key, target)) {
-    draft.AppendWords(&posting);
-    draft.AppendRelease(&posting);
+  } else if (!HasReserved(image) && draft.Add(entry)) {
+    draft.AppendChange(&posting);
   } else {
     draft.Tidy();
-    if (draft.Add(key, target)) {
+    if (draft.Add(entry)) {
       SometimesInTests<"dolphin: a leaf is tidied">();
-      draft.AppendLines(&posting);
-      draft.AppendHead(&posting);
-      draft.AppendRelease(&posting);
+      draft.AppendChange(&posting);
     } else if (!block->has_value()) {
       result = {.outcome = Outcome::kFull, .state = draft.before(), .splits = true};
-    } else if (const std::optional<SplitPlan> plan = PlanSplit(draft.image(), key); plan.has_value()) {
-      SometimesInTests<"dolphin: a leaf is split">();
-      const shared_leaf::FreeBlock& at = **block;
-      fresh.emplace(at.address, at.word, lock_->key_lines(), lock_->leaves()->owner_bits());
-      AppendSplit(*plan, key, target, &draft, &*fresh, &posting);
-      result.right = at.address;
-      result.border = plan->border;
-      block->reset();  // it is a leaf; or the connection, over which it was lent, has ended
     } else {
-      status = DamagedLeaf(leaf);
+      status = co_await shared_leaf::ReadAllKeys<Keys>(lock_->leaves(), *schema_, &place);
+      std::optional<SplitPlan<Keys>> plan;
+      if (status.ok() && shared_leaf::KnowsAll<Keys>(place)) plan = PlanSplit<Keys>(place, key);
+      if (plan.has_value()) {
+        SometimesInTests<"dolphin: a leaf is split">();
+        const shared_leaf::FreeBlock& at = **block;
+        fresh.emplace(at.address, at.word, lock_->shape_lines(), lock_->leaves()->owner_bits());
+        AppendSplit<Keys>(*plan, {&added, 1}, &draft, &*fresh, &posting);
+        result.right = at.address;
+        result.border = plan->border;
+        block->reset();  // it is a leaf; or the connection, over which it was lent, has ended
+      } else if (status.ok()) {
+        status = DamagedLeaf(leaf);
+      }
     }
   }
   if (posting.empty()) {
@@ -167,66 +221,124 @@ coro::Task<StatusOr<LeafChanger::Result>> LeafChanger::InsertLocked(rdma::Global
   co_return result;
 }
 
-coro::Task<Status> LeafChanger::Commit(const LeafDraft& draft, Posting* posting, Change* change) {
+template <class Keys>
+coro::Task<Status> LeafChanger<Keys>::Commit(const LeafDraft<Keys>& draft, Posting* posting, Change* change) {
   const Status status = co_await lock_->Commit(draft.address(), posting);
   if (status.ok() && change != nullptr) change->AddChanged(draft.address(), draft.before(), draft.after());
   co_return status;
 }
 
-coro::Task<StatusOr<LeafChanger::Result>> LeafChanger::ChangeSlot(rdma::GlobalAddress leaf, uint64_t key,
-                                                                  Departure departure, Change* change) {
-  const bool reads_target = departure.what != Departure::Do::kUpdate;
-  TernaryLock::Stay stay;
-  const StatusOr<LeafLook> look = co_await lock_->Enter(leaf, reads_target ? Part::kWhole : Part::kKeys, &stay);
+template <class Keys>
+auto LeafChanger<Keys>::DepartureFor(const Leaf& image, const Key& key, const Wanted& wanted) const
+    -> std::optional<Departure> {
+  using What = typename Wanted::What;
+  Departure departure{.what = Do::kSwap};
+  if constexpr (Keys::kKeysElsewhere) {
+    departure.expected = EntryFor(key, wanted.from).bits;
+    const int slot = SlotWith(image, departure.expected);
+    if (slot < 0) return std::nullopt;
+    departure.at = image.key_offset(slot);
+    departure.word = wanted.what == What::kRemove ? kGone : EntryFor(key, wanted.to).bits;
+  } else {
+    const int slot = image.Covers(key) ? image.SlotOf(image.WordOf(key)) : -1;
+    if (slot < 0 || (wanted.what != What::kUpdate && image.target(slot) != wanted.from)) return std::nullopt;
+    if (wanted.what == What::kRemove) {
+      departure.at = image.key_offset(slot);
+      departure.expected = image.key_word(slot);
+      departure.word = kGone;
+    } else {
+      GANNET_CHECK(wanted.what == What::kUpdate, "a record of an integer key is replaced inside leaf %s",
+                   image.right().ToString());
+      departure.what = Do::kUpdate;
+      departure.at = image.target_offset(slot);
+      departure.word = wanted.to;
+    }
+  }
+  return departure;
+}
+
+template <class Keys>
+auto LeafChanger<Keys>::ChangeSlot(rdma::GlobalAddress leaf, Key key, Wanted wanted, Change* change)
+    -> coro::Task<StatusOr<Result>> {
+  Stay stay;
+  const Part part = wanted.what == Wanted::What::kUpdate ? Part::kKeys : Part::kWhole;
+  const StatusOr<LeafLook> look = co_await lock_->Enter(leaf, part, &stay);
   if (!look.ok()) co_return look.status();
-  if (*look != LeafLook::kWhole) co_return Result{.outcome = OutcomeOf(*look)};
-  const LeafImage& image = stay.image;
-  const int slot = image.Covers(key) ? image.SlotOf(image.WordOf(key)) : -1;
-  if (slot < 0 || (reads_target && image.target(slot) != departure.from)) {
-    const Outcome outcome = image.Covers(key) ? Outcome::kAbsent : Outcome::kElsewhere;
+  if (*look != LeafLook::kWhole) co_return Result{.outcome = OutcomeOf<Keys>(*look)};
+  const std::optional<Departure> departure = DepartureFor(stay.image, key, wanted);
+  if (!departure.has_value()) {
+    const bool covers = Keys::CoversKey(Keys::View(stay.image), key);
+    const Outcome outcome = covers ? Outcome::kAbsent : Outcome::kElsewhere;
     const StatusOr<Result> unchanged = co_await Depart(stay, Result{.outcome = outcome});
     co_return unchanged;
   }
-  departure.slot = slot;
-  departure.key_word = image.key_word(slot);
-  const StatusOr<Result> done = co_await Depart(stay, departure, change);
+  StatusOr<Result> done = co_await Depart(stay, *departure, change);
+  if (done.ok() && wanted.what == Wanted::What::kRemove) done->entries = stay.image.count() - 1;
   co_return done;
 }
 
-coro::Task<StatusOr<LeafChanger::Result>> LeafChanger::Update(rdma::GlobalAddress leaf, uint64_t key, uint64_t value) {
-  return ChangeSlot(leaf, key, {.what = Departure::Do::kUpdate, .target = value}, nullptr);
+template <class Keys>
+auto LeafChanger<Keys>::Update(rdma::GlobalAddress leaf, Key key, uint64_t value) -> coro::Task<StatusOr<Result>>
+requires(!Keys::kKeysElsewhere) {
+  return ChangeSlot(leaf, key, {.what = Wanted::What::kUpdate, .to = value}, nullptr);
 }
 
-coro::Task<StatusOr<LeafChanger::Result>> LeafChanger::Remove(rdma::GlobalAddress leaf, uint64_t key, uint64_t target,
-                                                              Change* change) {
-  return ChangeSlot(leaf, key, {.what = Departure::Do::kRemove, .from = target}, change);
+template <class Keys>
+auto LeafChanger<Keys>::Remove(rdma::GlobalAddress leaf, Key key, uint64_t target, Change* change)
+    -> coro::Task<StatusOr<Result>> {
+  return ChangeSlot(leaf, key, {.what = Wanted::What::kRemove, .from = target}, change);
 }
 
-coro::Task<StatusOr<LeafChanger::Result>> LeafChanger::Replace(rdma::GlobalAddress leaf, uint64_t key, uint64_t from,
-                                                               uint64_t to, Change* change) {
-  return ChangeSlot(leaf, key, {.what = Departure::Do::kReplace, .target = to, .from = from}, change);
+template <class Keys>
+auto LeafChanger<Keys>::Replace(rdma::GlobalAddress leaf, Key key, uint64_t from, uint64_t to, Change* change)
+    -> coro::Task<StatusOr<Result>> {
+  if constexpr (Keys::kKeysElsewhere) {
+    const StatusOr<Result> swapped =
+        co_await ChangeSlot(leaf, key, {.what = Wanted::What::kReplace, .from = from, .to = to}, change);
+    co_return swapped;
+  } else {
+    Leaf image;
+    const StatusOr<bool> locked = co_await lock_->LockAsItIs(leaf, /*connection=*/0, &image);
+    if (!locked.ok()) co_return locked.status();
+    if (!*locked) co_return Result{.outcome = Outcome::kBusy};
+    const int slot = Keys::SlotOf(image, key);
+    if (slot < 0 || image.target(slot) != from) {
+      const Status back = co_await lock_->GiveBack(leaf, image);
+      GANNET_CO_RETURN_IF_ERROR(back);
+      co_return Result{.outcome = image.Covers(key) ? Outcome::kAbsent : Outcome::kElsewhere};
+    }
+    LeafDraft<Keys> draft(leaf, image);
+    draft.Replace(slot, EntryFor(key, to));
+    Posting posting;
+    draft.AppendChange(&posting);
+    const Status done = co_await Commit(draft, &posting, change);
+    GANNET_CO_RETURN_IF_ERROR(done);
+    co_return Result{.outcome = Outcome::kDone};
+  }
 }
 
-coro::Task<StatusOr<LeafChanger::Result>> LeafChanger::Absorb(rdma::GlobalAddress left, uint64_t state,
-                                                              Change* change) {
-  LeafImage image;
+template <class Keys>
+auto LeafChanger<Keys>::Absorb(rdma::GlobalAddress left, uint64_t state, Change* change)
+    -> coro::Task<StatusOr<Result>> {
+  Leaf image;
   const StatusOr<bool> locked = co_await lock_->Lock(left, state, /*connection=*/0, &image);
   if (!locked.ok()) co_return locked.status();
   if (!*locked) co_return Result{.outcome = Outcome::kBusy};
   const rdma::GlobalAddress right = image.right();
   Outcome outcome = Outcome::kAbsent;
   Status status;
-  LeafImage from;
+  Leaf from;
   bool both = false;
-  if (!image.is_last() && right != left) {
+  const std::optional<Key> next_low = shared_leaf::NextLowOf<Keys>(Keys::View(image));
+  if (next_low.has_value() && right != left) {
     outcome = Outcome::kBusy;
     const StatusOr<bool> taken = co_await lock_->LockAsItIs(right, lock_->leaves()->ConnectionOf(left), &from);
     status = taken.status();
     both = taken.ok() && *taken;
   }
-  LeafDraft to(left, image);
+  LeafDraft<Keys> to(left, image);
   to.Tidy();
-  if (both && (from.head.low != image.head.high + 1 || !MayAbsorb(to.image(), from))) {
+  if (both && (Keys::LowOf(Keys::View(from)) != *next_low || !MayAbsorb<Keys>(to.image(), from))) {
     outcome = Outcome::kAbsent;
     const Status back = co_await lock_->GiveBack(right, from);
     GANNET_CO_RETURN_IF_ERROR(back);
@@ -240,8 +352,8 @@ coro::Task<StatusOr<LeafChanger::Result>> LeafChanger::Absorb(rdma::GlobalAddres
   }
   SometimesInTests<"dolphin: a leaf absorbs its sibling">();
   Posting posting;
-  LeafDraft gone(right, from);
-  AppendAbsorb(&to, &gone, &posting);
+  LeafDraft<Keys> gone(right, from);
+  AppendAbsorb<Keys>(&to, &gone, &posting);
   // If this fails, nothing may lead to the right leaf any more. It stays locked, and the owner repairs both when the
   // connection has ended.
   status = co_await Commit(to, &posting, change);
@@ -251,5 +363,8 @@ coro::Task<StatusOr<LeafChanger::Result>> LeafChanger::Absorb(rdma::GlobalAddres
   co_await blocks_->Return({right, gone.after()});
   co_return Result{.outcome = Outcome::kDone};
 }
+
+template class LeafChanger<IntegerKeys>;
+template class LeafChanger<ByteKeys>;
 
 }  // namespace gannet::index::dolphin

@@ -7,10 +7,19 @@
 //   replace   [FAA, READ]; [CAS of the target, FAA, FAA]                                             2
 //   split     [CAS, FAA of 0, READ]; one posting (leaf_draft.h)                                      2
 //
+// Byte keys: an entry is one word, so an insert takes one round trip less, and one more if the leaf has the tag of its
+// key. A split READs the keys of the leaf. Values are not updated.
+//
+//   insert    [FAA, READ]; [CAS of a free entry, FAA, FAA]                           2
+//
 // An insert takes the lowest free slot of the image that it has READ inside, and the next one if its CAS finds another
-// key there. So of two inserts of one key, one meets the other: in its image, or as what its CAS has found.
+// key there (byte keys: then it starts over). So of two inserts of one key, one meets the other: in its image, or as
+// what its CAS has found.
 //
 // A key that is mapped to a record is removed or replaced by the holder of the record's lock, so the two never meet.
+//
+// Keys: IntegerKeys or ByteKeys (keys.h). With byte keys the caller is inside the epoch, and each insert has a record
+// of its own, which holds the key.
 //
 // Not thread-safe; coroutines of the channel's worker may use it at once. Errors: those of TernaryLock; then it is not
 // known whether the change was made. Also those of BlockSource::Take.
@@ -29,8 +38,13 @@
 
 namespace gannet::index::dolphin {
 
+template <class Keys>
 class LeafChanger {
  public:
+  using Key = typename Keys::Key;
+  using Leaf = typename Keys::Leaf;
+  using Schema = typename Keys::Schema;
+
   enum class Outcome : uint8_t {
     kDone,
     kExists,     // insert: the key is there
@@ -46,43 +60,72 @@ class LeafChanger {
     bool splits = false;    // kFull: it has no removed entries or reserved slots that could be used again
     // kDone, of a split: the new leaf, null otherwise, and its low fence.
     rdma::GlobalAddress right{};
-    uint64_t border = 0;
+    Key border{};
+    int entries = 0;  // kDone, of a removal: those that were left
   };
 
   // All must outlive this.
-  LeafChanger(TernaryLock* lock, shared_leaf::BlockSource* blocks) : lock_(lock), blocks_(blocks) {}
+  LeafChanger(TernaryLock<Keys>* lock, const Schema* schema, shared_leaf::BlockSource* blocks)
+      : lock_(lock), schema_(schema), blocks_(blocks) {}
 
   // Each adds to *change what it did to state words.
-  coro::Task<StatusOr<Result>> Insert(rdma::GlobalAddress leaf, uint64_t key, uint64_t target, Change* change);
+  coro::Task<StatusOr<Result>> Insert(rdma::GlobalAddress leaf, Key key, uint64_t target, Change* change);
   // Inserts on the exclusive side of a leaf that Insert has found kFull. It frees the slots of removed entries, or
   // splits the leaf. kFull: a split is needed, and `full` did not say so.
-  coro::Task<StatusOr<Result>> InsertAlone(rdma::GlobalAddress leaf, Result full, uint64_t key, uint64_t target,
+  coro::Task<StatusOr<Result>> InsertAlone(rdma::GlobalAddress leaf, Result full, Key key, uint64_t target,
                                            Change* change);
   // Overwrites the value of a key.
-  coro::Task<StatusOr<Result>> Update(rdma::GlobalAddress leaf, uint64_t key, uint64_t value);
-  coro::Task<StatusOr<Result>> Remove(rdma::GlobalAddress leaf, uint64_t key, uint64_t target, Change* change);
-  coro::Task<StatusOr<Result>> Replace(rdma::GlobalAddress leaf, uint64_t key, uint64_t from, uint64_t to,
-                                       Change* change);
+  coro::Task<StatusOr<Result>> Update(rdma::GlobalAddress leaf, Key key,
+                                      uint64_t value) requires(!Keys::kKeysElsewhere);
+  coro::Task<StatusOr<Result>> Remove(rdma::GlobalAddress leaf, Key key, uint64_t target, Change* change);
+  coro::Task<StatusOr<Result>> Replace(rdma::GlobalAddress leaf, Key key, uint64_t from, uint64_t to, Change* change);
   // Moves the entries of the right sibling of a leaf into it, if both fit. `state`: of the left leaf, as READ. kDone:
   // the right one is dead. kAbsent: they do not fit, or there is none.
   coro::Task<StatusOr<Result>> Absorb(rdma::GlobalAddress left, uint64_t state, Change* change);
 
  private:
-  using Departure = TernaryLock::Departure;
+  using Lock = TernaryLock<Keys>;
+  using Departure = typename Lock::Departure;
+  using Do = typename Departure::Do;
+  using Stay = typename Lock::Stay;
+  using Entry = typename Keys::Entry;
+  using IndexEntry = typename Keys::IndexEntry;
+
+  // What is to be done with the entry of a key.
+  struct Wanted {
+    enum class What : uint8_t { kUpdate, kRemove, kReplace };
+    What what;
+    uint64_t from = 0;  // kRemove, kReplace: its target
+    uint64_t to = 0;    // kUpdate, kReplace: the new one
+  };
 
   // Leaves with a change, and lists it.
-  coro::Task<StatusOr<Result>> Depart(const TernaryLock::Stay& stay, Departure departure, Change* change);
+  coro::Task<StatusOr<Result>> Depart(const Stay& stay, Departure departure, Change* change);
   // Leaves without one. The result is the outcome.
-  coro::Task<StatusOr<Result>> Depart(const TernaryLock::Stay& stay, Result result);
-  // Changes the slot of a key on the shared side, except for an insert. kRemove, kReplace: `from` is its target.
-  coro::Task<StatusOr<Result>> ChangeSlot(rdma::GlobalAddress leaf, uint64_t key, Departure departure, Change* change);
-  coro::Task<StatusOr<Result>> InsertLocked(rdma::GlobalAddress leaf, const LeafImage& image, uint64_t key,
-                                            uint64_t target, std::optional<shared_leaf::FreeBlock>* block,
-                                            Change* change);
+  coro::Task<StatusOr<Result>> Depart(const Stay& stay, Result result);
+  // Inserts a key, inside, and leaves.
+  coro::Task<StatusOr<Result>> InsertInside(const Stay& stay, Key key, uint64_t target,
+                                            Change* change) requires(!Keys::kKeysElsewhere);
+  coro::Task<StatusOr<Result>> InsertInside(const Stay& stay, Key key, uint64_t target,
+                                            Change* change) requires(Keys::kKeysElsewhere);
+  // Changes the slot of a key on the shared side, except for an insert.
+  coro::Task<StatusOr<Result>> ChangeSlot(rdma::GlobalAddress leaf, Key key, Wanted wanted, Change* change);
+  // How a node leaves that does this; nullopt: the leaf has no such entry.
+  std::optional<Departure> DepartureFor(const Leaf& image, const Key& key, const Wanted& wanted) const;
+  uint64_t TargetAt(const typename Keys::Image& image, int slot) const {
+    return Keys::TargetOf(image.template entry<Entry>(slot), lock_->leaves()->owner()).bits();
+  }
+  IndexEntry IndexEntryFor(const Key& key, uint64_t target) const {
+    return Keys::RecordEntry(*schema_, key, rdma::GlobalAddress::FromBits(target));
+  }
+  Entry EntryFor(const Key& key, uint64_t target) const { return Keys::EntryOf(IndexEntryFor(key, target)); }
+  coro::Task<StatusOr<Result>> InsertLocked(rdma::GlobalAddress leaf, const Leaf& image, Key key, uint64_t target,
+                                            std::optional<shared_leaf::FreeBlock>* block, Change* change);
   // Commits a draft that AppendRelease has released in `posting`.
-  coro::Task<Status> Commit(const LeafDraft& draft, Posting* posting, Change* change);
+  coro::Task<Status> Commit(const LeafDraft<Keys>& draft, Posting* posting, Change* change);
 
-  TernaryLock* lock_;
+  Lock* lock_;
+  const Schema* schema_;
   shared_leaf::BlockSource* blocks_;
 };
 

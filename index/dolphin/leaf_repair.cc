@@ -1,11 +1,14 @@
 #include "index/dolphin/leaf_repair.h"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/mutant.h"
 #include "index/backoff.h"
+#include "index/shared_leaf/change/leaf_keys.h"
 #include "index/shared_leaf/claim/claim.h"
 
 namespace gannet::index::dolphin {
@@ -24,7 +27,8 @@ uint64_t LoadAt(const std::byte* leaf, size_t offset) {
 
 }  // namespace
 
-StatusOr<uint64_t> LeafRepair::Atomic(rdma::Operation operation) const {
+template <class Keys>
+StatusOr<uint64_t> LeafRepair<Keys>::Atomic(rdma::Operation operation) const {
   if (fabric_->capabilities().cpu_coherent_atomics) {
     std::byte* const word = At(operation.remote);
     return operation.verb == rdma::Verb::kFetchAndAdd ? FetchAndAddWord(word, operation.operand)
@@ -39,7 +43,8 @@ StatusOr<uint64_t> LeafRepair::Atomic(rdma::Operation operation) const {
   return operation.result;
 }
 
-Status LeafRepair::StoreState(rdma::GlobalAddress leaf, uint64_t state) const {
+template <class Keys>
+Status LeafRepair<Keys>::StoreState(rdma::GlobalAddress leaf, uint64_t state) const {
   const uint64_t before = LoadWord(At(leaf));
   const StatusOr<uint64_t> found = Atomic(rdma::Operation::CompareAndSwap(leaf, before, state));
   if (!found.ok() || *found == before) return found.status();
@@ -47,11 +52,13 @@ Status LeafRepair::StoreState(rdma::GlobalAddress leaf, uint64_t state) const {
                                           " and not ", absl::Hex(before), ": a client has changed it"));
 }
 
-bool LeafRepair::IsLockedBy(rdma::NodeId node, uint64_t state) const {
+template <class Keys>
+bool LeafRepair<Keys>::IsLockedBy(rdma::NodeId node, uint64_t state) const {
   return IsLocked(state) && !rdma::IsLineBusy(state) && LockOwnerNode(state) == node;
 }
 
-bool LeafRepair::Drain(rdma::GlobalAddress leaf) const {
+template <class Keys>
+bool LeafRepair<Keys>::Drain(rdma::GlobalAddress leaf) const {
   Patience patience(patience_nanos_);
   do {
     uint64_t holders = LoadAt(At(leaf), kHoldersOffset);
@@ -64,47 +71,56 @@ bool LeafRepair::Drain(rdma::GlobalAddress leaf) const {
   return false;
 }
 
-uint64_t LeafRepair::NextVersion(rdma::GlobalAddress leaf) const {
+template <class Keys>
+uint64_t LeafRepair<Keys>::NextVersion(rdma::GlobalAddress leaf) const {
   uint64_t version = VersionOf(LoadWord(At(leaf)));
-  for (size_t line = 1; line < LeafBytes(key_lines_) / kLineBytes; ++line) {
+  for (size_t line = 1; line < schema_->leaf_bytes() / kLineBytes; ++line) {
     const uint64_t number = LoadWord(At(leaf) + line * kLineBytes);
     if (!rdma::IsLineBusy(number)) version = std::max(version, VersionOf(number));
   }
   return VersionOf(version + 1);
 }
 
-// The head comes last but for the state word. It has no new content: the change either has its range or not.
-Status LeafRepair::MakeWhole(rdma::GlobalAddress leaf) const {
+template <class Keys>
+typename Keys::Leaf LeafRepair<Keys>::WhatStays(rdma::GlobalAddress leaf) const {
+  Leaf content{};
+  for (size_t at = 0; at < schema_->leaf_bytes(); at += kWordBytes) {
+    const uint64_t word = LoadAt(At(leaf), at);
+    std::memcpy(reinterpret_cast<std::byte*>(&content) + at, &word, kWordBytes);
+  }
+  content.SetShape(schema_->shape_lines());
+  uint64_t stay = content.used();
+  if constexpr (Keys::kKeysElsewhere) {
+    shared_leaf::LeafCopyOf<Keys> place{.address = leaf, .image = Keys::View(content)};
+    shared_leaf::LoadOwnKeys(*blocks_, *schema_, &place, stay);
+    stay = place.keys.known;
+  }
+  for (int slot = 0; slot < content.slots(); ++slot) {
+    if ((stay >> slot & 1) == 0) content.Clear(slot);
+  }
+  content.head.number = rdma::VersionWord(NextVersion(leaf));
+  return content;
+}
+
+// The head comes last but for the state word. Only its number is new: the change either has its range or not.
+template <class Keys>
+Status LeafRepair<Keys>::MakeWhole(rdma::GlobalAddress leaf, const Leaf& content) const {
   std::byte* const at = At(leaf);
   if (GANNET_MUTANT(kOnlyUnlocks)) {
     const uint64_t number = LoadAt(at, kLineBytes);
     return StoreState(leaf, UnlockedState(NextState(LoadWord(at), false), number));
   }
-  const uint64_t version = NextVersion(leaf);
-  const uint64_t number = rdma::VersionWord(version);
-  const uint64_t low = LoadAt(at, kLineBytes + offsetof(HeadLine, low));
-  const uint64_t high = LoadAt(at, kLineBytes + offsetof(HeadLine, high));
-  for (size_t line = 0; line < key_lines_; ++line) {
-    std::byte* const keys = at + (2 + line) * kLineBytes;
-    std::byte* const targets = keys + key_lines_ * kLineBytes;
-    SlotLine key_line{.number = number};
-    SlotLine target_line{.number = number};
-    for (size_t i = 0; i < kSlotsPerLine; ++i) {
-      const uint64_t word = LoadWord(keys + (1 + i) * kWordBytes);
-      const uint64_t target = LoadWord(targets + (1 + i) * kWordBytes);
-      if (!IsKeyWord(word) || word - 1 > high - low || target == 0) continue;
-      key_line.words[i] = word;
-      target_line.words[i] = target;
-    }
-    StoreLine(keys, key_line);
-    StoreLine(targets, target_line);
+  const uint64_t number = content.head.number;
+  for (size_t i = 0; i < content.LinesIn(Part::kWhole); ++i) {
+    StoreLine(at + (2 + i) * kLineBytes, {.number = number, .words = content.lines[i].words});
   }
   StoreWord(at + kLineBytes, number);
-  return StoreState(leaf, StateOfNumber(version));
+  return StoreState(leaf, StateOfNumber(VersionOf(number)));
 }
 
 // This takes the exclusive side like a client, in the name of the owner.
-StatusOr<bool> LeafRepair::MendReserved(rdma::GlobalAddress leaf) const {
+template <class Keys>
+StatusOr<bool> LeafRepair<Keys>::MendReserved(rdma::GlobalAddress leaf) const {
   std::byte* const at = At(leaf);
   const uint64_t name = OwnerBits(channel_->node(), shared_leaf::kClaimChannel);
   Patience patience(patience_nanos_);
@@ -124,9 +140,11 @@ StatusOr<bool> LeafRepair::MendReserved(rdma::GlobalAddress leaf) const {
   // The generation is that of the number, and both stay.
   const uint64_t number = LoadAt(at, kLineBytes);
   const bool is_alone = Drain(leaf);
-  for (size_t slot = 0; is_alone && slot < key_lines_ * kSlotsPerLine; ++slot) {
-    std::byte* const word = at + KeyOffset(static_cast<int>(slot));
-    if (IsReservedWord(LoadWord(word))) StoreWord(word, kGone);
+  if constexpr (!Keys::kKeysElsewhere) {
+    for (int slot = 0; is_alone && slot < schema_->slots(); ++slot) {
+      std::byte* const word = at + KeyOffset(slot);
+      if (IsReservedWord(LoadWord(word))) StoreWord(word, kGone);
+    }
   }
   // Others who are still inside may raise the word at any time.
   for (uint64_t locked = LoadWord(at);;) {
@@ -138,7 +156,8 @@ StatusOr<bool> LeafRepair::MendReserved(rdma::GlobalAddress leaf) const {
   }
 }
 
-Status LeafRepair::RepairAfter(rdma::NodeId client, const ForEachLinked& for_each_linked) {
+template <class Keys>
+Status LeafRepair<Keys>::RepairAfter(rdma::NodeId client, const ForEachLinked& for_each_linked) {
   absl::flat_hash_set<uint64_t> linked;
   const Status walked = for_each_linked([&linked](rdma::GlobalAddress leaf) { linked.insert(leaf.offset()); });
   const auto is_linked = [&](rdma::GlobalAddress at) { return !walked.ok() || linked.contains(at.offset()); };
@@ -159,13 +178,19 @@ Status LeafRepair::RepairAfter(rdma::NodeId client, const ForEachLinked& for_eac
     if (!is_linked(at)) GANNET_RETURN_IF_ERROR(StoreState(at, NextVersion(at) | kAbsentBit));
   }
   size_t left = 0;
+  std::vector<std::pair<rdma::GlobalAddress, Leaf>> whole;
   for (const rdma::GlobalAddress at : locked) {
     if (!is_linked(at)) continue;
     if (Drain(at)) {
-      GANNET_RETURN_IF_ERROR(MakeWhole(at));
+      whole.emplace_back(at, WhatStays(at));
     } else {
       ++left;
     }
+  }
+  if (left == 0 || !Keys::kKeysElsewhere) {
+    for (const auto& [at, content] : whole) GANNET_RETURN_IF_ERROR(MakeWhole(at, content));
+  } else {
+    left += whole.size();
   }
   for (const rdma::GlobalAddress at : touched) {
     if (GANNET_MUTANT(kReservedStay) || IsLockedBy(client, LoadWord(At(at)))) continue;
@@ -177,5 +202,8 @@ Status LeafRepair::RepairAfter(rdma::NodeId client, const ForEachLinked& for_eac
   if (left == 0) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat(left, " leaves stay in use; repair them again later"));
 }
+
+template class LeafRepair<IntegerKeys>;
+template class LeafRepair<ByteKeys>;
 
 }  // namespace gannet::index::dolphin

@@ -6,13 +6,16 @@
 //   3. Blocks that it had locked and that the index does not reach become dead, before step 4 opens their neighbours:
 //      somebody may read them by a stale address.
 //   4. Leaves that it had locked, when those who live have left: entries within the fences stay, all lines get a new
-//      number.
-//   5. Leaves that had its bit: reserved slots become removed entries, under the exclusive side. If another dead node
-//   holds
-//      that, its repair does this.
+//      number. With byte keys, the keys are loaded from the records. Which entries stay is decided for all of these
+//      leaves before one of them is opened. For an entry that a half-done split has left outside the fences is in the
+//      right leaf, too; when that is open, somebody may remove it there, and another key may get its record.
+//   5. Leaves that had its bit: under the exclusive side, reserved slots become removed entries, and the state word is
+//      raised, because the node may have inserted a key and not done that. If another dead node holds the exclusive
+//      side, its repair does this.
 //
 // After that the blocks are swept (LeafBlocks::Sweep) by the note of step 1. If a live node stays inside a leaf for
-// longer than the patience, the leaf is left for another call: reserved slots, and its lock, stay.
+// longer than the patience, the leaf is left for another call: reserved slots, and its lock, stay. With byte keys, all
+// locks of step 4 stay then.
 #pragma once
 
 #include <cstdint>
@@ -21,23 +24,29 @@
 
 #include "base/coro/worker.h"
 #include "base/status.h"
+#include "index/dolphin/keys.h"
 #include "index/dolphin/leaf.h"
 #include "index/shared_leaf/blocks/leaf_blocks.h"
 #include "rdma/fabric.h"
 
 namespace gannet::index::dolphin {
 
+// Keys: IntegerKeys or ByteKeys (keys.h).
+template <class Keys>
 class LeafRepair {
  public:
+  using Leaf = typename Keys::Leaf;
+  using Schema = typename Keys::Schema;
+
   // All must outlive this. `channel`: of the owner, which polls it with `worker`. If the atomics of NICs are not
   // coherent with the CPU's, both lock words are changed by this channel: an FAA of 0 by a client would undo a store.
   LeafRepair(const rdma::Fabric* fabric, rdma::Channel* channel, coro::Worker* worker, shared_leaf::LeafBlocks* blocks,
-             size_t key_lines, uint64_t patience_nanos)
+             const Schema* schema, uint64_t patience_nanos)
       : fabric_(fabric),
         channel_(channel),
         worker_(worker),
         blocks_(blocks),
-        key_lines_(key_lines),
+        schema_(schema),
         patience_nanos_(patience_nanos) {}
 
   // Calls its argument with every leaf that the index reaches. An error: it cannot be walked, and no block is given up.
@@ -56,7 +65,10 @@ class LeafRepair {
   bool Drain(rdma::GlobalAddress leaf) const;
   // Greater than all versions and numbers of a leaf.
   uint64_t NextVersion(rdma::GlobalAddress leaf) const;
-  Status MakeWhole(rdma::GlobalAddress leaf) const;
+  // What is to stay of a leaf that the dead node had locked, which is drained; with a new number.
+  Leaf WhatStays(rdma::GlobalAddress leaf) const;
+  // Stores that, and opens the leaf.
+  Status MakeWhole(rdma::GlobalAddress leaf, const Leaf& content) const;
   // False: it is in use.
   StatusOr<bool> MendReserved(rdma::GlobalAddress leaf) const;
 
@@ -64,7 +76,7 @@ class LeafRepair {
   rdma::Channel* channel_;
   coro::Worker* worker_;
   shared_leaf::LeafBlocks* blocks_;
-  size_t key_lines_;
+  const Schema* schema_;
   uint64_t patience_nanos_;
 };
 

@@ -19,22 +19,56 @@ Status DamagedLeaf(rdma::GlobalAddress leaf) {
   return absl::DataLossError(absl::StrCat("a client has damaged the leaf at ", leaf.ToString()));
 }
 
-TernaryLock::TernaryLock(shared_leaf::LeafChannel* leaves, size_t key_lines, HolderBook* book)
-    : leaves_(leaves), key_lines_(key_lines), book_(book), bit_(HolderBit(leaves->channel()->node())) {
+template <class Keys>
+TernaryLock<Keys>::TernaryLock(shared_leaf::LeafChannel* leaves, size_t shape_lines, HolderBook* book,
+                               IndexRights rights)
+    : leaves_(leaves),
+      shape_lines_(shape_lines),
+      book_(book),
+      rights_(rights),
+      bit_(HolderBit(leaves->channel()->node())) {
   GANNET_CHECK(leaves->channel()->node() < 64, "node %d has no bit", leaves->channel()->node());
-  GANNET_CHECK(key_lines > 0 && key_lines <= kMostKeyLines, "leaves of %d key lines", key_lines);
+  GANNET_CHECK(shape_lines > 0 && shape_lines <= Leaf::kMostShapeLines, "leaves of %d lines", shape_lines);
 }
 
-coro::Task<StatusOr<LeafLook>> TernaryLock::Read(rdma::GlobalAddress leaf, For use, LeafImage* image) {
+template <class Keys>
+coro::Task<Status> TernaryLock<Keys>::ReadOnce(std::span<const rdma::GlobalAddress> leaves, For use,
+                                               std::span<Leaf> images, std::span<LeafLook> looks) {
+  GANNET_CHECK(leaves.size() <= kMostReads, "%d READs of leaves", leaves.size());
+  std::array<rdma::Operation, 2 * kMostReads> reads;
+  std::array<uint64_t, kMostReads> states;
+  const bool reads_states = use == For::kWitness && rights_ == IndexRights::kOwnerOnly;
+  const bool adds = use == For::kWitness && !reads_states;
+  if (reads_states) {
+    for (size_t i = 0; i < leaves.size(); ++i) reads[i] = rdma::Operation::Read(leaves[i], &states[i], kWordBytes);
+    const Status status = co_await leaves_->Post(std::span(reads).first(leaves.size()));
+    GANNET_CO_RETURN_IF_ERROR(status);
+  }
+  size_t n = 0;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    if (adds) reads[n++] = rdma::Operation::FetchAndAdd(leaves[i], 0);
+    reads[n++] = ReadOf(leaves[i], Part::kWhole, &images[i]);
+  }
+  const Status status = co_await leaves_->Post(std::span(reads).first(n));
+  GANNET_CO_RETURN_IF_ERROR(status);
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    if (!GANNET_MUTANT(kStateInRead)) {
+      if (adds) images[i].lock.state = reads[2 * i].result;
+      if (reads_states) images[i].lock.state = states[i];
+    }
+    looks[i] = LookAtLeaf(&images[i], shape_lines_, Part::kWhole);
+  }
+  co_return absl::OkStatus();
+}
+
+template <class Keys>
+coro::Task<StatusOr<LeafLook>> TernaryLock<Keys>::Read(rdma::GlobalAddress leaf, For use, Leaf* image) {
   GANNET_CO_RETURN_IF_ERROR(leaves_->CheckAddress(leaf));
   Patience patience(leaves_->patience_nanos());
   for (;;) {
-    std::array<rdma::Operation, 2> reads = {rdma::Operation::FetchAndAdd(leaf, 0), ReadOf(leaf, Part::kWhole, image)};
-    const std::span<rdma::Operation> posted = use == For::kWitness ? std::span(reads) : std::span(reads).subspan(1);
-    const Status status = co_await leaves_->channel()->Post(posted);
+    LeafLook look = LeafLook::kDead;
+    const Status status = co_await ReadOnce({&leaf, 1}, use, {image, 1}, {&look, 1});
     GANNET_CO_RETURN_IF_ERROR(status);
-    if (use == For::kWitness && !GANNET_MUTANT(kStateInRead)) image->lock.state = reads[0].result;
-    const LeafLook look = LookAtLeaf(image, key_lines_, Part::kWhole);
     if (look == LeafLook::kWhole || look == LeafLook::kDead) co_return look;
     leaves_->channel()->CountRetry();
     if (!patience.Pause()) {
@@ -44,7 +78,8 @@ coro::Task<StatusOr<LeafLook>> TernaryLock::Read(rdma::GlobalAddress leaf, For u
   }
 }
 
-coro::Task<StatusOr<LeafLook>> TernaryLock::Enter(rdma::GlobalAddress leaf, Part part, Stay* stay) {
+template <class Keys>
+coro::Task<StatusOr<LeafLook>> TernaryLock<Keys>::Enter(rdma::GlobalAddress leaf, Part part, Stay* stay) {
   GANNET_CO_RETURN_IF_ERROR(leaves_->CheckAddress(leaf));
   stay->leaf = leaf;
   stay->connection = leaves_->Connection();
@@ -56,7 +91,7 @@ coro::Task<StatusOr<LeafLook>> TernaryLock::Enter(rdma::GlobalAddress leaf, Part
                                                ReadOf(leaf, part, &stay->image)};
   if (GANNET_MUTANT(kLookFirst)) std::swap(operations[0], operations[1]);
   for (rdma::Operation& operation : operations) operation.connection = stay->connection;
-  const Status status = co_await leaves_->channel()->Post(operations);
+  const Status status = co_await leaves_->Post(operations);
   if (!status.ok() && !IsUnknownOutcome(status)) {
     book_->Leave(leaf);
     co_return status;
@@ -73,7 +108,7 @@ coro::Task<StatusOr<LeafLook>> TernaryLock::Enter(rdma::GlobalAddress leaf, Part
     GANNET_CO_RETURN_IF_ERROR(back);
     co_return LeafLook::kTorn;
   }
-  const LeafLook look = LookAtLeaf(&stay->image, key_lines_, part);
+  const LeafLook look = LookAtLeaf(&stay->image, shape_lines_, part);
   if (look == LeafLook::kWhole) co_return look;
   SometimesInTests<"dolphin: a client turns back from a leaf">();
   const Status back = co_await TurnBack(*stay);
@@ -81,74 +116,72 @@ coro::Task<StatusOr<LeafLook>> TernaryLock::Enter(rdma::GlobalAddress leaf, Part
   co_return look;
 }
 
-coro::Task<Status> TernaryLock::TurnBack(const Stay& stay) {
+template <class Keys>
+coro::Task<Status> TernaryLock<Keys>::TurnBack(const Stay& stay) {
   const StatusOr<Left> left = co_await Leave(stay, {});
   co_return left.status();
 }
 
-coro::Task<StatusOr<std::optional<uint64_t>>> TernaryLock::Reserve(const Stay& stay, int slot, uint64_t key_word) {
+template <class Keys>
+coro::Task<StatusOr<std::optional<uint64_t>>> TernaryLock<Keys>::Reserve(
+    const Stay& stay, int slot, uint64_t key_word) requires(!Keys::kKeysElsewhere) {
   const uint64_t reserved = GANNET_MUTANT(kNoReservation) ? key_word : key_word | kReservedBit;
-  rdma::Operation cas[] = {rdma::Operation::CompareAndSwap(stay.leaf + KeyOffset(slot), 0, reserved)};
+  rdma::Operation cas[] = {rdma::Operation::CompareAndSwap(stay.leaf + stay.image.key_offset(slot), 0, reserved)};
   cas[0].connection = stay.connection;
-  const Status status = co_await leaves_->channel()->Post(cas);
+  const Status status = co_await leaves_->Post(cas);
   if (status.ok()) co_return std::optional<uint64_t>(cas[0].result);
   if (!IsUnknownOutcome(status)) co_return status;
   co_return std::optional<uint64_t>();
 }
 
-coro::Task<StatusOr<TernaryLock::Left>> TernaryLock::Leave(const Stay& stay, const Departure& departure) {
-  using Do = Departure::Do;
-  const rdma::GlobalAddress key_at = stay.leaf + KeyOffset(departure.slot);
-  const rdma::GlobalAddress target_at = stay.leaf + TargetOffset(key_lines_, departure.slot);
+template <class Keys>
+coro::Task<StatusOr<typename TernaryLock<Keys>::Left>> TernaryLock<Keys>::Leave(const Stay& stay,
+                                                                                const Departure& departure) {
+  using Do = typename Departure::Do;
   const uint64_t deadline = NowNanos() + leaves_->patience_nanos();
   const bool raises = departure.what != Do::kNothing && departure.what != Do::kUpdate;
   bool with_words = true;
-  bool is_known = true;
+  Fate fate = Fate::kNone;  // of a CAS that an earlier posting made, or made perhaps
+  if (GANNET_MUTANT(kRaiseFirst) && raises) {
+    rdma::Operation early[] = {rdma::Operation::FetchAndAdd(stay.leaf, 1)};
+    const Status raised = co_await leaves_->channel()->Post(early);
+    GANNET_CO_RETURN_IF_ERROR(raised);
+  }
   Backoff backoff;
   for (;;) {
     // At most: two words, the state word, the bit.
     std::array<rdma::Operation, 4> operations;
     size_t n = 0;
+    size_t cas_at = 0;
     size_t raise_at = 0;
     const auto leave = [&] { operations[n++] = rdma::Operation::FetchAndAdd(stay.leaf + kHoldersOffset, ~bit_ + 1); };
     const auto raise = [&] {
       raise_at = n;
       operations[n++] = rdma::Operation::FetchAndAdd(stay.leaf, 1);
     };
+    const auto write = [&](const uint64_t& word, size_t at) {
+      operations[n++] = rdma::Operation::Write(&word, stay.leaf + at, kWordBytes);
+    };
     if (GANNET_MUTANT(kBitFirst)) leave();
-    if (GANNET_MUTANT(kRaiseFirst) && raises) raise();
-    if (with_words) {
-      switch (departure.what) {
-        case Do::kInsert:
-          operations[n++] = rdma::Operation::Write(&departure.target, target_at, kWordBytes);
-          operations[n++] = rdma::Operation::Write(&departure.key_word, key_at, kWordBytes);
-          break;
-        case Do::kUpdate:
-          operations[n++] = rdma::Operation::Write(&departure.target, target_at, kWordBytes);
-          break;
-        case Do::kRemove:
-          operations[n++] = rdma::Operation::CompareAndSwap(key_at, departure.key_word, kGone);
-          break;
-        case Do::kReplace:
-          operations[n++] = rdma::Operation::CompareAndSwap(target_at, departure.from, departure.target);
-          break;
-        case Do::kNothing:
-          break;
-      }
+    if (with_words && departure.is_cas()) {
+      cas_at = n;
+      operations[n++] = rdma::Operation::CompareAndSwap(stay.leaf + departure.at, departure.expected, departure.word);
+    } else if (with_words && departure.what != Do::kNothing) {
+      write(departure.word, departure.at);
+      if (departure.what == Do::kFill) write(departure.key_word, departure.key_at);
     }
     if (raises && !GANNET_MUTANT(kRaiseFirst)) raise();
     if (!GANNET_MUTANT(kBitFirst)) leave();
     const std::span<rdma::Operation> posting = std::span(operations).first(n);
     for (rdma::Operation& operation : posting) operation.connection = stay.connection;
-    const Status status = co_await leaves_->channel()->Post(posting);
+    const Status status = co_await leaves_->Post(posting);
     if (status.ok()) {
       book_->Leave(stay.leaf);
-      if (!is_known) break;
+      if (fate == Fate::kUnknown) break;
       Left left;
       if (raises) left.before = UnlockedState(operations[raise_at].result, stay.image.head.number);
-      if (departure.what == Do::kRemove || departure.what == Do::kReplace) {
-        left.is_done = operations[0].result == operations[0].expected;
-      }
+      left.is_done =
+          departure.is_cas() && with_words ? operations[cas_at].result == departure.expected : fate != Fate::kRefused;
       co_return left;
     }
     if (!IsUnknownOutcome(status) || leaves_->IsOver(stay.connection, deadline)) co_return status;
@@ -157,30 +190,56 @@ coro::Task<StatusOr<TernaryLock::Left>> TernaryLock::Leave(const Stay& stay, con
     // The bit goes last. As long as it is set, the words may or may not be there.
     const StatusOr<uint64_t> holders = co_await leaves_->ReadWord(stay.leaf + kHoldersOffset, stay.connection);
     if (!holders.ok()) co_return holders.status();
-    if ((*holders & bit_) == 0) {
-      book_->Leave(stay.leaf);
-      // All of it is done. What a CAS has found is not known.
-      is_known = is_known && departure.what != Do::kRemove && departure.what != Do::kReplace;
-      if (!is_known) break;
-      co_return Left();
+    const bool is_inside = (*holders & bit_) != 0;
+    if (!is_inside) book_->Leave(stay.leaf);  // all of it is done
+    if (departure.what == Do::kInsert && fate == Fate::kNone) {
+      const StatusOr<Fate> found = co_await FateOf(stay, departure, is_inside);
+      if (!found.ok()) co_return found.status();
+      fate = *found;
+    } else if (departure.what == Do::kSwap || (departure.what == Do::kUpdate && is_inside)) {
+      // It is not known what the CAS has found, or whether the value was written. Others may have changed the word
+      // since: it is not changed twice.
+      fate = Fate::kUnknown;
     }
-    if (departure.what == Do::kInsert) {
+    if (!is_inside) {
+      if (fate == Fate::kUnknown) break;
+      co_return Left{.is_done = fate != Fate::kRefused};
+    }
+    if (departure.what == Do::kFill) {
       // As long as the slot is reserved for this insert, nothing was published, and nobody else changes it.
-      const StatusOr<uint64_t> word = co_await leaves_->ReadWord(key_at, stay.connection);
+      const StatusOr<uint64_t> word = co_await leaves_->ReadWord(stay.leaf + departure.key_at, stay.connection);
       if (!word.ok()) co_return word.status();
       with_words = *word == (departure.key_word | kReservedBit) || GANNET_MUTANT(kRepeatWords);
     } else if (departure.what != Do::kNothing) {
-      // Others may have changed the word since: it is not changed twice.
-      with_words = false;
-      is_known = false;
+      with_words = departure.is_cas() && fate == Fate::kNone;
     }
   }
   co_return absl::UnavailableError(
       absl::StrCat("it is not known what became of a change of the leaf at ", stay.leaf.ToString()));
 }
 
-coro::Task<StatusOr<bool>> TernaryLock::Lock(rdma::GlobalAddress leaf, uint64_t state, uint64_t of_blocks,
-                                             LeafImage* image) {
+// As long as this node is inside, its slot goes from free to an entry, to entries with the same tag that replace it, to
+// removed, and is not freed. So a free slot shows that the CAS had no effect, and an entry with another tag that it
+// found the slot in use. A removed one, or another entry with the same tag, may have been this one before.
+template <class Keys>
+coro::Task<StatusOr<typename TernaryLock<Keys>::Fate>> TernaryLock<Keys>::FateOf(const Stay& stay,
+                                                                                 const Departure& insert,
+                                                                                 bool is_inside) {
+  const StatusOr<uint64_t> word = co_await leaves_->ReadWord(stay.leaf + insert.at, stay.connection);
+  if (!word.ok()) co_return word.status();
+  if (is_inside && (*word == insert.expected || GANNET_MUTANT(kRepeatWords))) co_return Fate::kNone;
+  // The record is that of this insert: wherever its entry is, the CAS has put it there.
+  if (*word == insert.word) {
+    SometimesInTests<"dolphin: an insert whose posting has failed finds its entry">();
+    co_return Fate::kDone;
+  }
+  const bool has_other_tag = *word != kGone && TaggedEntry{*word}.tag() != TaggedEntry{insert.word}.tag();
+  co_return is_inside&& has_other_tag ? Fate::kRefused : Fate::kUnknown;
+}
+
+template <class Keys>
+coro::Task<StatusOr<bool>> TernaryLock<Keys>::Lock(rdma::GlobalAddress leaf, uint64_t state, uint64_t of_blocks,
+                                                   Leaf* image) {
   const uint64_t connection = leaves_->Connection();
   if (of_blocks != 0 && of_blocks != connection) co_return false;
   const shared_leaf::LeafLock lock(leaf, state, leaves_->owner_bits());
@@ -188,7 +247,7 @@ coro::Task<StatusOr<bool>> TernaryLock::Lock(rdma::GlobalAddress leaf, uint64_t 
   std::array<rdma::Operation, 3> operations = {lock.Lock(), rdma::Operation::FetchAndAdd(leaf + kHoldersOffset, 0),
                                                ReadOf(leaf, Part::kWhole, image)};
   for (rdma::Operation& operation : operations) operation.connection = connection;
-  Status posted = co_await leaves_->channel()->Post(operations);
+  Status posted = co_await leaves_->Post(operations);
   bool is_read = posted.ok();
   const StatusOr<bool> taken = co_await leaves_->TakeLock(operations[0], std::move(posted));
   if (!taken.ok() || !*taken) co_return taken;
@@ -197,7 +256,7 @@ coro::Task<StatusOr<bool>> TernaryLock::Lock(rdma::GlobalAddress leaf, uint64_t 
   Backoff backoff;
   for (int looks = 1;; ++looks) {
     if (is_read) {
-      image->head.shape = key_lines_;
+      image->SetShape(shape_lines_);
       locked = image->lock.state;
       if (operations[1].result == 0 || GANNET_MUTANT(kNoDrain)) {
         if (IsOfOneNumber(*image, state, Part::kWhole)) co_return true;
@@ -214,14 +273,31 @@ coro::Task<StatusOr<bool>> TernaryLock::Lock(rdma::GlobalAddress leaf, uint64_t 
     }
     SometimesInTests<"dolphin: the exclusive side waits for those who are inside">();
     backoff.Pause();
-    const Status again = co_await leaves_->channel()->Post(std::span(operations).subspan(1));
+    const Status again = co_await leaves_->Post(std::span(operations).subspan(1));
     // If the lock cannot be given back either, it is left to the repair.
     if (!again.ok() && (!IsUnknownOutcome(again) || leaves_->IsOver(connection, deadline))) co_return again;
     is_read = again.ok();
   }
 }
 
-coro::Task<StatusOr<bool>> TernaryLock::LockAsItIs(rdma::GlobalAddress leaf, uint64_t connection, LeafImage* image) {
+template <class Keys>
+void TernaryLock<Keys>::AppendLock(const shared_leaf::LeafLock& lock, uint64_t connection, Leaf* image,
+                                   std::vector<rdma::Operation>* operations) const {
+  for (rdma::Operation operation : {lock.Lock(), rdma::Operation::FetchAndAdd(lock.address() + kHoldersOffset, 0),
+                                    ReadOf(lock.address(), Part::kWhole, image)}) {
+    operation.connection = connection;
+    operations->push_back(operation);
+  }
+}
+
+template <class Keys>
+bool TernaryLock<Keys>::IsAlone(const shared_leaf::LeafLock& lock, uint64_t found, Leaf* image) const {
+  image->SetShape(shape_lines_);
+  return found == 0 && IsOfOneNumber(*image, lock.unlocked(), Part::kWhole);
+}
+
+template <class Keys>
+coro::Task<StatusOr<bool>> TernaryLock<Keys>::LockAsItIs(rdma::GlobalAddress leaf, uint64_t connection, Leaf* image) {
   GANNET_CO_RETURN_IF_ERROR(leaves_->CheckAddress(leaf));
   const StatusOr<uint64_t> state = co_await leaves_->ReadWord(leaf, connection);
   if (!state.ok()) co_return state.status();
@@ -230,13 +306,15 @@ coro::Task<StatusOr<bool>> TernaryLock::LockAsItIs(rdma::GlobalAddress leaf, uin
   co_return locked;
 }
 
-coro::Task<Status> TernaryLock::GiveBack(rdma::GlobalAddress leaf, const LeafImage& image) {
+template <class Keys>
+coro::Task<Status> TernaryLock<Keys>::GiveBack(rdma::GlobalAddress leaf, const Leaf& image) {
   const Status status = co_await Release(leaf, image.lock.state, GenerationOf(image.head.number));
   co_return status;
 }
 
 // Nodes that are inside may raise the state word at any time. Then the CAS fails, and is made again.
-coro::Task<Status> TernaryLock::Release(rdma::GlobalAddress leaf, uint64_t locked, uint64_t generation_of) {
+template <class Keys>
+coro::Task<Status> TernaryLock<Keys>::Release(rdma::GlobalAddress leaf, uint64_t locked, uint64_t generation_of) {
   const uint64_t connection = leaves_->ConnectionOf(leaf);
   const uint64_t deadline = NowNanos() + leaves_->patience_nanos();
   Backoff backoff;
@@ -244,7 +322,7 @@ coro::Task<Status> TernaryLock::Release(rdma::GlobalAddress leaf, uint64_t locke
     rdma::Operation cas[] = {rdma::Operation::CompareAndSwap(
         leaf, locked, (locked & (kAbsentBit | kVersionMask)) | (generation_of & kStructureBits))};
     cas[0].connection = connection;
-    const Status status = co_await leaves_->channel()->Post(cas);
+    const Status status = co_await leaves_->Post(cas);
     StatusOr<uint64_t> found = cas[0].result;
     if (!status.ok()) {
       if (!IsUnknownOutcome(status) || leaves_->IsOver(connection, deadline)) co_return status;
@@ -260,5 +338,8 @@ coro::Task<Status> TernaryLock::Release(rdma::GlobalAddress leaf, uint64_t locke
   leaves_->NoteReleased(leaf);
   co_return absl::OkStatus();
 }
+
+template class TernaryLock<IntegerKeys>;
+template class TernaryLock<ByteKeys>;
 
 }  // namespace gannet::index::dolphin

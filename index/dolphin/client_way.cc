@@ -1,0 +1,146 @@
+#include "index/dolphin/client_way.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/runtime.h"
+#include "index/backoff.h"
+
+namespace gannet::index::dolphin {
+template <class Keys>
+ClientWay<Keys>::ClientWay(SharedInner* cache, shared_leaf::LeafChannel* leaves, rdma::Node* node, IndexId id,
+                           absl::Duration timeout, rdma::GlobalAddress root, rdma::GlobalAddress first,
+                           size_t max_key_bytes, IndexRights rights)
+    : leaves_(leaves),
+      root_(root),
+      first_(first),
+      mends_(rights == IndexRights::kClients),
+      view_(cache),
+      editor_(
+          leaves, root, max_key_bytes,
+          [&] {
+            ArtEditor::BlockSources sources;
+            for (size_t i = 0; i < kNodeTypes; ++i) {
+              sources[i] = &blocks_[i].emplace(leaves->channel(), node, leaves->owner(), id, timeout,
+                                               &cache->blocks(i + 1), i + 1);
+            }
+            return sources;
+          }(),
+          this) {}
+
+template <class Keys>
+rdma::GlobalAddress ClientWay<Keys>::ExpectAt(const Point& point) {
+  ArtWay way(root_, Keys::ArtKey(point).view(), Keys::IsBelow(point));
+  Charge(Cost::kIndexStep, 2);
+  return Reading(view_)->Go(&way) && way.step() == ArtWay::Step::kFound ? way.leaf() : rdma::GlobalAddress();
+}
+
+template <class Keys>
+void ClientWay<Keys>::LeavesFrom(const Point& point, const Key& last, bool reverse, size_t most,
+                                 std::vector<rdma::GlobalAddress>* leaves) {
+  std::vector<ArtCache::Leaf> known;
+  Reading(view_)->LeavesFrom(root_, Keys::ArtKey(point).view(), Keys::IsBelow(point), reverse, most, &known);
+  const ByteKey end = Keys::ArtKey(last);
+  leaves->clear();
+  for (const ArtCache::Leaf& leaf : known) {
+    if (!reverse && !leaves->empty() && leaf.low > end) return;
+    leaves->push_back(leaf.address);
+    if (reverse && leaf.low <= end) return;
+  }
+}
+
+template <class Keys>
+std::optional<NodeRef> ClientWay<Keys>::StartFor(const ByteKey& key) {
+  return Reading(view_)->DeepestFor(root_, key.view());
+}
+
+template <class Keys>
+coro::Task<Status> ClientWay<Keys>::Go(ArtWay* way, bool by_copies) {
+  NodeImage image;
+  while (way->step() == ArtWay::Step::kRead) {
+    if (by_copies && !way->must_read()) {
+      Charge(Cost::kIndexStep);
+      if (Reading(view_)->Go(way)) break;
+    }
+    const NodeRef next = way->next();
+    const StatusOr<LeafLook> look = co_await editor_.Read(next, &image);
+    if (!look.ok()) co_return look.status();
+    if (*look == LeafLook::kWhole) {
+      NoteNode(image);
+      way->Take(image, /*is_fresh=*/true);
+    } else {
+      NoteDead(next.address);
+      way->Miss();
+    }
+  }
+  const std::optional<ArtWay::Misled> misled = way->misled();
+  if (misled.has_value() && mends_) co_await editor_.RemoveEntry(misled->node, misled->entry);
+  co_return absl::OkStatus();
+}
+
+template <class Keys>
+coro::Task<Status> ClientWay<Keys>::LocateFor(For use, Point point, LeafCopy* leaf) {
+  using Step = typename LeafSearch<Keys>::Step;
+  LeafSearch<Keys> search(root_, first_, point, /*has_copies=*/true);
+  Patience patience(leaves_->patience_nanos());
+  for (;;) {
+    if (search.step() == Step::kWay) {
+      const std::optional<ArtWay::Misled> wrong = search.TakeWrong();
+      if (wrong.has_value() && mends_) co_await editor_.RemoveEntry(wrong->node, wrong->entry);
+      const Status gone = co_await Go(&search.way(), search.by_copies());
+      GANNET_CO_RETURN_IF_ERROR(gone);
+      search.TakeWay();
+    } else if (search.step() == Step::kLeaf) {
+      leaf->address = search.leaf();
+      Keys::ForgetKeys(&leaf->keys);
+      const StatusOr<LeafLook> look = co_await Read(use, leaf);
+      if (!look.ok() && !absl::IsInvalidArgument(look.status())) co_return look.status();
+      search.TakeLeaf(look.value_or(LeafLook::kDead), leaf->image);
+    } else if (search.step() == Step::kFound) {
+      // If others know the way, this brings it into the cache.
+      if (search.was_detour()) co_await NoteSplit(Keys::LowOf(leaf->image), leaf->address, {});
+      co_return absl::OkStatus();
+    } else if (patience.Pause()) {
+      search.Again();
+    } else {
+      co_return absl::DataLossError(
+          absl::StrCat("there is no way to a key of an index of node ", leaves_->owner(), ": a client has damaged it"));
+    }
+  }
+}
+
+template <class Keys>
+coro::Task<StatusOr<LeafLook>> ClientWay<Keys>::Read(For use, LeafCopy* leaf) {
+  if constexpr (Keys::kKeysElsewhere) {
+    typename Keys::Leaf raw;
+    const StatusOr<LeafLook> look = co_await lock_->Read(leaf->address, use, &raw);
+    if (look.ok() && *look == LeafLook::kWhole) leaf->image = Keys::View(raw);
+    co_return look;
+  } else {
+    const StatusOr<LeafLook> look = co_await lock_->Read(leaf->address, use, &leaf->image);
+    co_return look;
+  }
+}
+
+template <class Keys>
+coro::Task<void> ClientWay<Keys>::NoteSplit(Key border, rdma::GlobalAddress right, rdma::GlobalAddress) {
+  const ByteKey low = Keys::ArtKey(border);
+  if (mends_) {
+    co_await editor_.AddLeaf(low, right, StartFor(low));
+    co_return;
+  }
+  ArtWay way(root_, low.view());
+  const Status gone = co_await Go(&way, /*by_copies=*/false);
+  gone.IgnoreError();  // it is a hint
+}
+
+template <class Keys>
+coro::Task<void> ClientWay<Keys>::NoteAbsorbed(Key low, rdma::GlobalAddress leaf) {
+  const ByteKey bytes = Keys::ArtKey(low);
+  co_await editor_.RemoveLeaf(bytes, leaf, StartFor(bytes));
+}
+
+template class ClientWay<IntegerKeys>;
+template class ClientWay<ByteKeys>;
+
+}  // namespace gannet::index::dolphin

@@ -1,0 +1,59 @@
+// Dolphin (MSST'24): an adaptive radix tree of hints over B+ leaves that clients change word by word (leaf.h).
+//
+// Clients cache inner nodes and READ whole leaves. Inserts, updates and removals of several clients are in one leaf at
+// once, under the shared side of its lock; splits and merges take the exclusive side (ternary_lock.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/time/time.h"
+#include "base/status.h"
+#include "index/dolphin/leaf.h"
+#include "index/index.h"
+#include "index/registry.h"
+#include "index/service.h"
+#include "index/shared_leaf/client_options.h"
+#include "index/types.h"
+#include "rdma/fabric.h"
+
+namespace gannet::index {
+
+inline constexpr rdma::MethodId kDolphinMethods = 128;
+
+struct DolphinOptions {
+  size_t max_key_bytes = kShortKeyBytes;  // of byte keys; at most kShortKeyBytes
+  // Of a leaf of integer keys: from 1 to dolphin::kMostKeyLines. 3 make leaves of 512 bytes with 21 slots, 7 those of
+  // the paper, of 1 KB with 49.
+  size_t key_lines = dolphin::kDefaultKeyLines;
+  // As that of BlinkOptions.
+  absl::Duration patience = absl::Seconds(10);
+  IndexRights rights = IndexRights::kClients;
+};
+
+// The owner's side, added to `service`. InvalidArgument: wrong options; or the fabric has more than 64 nodes, for which
+// the lock has no bits.
+StatusOr<std::unique_ptr<LocalIndex>> CreateDolphin(IndexService* service, IndexId id, KeyKind key_kind,
+                                                    const DolphinOptions& options = {});
+
+// Serves the clients of all indexes of this kind of `service` on its node. Must be called before Node::Serve.
+void RegisterDolphinMethods(IndexService* service);
+
+namespace dolphin {
+class SharedInner;
+}  // namespace dolphin
+
+// A cache of inner nodes, of at most `max_bytes`, for any number of clients of one index, in any threads of a process.
+// 0: of 64 MiB.
+std::shared_ptr<dolphin::SharedInner> MakeDolphinCache(size_t max_bytes = 0);
+
+using DolphinClientOptions = shared_leaf::ClientOptions<dolphin::SharedInner>;  // their cache is from MakeDolphinCache
+
+StatusOr<std::unique_ptr<RemoteIndex>> ConnectDolphin(rdma::Channel* channel, rdma::NodeId owner, IndexId id,
+                                                      const DolphinClientOptions& options);
+
+// The kind for RegisterIndexKind (registry.h). It is not in GANNET_INDEX_KINDS yet: no table of a program has it.
+IndexKindEntry DolphinKind();
+
+}  // namespace gannet::index

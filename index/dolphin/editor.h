@@ -1,0 +1,71 @@
+// Editor: changes of an index of Dolphin by its keys, for clients, and for the owner over channels of its own. It
+// brings LeafChanger to the right leaf, again if leaves have changed meanwhile, and makes splits and merges known.
+//
+// Not thread-safe; coroutines of the channel's worker may use it at once. Errors: those of LeafChanger and of Locator.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "base/coro/task.h"
+#include "base/status.h"
+#include "index/dolphin/keys.h"
+#include "index/dolphin/leaf_changer.h"
+#include "index/dolphin/locator.h"
+#include "index/dolphin/ternary_lock.h"
+#include "index/index.h"
+#include "index/shared_leaf/blocks/block_source.h"
+
+namespace gannet::index::dolphin {
+
+template <class Keys>
+class Editor {
+ public:
+  using Key = typename Keys::Key;
+  using Schema = typename Keys::Schema;
+  using LeafCopy = shared_leaf::LeafCopyOf<Keys>;
+
+  // All must outlive this. `rights`: of the index.
+  Editor(shared_leaf::LeafChannel* leaves, const Schema* schema, HolderBook* book, shared_leaf::BlockSource* blocks,
+         Locator<Keys>* locator, IndexRights rights = IndexRights::kClients)
+      : schema_(schema),
+        lock_(leaves, schema->shape_lines(), book, rights),
+        changer_(&lock_, schema, blocks),
+        locator_(locator) {}
+
+  TernaryLock<Keys>& lock() { return lock_; }
+
+  // These are the methods of LocalIndex with the same names (index.h). Replace with a null `from`: whatever the key is
+  // mapped to.
+  coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record, rdma::GlobalAddress* existing);
+  coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record);
+  coro::Task<Status> Replace(Key key, rdma::GlobalAddress from, rdma::GlobalAddress to);
+
+  // The following are for a bulk load: nobody else changes the index.
+  //
+  // Makes a leaf live that Keys::Store has written.
+  coro::Task<Status> Enliven(const shared_leaf::FreeBlock& block);
+  // Puts entries into an empty leaf, which then ends at `next_low`.
+  coro::Task<Status> Fill(rdma::GlobalAddress leaf, std::span<const typename Keys::Entry> entries,
+                          std::optional<Key> next_low, rdma::GlobalAddress right);
+
+ private:
+  using Changer = LeafChanger<Keys>;
+  using Outcome = typename Changer::Outcome;
+  using Result = typename Changer::Result;
+
+  // Where to try a change of the key: the expected leaf, or the right one.
+  coro::Task<StatusOr<rdma::GlobalAddress>> LeafFor(Key key, bool expected);
+  // Merges the leaf of a key, in which a removal has left few entries, with a neighbour, if both fit well. *change: as
+  // of the removal; then of both, or empty if others have changed the leaf in between.
+  coro::Task<void> Merge(Key key, Change* change);
+  // Lets `left` absorb its right sibling. True: it has.
+  coro::Task<bool> Absorb(const LeafCopy& left, const LeafCopy& right, Change* change);
+
+  const Schema* schema_;
+  TernaryLock<Keys> lock_;
+  Changer changer_;
+  Locator<Keys>* locator_;
+};
+
+}  // namespace gannet::index::dolphin
