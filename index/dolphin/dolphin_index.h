@@ -46,6 +46,7 @@ class DolphinIndex final : public shared_leaf::BasicLeafIndex<Keys> {
   Status CheckStructure() override;
   Statistics statistics() override;
   shared_leaf::LeafBlocks* pool(size_t number) override {
+    if (number > kNodeTypes) return nullptr;  // a client may ask for anything
     return number == 0 ? &blocks_ : &art_.pool(static_cast<NodeType>(kSmallestNode + number - 1));
   }
 
