@@ -132,9 +132,10 @@ TEST_P(IndexRightsTest, NothingOfTheIndexLiesInTheWritablePart) {
 
 TEST_P(IndexRightsTest, TheOwnerLendsNoBlocks) {
   Start(IndexRights::kOwnerOnly);
-  std::array<std::byte, 8> request;
+  std::array<std::byte, 10> request;
   rdma::WireWriter writer(request);
   writer.PutU16(kId);
+  writer.PutU16(0);  // the leaves
   writer.PutU16(4);
   writer.PutU16(0);
   writer.PutU16(0);

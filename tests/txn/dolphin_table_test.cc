@@ -101,9 +101,9 @@ INSTANTIATE_TEST_SUITE_P(, DolphinTableTest,
                                          Case{index::KeyKind::kInteger, ReadPathPolicy::kCall},
                                          Case{index::KeyKind::kBytes, ReadPathPolicy::kOneSided},
                                          Case{index::KeyKind::kBytes, ReadPathPolicy::kCall}),
-                         [](const testing::TestParamInfo<Case>& info) {
-                           return std::string(info.param.keys == index::KeyKind::kInteger ? "Integers" : "Bytes") +
-                                  (info.param.path == ReadPathPolicy::kOneSided ? "OneSided" : "Call");
+                         [](const testing::TestParamInfo<Case>& test) {
+                           return std::string(test.param.keys == index::KeyKind::kInteger ? "Integers" : "Bytes") +
+                                  (test.param.path == ReadPathPolicy::kOneSided ? "OneSided" : "Call");
                          });
 
 }  // namespace dolphin_table_test
