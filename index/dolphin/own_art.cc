@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -125,6 +126,7 @@ StatusOr<uint64_t> OwnArt::BuildNode(Context& context, std::span<const ArtLeaf> 
     return status;
   }
   StoreNode(*image, node_->memory().data() + block->address.offset());
+  built_.push_back({type, *block});
   return EntryWord(image->ref(), byte);
 }
 
@@ -140,7 +142,12 @@ Status OwnArt::Build(Context& context, std::span<const ArtLeaf> leaves) {
       status = entry.status();
     }
   });
-  GANNET_RETURN_IF_ERROR(status);
+  const std::vector<Built> built = std::exchange(built_, {});
+  if (!status.ok()) {
+    // Nothing leads to the nodes that there is no room for the parents of.
+    for (const Built& node : built) pool(node.type).Discard(node.block);
+    return status;
+  }
   std::byte* const root = node_->memory().data() + root_.offset();
   for (const uint64_t entry : entries) StoreWord(root + EntryOffset(prefix_lines_, ByteOf(entry)), entry);
   return absl::OkStatus();

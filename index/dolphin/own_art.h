@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "base/status.h"
@@ -111,10 +112,16 @@ class OwnArt {
   StatusOr<uint64_t> BuildChild(Context& context, std::span<const ArtLeaf> leaves, size_t prefix_bytes, int byte,
                                 rdma::GlobalAddress parent);
 
+  struct Built {
+    NodeType type;
+    shared_leaf::FreeBlock block;
+  };
+
   rdma::Node* node_;
   size_t prefix_lines_;
   std::array<std::unique_ptr<shared_leaf::LeafBlocks>, kNodeTypes> pools_;
   rdma::GlobalAddress root_;
+  std::vector<Built> built_;  // by the Build that is in progress
 };
 
 }  // namespace gannet::index::dolphin
