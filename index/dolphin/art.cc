@@ -72,7 +72,7 @@ void ArtWay::Again() {
   GoTo({root, kLargestNode}, Aim::kKey, 0, -1);
 }
 
-// All levels are on the way to low(), whatever they were before.
+// From now on every level counts as one on the way to low(), also if it was on the way to the key before.
 void ArtWay::GoLeft() {
   key_ = low();
   below_ = true;

@@ -11,7 +11,7 @@
 namespace gannet::index::dolphin {
 namespace {
 
-// What the C library's allocator takes for an object.
+// The C library's allocator takes this much for an object.
 constexpr size_t kAllocationBytes = 16;
 constexpr size_t kAllocationHeader = 8;
 // The table grows by a quarter when it is filled by seven eighths.
@@ -155,7 +155,7 @@ void ArtCache::Drop(rdma::GlobalAddress node) {
   if (table_[place] != nullptr) EraseAt(place);
 }
 
-// Those behind it that would not be found any more move up.
+// Nodes behind the freed place move up if a search would not find them any more.
 void ArtCache::EraseAt(size_t place) {
   AddBytes(-static_cast<int64_t>(BytesOf(*table_[place])));
   ::operator delete(table_[place]);

@@ -79,7 +79,7 @@ class ArtCache {
 
  private:
   static Node* NewNode(size_t prefix_bytes, size_t entries);
-  // What the allocator takes for a node.
+  // Bytes that the allocator takes for a node.
   static size_t BytesOf(const Node& node);
   size_t HomeOf(uint64_t address) const;
   // Where the node is in the table, or would be added. The table has a free place.
@@ -98,7 +98,7 @@ class ArtCache {
   std::atomic<uint64_t> bytes_{0};
 };
 
-// As SharedLeavesOf wants it. Nodes of both kinds of keys are the same.
+// The cache as content of SharedLeavesOf. Nodes of both kinds of keys are the same.
 template <class Keys>
 class ArtCacheOf : public ArtCache {
  public:

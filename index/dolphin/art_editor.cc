@@ -96,7 +96,7 @@ coro::Task<ArtEditor::Swapped> ArtEditor::Swap(Link link, uint64_t desired, rdma
     state = LoadWord(own);
   }
   if (state != link.state) co_return Swapped::kUncertain;
-  // Of two editors, one at least sees the other's entry here, and takes back its own.
+  // If two editors have each added an entry, at least one of them sees the other's here, and takes back its own.
   if (may_be_double && after->Has(ByteOf(desired)) > 1) {
     const Link own_entry{link.node, link.state, link.word, desired};
     const Swapped back = co_await Swap(own_entry, VersionOf(link.state));
@@ -245,7 +245,7 @@ coro::Task<void> ArtEditor::CarryOver(const NodeImage& before, const NodeImage& 
   for (int slot = 0; slot < before.slots(); ++slot) {
     const uint64_t from = before.word(slot);
     const uint64_t to = after.word(slot);
-    // Of two entries for a byte, the copy has the first. The other one may be there to stay (Swap).
+    // If the node has two entries for a byte, its copy has the first. But the second may be the one that stays (Swap).
     const bool was_copied = IsEntry(from) && before.SlotOf(ByteOf(from)) == slot;
     if (from == to && (was_copied || !IsEntry(from))) continue;
     const int in_copy = was_copied ? copy->SlotOf(ByteOf(from)) : -1;
@@ -428,7 +428,7 @@ coro::Task<bool> ArtEditor::AddOne(ByteKey low, rdma::GlobalAddress leaf, bool r
   co_return false;
 }
 
-// Those that are lost meanwhile are few.
+// Few entries are lost while this is done.
 coro::Task<void> ArtEditor::AddLost() {
   for (size_t tries = 0; !lost_.empty() && tries < kMostLost; ++tries) {
     const auto [low, leaf] = lost_.back();
@@ -482,7 +482,7 @@ coro::Task<void> ArtEditor::DropEmpty(std::string_view low, Place* place) {
     const Swapped swapped = co_await Swap(link, free_word);
     // If others have moved the entry, the way meets it, and takes it away.
     if (swapped != Swapped::kDone) co_await Find(low, std::nullopt, place);
-    // What others have added meanwhile is added again.
+    // Entries that others have added in the meantime are added again.
     std::vector<uint64_t> entries;
     late->ForEachSlot([&entries](uint64_t entry) { entries.push_back(entry); });
     for (const uint64_t entry : entries) co_await Lose(entry, dead->prefix());

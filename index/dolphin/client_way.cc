@@ -98,7 +98,7 @@ coro::Task<Status> ClientWay<Keys>::LocateFor(For use, Point point, LeafCopy* le
       search.TakeLeaf(look.value_or(LeafLook::kDead), leaf->image);
     } else if (search.step() == Step::kFound) {
       // If others know the way, this brings it into the cache.
-      if (search.was_detour()) co_await NoteSplit(Keys::LowOf(leaf->image), leaf->address, {});
+      if (search.was_detour()) co_await NoteSplit(Keys::LowOf(leaf->image), leaf->address);
       co_return absl::OkStatus();
     } else if (patience.Pause()) {
       search.Again();
@@ -123,7 +123,7 @@ coro::Task<StatusOr<LeafLook>> ClientWay<Keys>::Read(For use, LeafCopy* leaf) {
 }
 
 template <class Keys>
-coro::Task<void> ClientWay<Keys>::NoteSplit(Key border, rdma::GlobalAddress right, rdma::GlobalAddress) {
+coro::Task<void> ClientWay<Keys>::NoteSplit(Key border, rdma::GlobalAddress right) {
   const ByteKey low = Keys::ArtKey(border);
   if (mends_) {
     co_await editor_.AddLeaf(low, right, StartFor(low));

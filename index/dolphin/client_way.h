@@ -50,7 +50,7 @@ class ClientWay final : public Locator<Keys>, private ArtWatch {
   coro::Task<Status> Locate(Point point, LeafCopy* leaf) override { return LocateFor(For::kEntry, point, leaf); }
   // The image is as that of TernaryLock::Read for this use.
   coro::Task<Status> LocateFor(For use, Point point, LeafCopy* leaf);
-  coro::Task<void> NoteSplit(Key border, rdma::GlobalAddress right, rdma::GlobalAddress left) override;
+  coro::Task<void> NoteSplit(Key border, rdma::GlobalAddress right) override;
   coro::Task<void> NoteAbsorbed(Key low, rdma::GlobalAddress leaf) override;
 
  private:

@@ -24,8 +24,8 @@ inline constexpr rdma::MethodId kDolphinMethods = 128;
 
 struct DolphinOptions {
   size_t max_key_bytes = kShortKeyBytes;  // of byte keys; at most kShortKeyBytes
-  // Of a leaf of integer keys: from 1 to dolphin::kMostKeyLines. 3 make leaves of 512 bytes with 21 slots, 7 those of
-  // the paper, of 1 KB with 49.
+  // Key lines of a leaf of integer keys: 1 to dolphin::kMostKeyLines. With 3 a leaf has 512 bytes and 21 slots; with 7
+  // it has 1 KB and 49 slots, as in the paper.
   size_t key_lines = dolphin::kDefaultKeyLines;
   // As that of BlinkOptions.
   absl::Duration patience = absl::Seconds(10);

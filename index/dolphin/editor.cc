@@ -10,6 +10,9 @@
 #include "index/shared_leaf/change/leaf_keys.h"
 
 namespace gannet::index::dolphin {
+
+using shared_leaf::NotMapped;
+
 namespace {
 
 // A leaf with less than this part of its slots is merged with a neighbour.
@@ -17,12 +20,6 @@ constexpr int kSparseShare = 4;
 
 Status StaysInUse(rdma::GlobalAddress leaf) {
   return absl::UnavailableError(absl::StrCat("the leaf at ", leaf.ToString(), " stays in use by others; try again"));
-}
-
-template <class Keys>
-Status NotMapped(const typename Keys::Key& key, rdma::GlobalAddress record) {
-  return absl::NotFoundError(absl::StrCat("the key ", Keys::ToString(key), " is not mapped to ",
-                                          record.is_null() ? std::string("a record") : record.ToString()));
 }
 
 }  // namespace
@@ -53,7 +50,7 @@ coro::Task<StatusOr<Change>> Editor<Keys>::Insert(Key key, rdma::GlobalAddress r
     }
     if (!result.ok()) co_return result.status();
     if (result->outcome == Outcome::kDone) {
-      if (!result->right.is_null()) co_await locator_->NoteSplit(result->border, result->right, *leaf);
+      if (!result->right.is_null()) co_await locator_->NoteSplit(result->border, result->right);
       co_return std::move(change);
     }
     if (result->outcome == Outcome::kExists) {

@@ -243,8 +243,7 @@ coro::Task<Status> LeafInserts<Keys>::TakeChanges(Status posted) {
     Status done = co_await parts_->lock()->leaves()->TakeChange(
         leaf.place.address, changes_.operations().subspan(leaf.first_change, leaf.changes), posted);
     SetOutcome(leaf, done.ok() ? Insertion::Outcome::kDone : Insertion::Outcome::kUnknown);
-    if (done.ok() && leaf.fresh.has_value())
-      made_.push_back({leaf.plan->border, leaf.fresh->address(), leaf.place.address});
+    if (done.ok() && leaf.fresh.has_value()) made_.push_back({leaf.plan->border, leaf.fresh->address()});
     if (first_error.ok()) first_error = std::move(done);
   }
   DropLeaves();
@@ -257,7 +256,7 @@ template <class Keys>
 coro::Task<void> LeafInserts<Keys>::Publish() {
   const std::vector<NewLeaf> made = std::move(made_);
   made_.clear();
-  for (const NewLeaf& one : made) co_await parts_->way()->NoteSplit(one.border, one.right, one.left);
+  for (const NewLeaf& one : made) co_await parts_->way()->NoteSplit(one.border, one.right);
   if (parts_->is_ready()) co_await parts_->blocks()->Refill();
 }
 

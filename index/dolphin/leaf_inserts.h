@@ -105,7 +105,6 @@ class LeafInserts final : public InsertBatch {
   struct NewLeaf {
     Key border{};
     rdma::GlobalAddress right;
-    rdma::GlobalAddress left;
   };
 
   Leaf* Add(rdma::GlobalAddress address);

@@ -18,9 +18,9 @@ class Locator {
   virtual rdma::GlobalAddress Expect(const typename Keys::Key& key) = 0;
   // The leaf that covers the point, as it was at one moment of this call. DataLoss: there is no way to it.
   virtual coro::Task<Status> Locate(typename Keys::Point point, shared_leaf::LeafCopyOf<Keys>* leaf) = 0;
-  // A split of `left` has made the leaf `right`, which begins at `border`. Without this, the right link leads there.
-  virtual coro::Task<void> NoteSplit(typename Keys::Key border, rdma::GlobalAddress right,
-                                     rdma::GlobalAddress left) = 0;
+  // A split has made the leaf `right`, which begins at `border`. Without this, the right link of its left sibling leads
+  // there.
+  virtual coro::Task<void> NoteSplit(typename Keys::Key border, rdma::GlobalAddress right) = 0;
   // The leaf that began at `low` was absorbed.
   virtual coro::Task<void> NoteAbsorbed(typename Keys::Key low, rdma::GlobalAddress leaf) = 0;
 };

@@ -71,7 +71,7 @@ coro::Task<Status> OwnWay<Keys>::Locate(Point point, LeafCopy* leaf) {
 }
 
 template <class Keys>
-coro::Task<void> OwnWay<Keys>::NoteSplit(Key border, rdma::GlobalAddress right, rdma::GlobalAddress) {
+coro::Task<void> OwnWay<Keys>::NoteSplit(Key border, rdma::GlobalAddress right) {
   co_await editor_.AddLeaf(Keys::ArtKey(border), right);
 }
 

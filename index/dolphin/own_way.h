@@ -39,7 +39,7 @@ class OwnWay : public Locator<Keys> {
 
   rdma::GlobalAddress Expect(const Key& key) override;
   coro::Task<Status> Locate(Point point, LeafCopy* leaf) override;
-  coro::Task<void> NoteSplit(Key border, rdma::GlobalAddress right, rdma::GlobalAddress left) override;
+  coro::Task<void> NoteSplit(Key border, rdma::GlobalAddress right) override;
   coro::Task<void> NoteAbsorbed(Key low, rdma::GlobalAddress leaf) override;
 
   // Finds the leaf that covers the point. *was_detour (null: nobody asks): entries are missing. DataLoss: there is no

@@ -12,11 +12,6 @@ Status StaysLocked(rdma::GlobalAddress leaf) {
       absl::StrCat("the leaf at ", leaf.ToString(), " stays locked, or changes all the time; try again"));
 }
 
-template <class Keys>
-Status NotMapped(const typename Keys::Key& key, rdma::GlobalAddress record) {
-  return absl::NotFoundError(absl::StrCat("the key ", Keys::ToString(key), " is not mapped to ", record.ToString()));
-}
-
 }  // namespace
 
 template <class Keys>

@@ -4,6 +4,7 @@
 #include <bit>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "base/coro/task.h"
 #include "base/status.h"
 #include "index/index.h"
@@ -135,6 +136,12 @@ std::optional<FindResult> ResultOf(const typename Keys::Schema& schema, const Le
     result.record = Keys::TargetOf(leaf.image.template entry<typename Keys::Entry>(slot), leaf.address.node());
   }
   return result;
+}
+
+// The error of a change of a key that the index does not map to this record.
+template <class Keys>
+Status NotMapped(const typename Keys::Key& key, rdma::GlobalAddress record) {
+  return absl::NotFoundError(absl::StrCat("the key ", Keys::ToString(key), " is not mapped to ", record.ToString()));
 }
 
 }  // namespace gannet::index::shared_leaf
