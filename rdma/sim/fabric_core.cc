@@ -2,6 +2,8 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
+
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "rdma/sim/call_flight.h"
@@ -41,7 +43,9 @@ StatusOr<Attachment*> FabricCore::Attach(NodeId node) {
   if (current_[node] != nullptr && current_[node]->there()) {
     return absl::FailedPreconditionError(absl::StrCat("node ", node, " is taken, and alive"));
   }
-  auto made = std::make_unique<Attachment>(node, attachments_.size() + 1, options_.bytes_per_node);
+  static std::atomic<uint64_t> last_number{0};
+  const uint64_t number = last_number.fetch_add(1, std::memory_order_relaxed) + 1;
+  auto made = std::make_unique<Attachment>(node, number, options_.bytes_per_node);
   if (made->memory.data() == nullptr) {
     return absl::ResourceExhaustedError(absl::StrCat("no address space for the ", options_.bytes_per_node,
                                                      " bytes of simulated node ", node,

@@ -56,7 +56,9 @@ struct Attachment {
   bool known_gone(uint64_t now) const { return !there() && now >= known_at; }
 
   const NodeId id;
-  const uint64_t number;  // in the order of the whole cluster, from 1 on
+  // Of connections to it. Different from those of all fabrics of the process: what the threads of a dead node have left
+  // may outlive their fabric, and must not take a later connection for their own.
+  const uint64_t number;
   const Mapping memory;
   Phase phase = Phase::kAttached;
   uint64_t gone_at = UINT64_MAX;
