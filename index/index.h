@@ -475,7 +475,7 @@ class RemoteIndex {
 // Names a table's index on every node: the RPCs of all indexes of a node share methods and carry this id.
 using IndexId = uint16_t;
 
-// Methods of the index layer (rdma/fabric.h: 64-255). Each kind has a range of its own. These are taken or reserved:
+// Methods of the index layer (rdma/fabric.h: 64-255). Each kind has a range of its own. These are taken:
 //
 //   64 .. 79    hash          112 .. 127   rolex
 //   80 .. 95    xstore        128 .. 143   dolphin
@@ -485,6 +485,7 @@ inline constexpr rdma::MethodId kHashMethods = 64;
 inline constexpr rdma::MethodId kXStoreMethods = 80;
 inline constexpr rdma::MethodId kDexMethods = 96;
 inline constexpr rdma::MethodId kRolexMethods = 112;
+inline constexpr rdma::MethodId kDolphinMethods = 128;
 inline constexpr rdma::MethodId kCatfishMethods = 144;
 inline constexpr rdma::MethodId kBlockMethods = 160;
 inline constexpr rdma::MethodId kBlinkMethods = 168;

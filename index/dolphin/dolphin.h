@@ -20,8 +20,6 @@
 
 namespace gannet::index {
 
-inline constexpr rdma::MethodId kDolphinMethods = 128;
-
 struct DolphinOptions {
   size_t max_key_bytes = kShortKeyBytes;  // of byte keys; at most kShortKeyBytes
   // Key lines of a leaf of integer keys: 1 to dolphin::kMostKeyLines. With 3 a leaf has 512 bytes and 21 slots; with 7
@@ -41,7 +39,13 @@ StatusOr<std::unique_ptr<LocalIndex>> CreateDolphin(IndexService* service, Index
 void RegisterDolphinMethods(IndexService* service);
 
 namespace dolphin {
+
+// index (2) -> schema of the keys (schema_wire.h), key lines of a leaf (1), offsets of the root and of the first leaf
+// (8 each).
+inline constexpr rdma::MethodId kDescribe = kDolphinMethods;
+
 class SharedInner;
+
 }  // namespace dolphin
 
 // A cache of inner nodes, of at most `max_bytes`, for any number of clients of one index, in any threads of a process.

@@ -21,10 +21,6 @@
 
 namespace gannet::index::dolphin {
 
-// index (2) -> schema of the keys (schema_wire.h), key lines of a leaf (1), offsets of the root and of the first leaf
-// (8 each).
-inline constexpr rdma::MethodId kDescribe = kDolphinMethods;
-
 template <class Keys>
 class DolphinIndex final : public shared_leaf::BasicLeafIndex<Keys> {
  public:

@@ -4,6 +4,7 @@
 #include "index/catfish/rpc/messages.h"
 #include "index/claim_boards.h"
 #include "index/dex/dex.h"
+#include "index/dolphin/dolphin.h"
 #include "index/hash/hash_rpc.h"
 #include "index/rolex/model_cache.h"
 #include "index/shared_leaf/blocks/block_lending.h"
@@ -51,6 +52,8 @@ std::string_view NameOfMethod(rdma::MethodId method) {
       return "blink_describe";
     case dex::kDescribe:
       return "dex_describe";
+    case dolphin::kDescribe:
+      return "dolphin_describe";
     case shared_leaf::kExchange:
       return "leaf_exchange_blocks";
     case shared_leaf::kCallInsert:
