@@ -6,7 +6,6 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "index/dolphin/leaf_repair.h"
 #include "index/shared_leaf/basic_leaf_index_impl.h"
 #include "index/shared_leaf/leaf/schema_wire.h"
 #include "index/shared_leaf/owner/own_leaves_impl.h"
@@ -120,13 +119,32 @@ Status DolphinIndex<Keys>::Replace(const index::Key& key, rdma::GlobalAddress fr
   return ByEditor(nullptr, [&](OwnEditor& editor) { return editor.Replace(Keys::KeyFrom(key), from, to); });
 }
 
+// A leaf whose holder has died in the middle of a change cannot be read, and the walk must not end there: a new leaf
+// that it has locked, too, would be opened although nothing leads to it.
+template <class Keys>
+Status DolphinIndex<Keys>::ForEachLinked(const LeafRepair<Keys>& repair, rdma::NodeId client,
+                                         const std::function<void(rdma::GlobalAddress)>& visit) const {
+  LeafCopy leaf;
+  leaf.address = first_;
+  Key low = Keys::kLeast;
+  for (uint64_t most = leaves_.Most();; --most) {
+    if (most == 0) return leaves_.EndlessError();
+    const bool is_read =
+        repair.Peek(client, leaf.address, &leaf.image) || leaves_.Read(leaf.address, &leaf.image) == LeafLook::kWhole;
+    if (!is_read || Keys::LowOf(leaf.image) != low || !Keys::CoversKey(leaf.image, low)) {
+      GANNET_RETURN_IF_ERROR(Locate(Keys::At(low), &leaf));  // others have changed the way meanwhile
+    }
+    visit(leaf.address);
+    if (Keys::IsLast(leaf.image)) return absl::OkStatus();
+    low = Keys::NextLow(leaf.image);
+    leaf.address = leaf.image.right();
+  }
+}
+
 template <class Keys>
 bool DolphinIndex<Keys>::FinishRepairs(typename Editors::Pooled* editor) {
   LeafRepair<Keys> repair(&service_->fabric(), editor->leaves().channel(), &editor->worker(), &blocks_, &schema_,
                           leaves_.patience_nanos());
-  const auto for_each = [this](const std::function<void(rdma::GlobalAddress)>& visit) {
-    return this->ForEachNode([&visit](const LeafCopy& leaf) { visit(leaf.address); });
-  };
   const auto cas = [editor](const rdma::Operation& wanted) -> StatusOr<uint64_t> {
     rdma::Operation operation[] = {wanted};
     GANNET_RETURN_IF_ERROR(editor->Run(editor->leaves().PostHint(operation)));
@@ -134,7 +152,9 @@ bool DolphinIndex<Keys>::FinishRepairs(typename Editors::Pooled* editor) {
   };
   std::erase_if(to_repair_, [&](rdma::NodeId node) {
     blocks_.BeginRepair(node);
-    const Status repaired = repair.RepairAfter(node, for_each);
+    const Status repaired = repair.RepairAfter(node, [&](const std::function<void(rdma::GlobalAddress)>& visit) {
+      return ForEachLinked(repair, node, visit);
+    });
     blocks_.EndRepair();
     return repaired.ok() && art_.RepairAfter(node, cas).ok();
   });

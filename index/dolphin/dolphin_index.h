@@ -2,6 +2,7 @@
 // its own, as clients do: on fabrics whose atomics are coherent with the CPU's, by the CPU.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "index/dolphin/editor.h"
 #include "index/dolphin/holder_book.h"
 #include "index/dolphin/keys.h"
+#include "index/dolphin/leaf_repair.h"
 #include "index/dolphin/own_art.h"
 #include "index/dolphin/own_way.h"
 #include "index/shared_leaf/basic_leaf_index.h"
@@ -79,6 +81,9 @@ class DolphinIndex final : public shared_leaf::BasicLeafIndex<Keys> {
   // tried again.
   template <class MakeChange>
   auto ByEditor(Context* context, const MakeChange& change);
+  // Calls `visit` with every leaf that the index reaches, as they are before the repair after the death of `client`.
+  Status ForEachLinked(const LeafRepair<Keys>& repair, rdma::NodeId client,
+                       const std::function<void(rdma::GlobalAddress)>& visit) const;
   // Repairs what earlier repairs have left. False: something is left.
   bool FinishRepairs(typename Editors::Pooled* editor);
 

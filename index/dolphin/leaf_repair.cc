@@ -82,13 +82,31 @@ uint64_t LeafRepair<Keys>::NextVersion(rdma::GlobalAddress leaf) const {
 }
 
 template <class Keys>
-typename Keys::Leaf LeafRepair<Keys>::WhatStays(rdma::GlobalAddress leaf) const {
+typename Keys::Leaf LeafRepair<Keys>::Load(rdma::GlobalAddress leaf) const {
   Leaf content{};
   for (size_t at = 0; at < schema_->leaf_bytes(); at += kWordBytes) {
     const uint64_t word = LoadAt(At(leaf), at);
     std::memcpy(reinterpret_cast<std::byte*>(&content) + at, &word, kWordBytes);
   }
   content.SetShape(schema_->shape_lines());
+  return content;
+}
+
+// The head is one line, and a change writes it once: it has the range from before the change, or that from after it.
+template <class Keys>
+bool LeafRepair<Keys>::Peek(rdma::NodeId client, rdma::GlobalAddress leaf, typename Keys::Image* image) const {
+  if (!blocks_->MayHave(leaf)) return false;
+  const uint64_t state = LoadWord(At(leaf));
+  if (!IsLocked(state) || rdma::IsLineBusy(state)) return false;
+  const rdma::NodeId holder = LockOwnerNode(state);
+  if (holder != client && (holder >= fabric_->num_nodes() || fabric_->Alive(holder))) return false;
+  *image = Keys::View(Load(leaf));
+  return true;
+}
+
+template <class Keys>
+typename Keys::Leaf LeafRepair<Keys>::WhatStays(rdma::GlobalAddress leaf) const {
+  Leaf content = Load(leaf);
   uint64_t stay = content.used();
   if constexpr (Keys::kKeysElsewhere) {
     shared_leaf::LeafCopyOf<Keys> place{.address = leaf, .image = Keys::View(content)};

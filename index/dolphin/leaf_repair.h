@@ -53,6 +53,9 @@ class LeafRepair {
   using ForEachLinked = std::function<Status(const std::function<void(rdma::GlobalAddress)>&)>;
   // Unavailable: leaves were left. Used by one thread at a time.
   Status RepairAfter(rdma::NodeId client, const ForEachLinked& for_each_linked);
+  // For ForEachLinked. If `client`, or another node that is dead, has the exclusive side of the leaf: *image has its
+  // range and its right link. Its entries may be from the middle of a change.
+  bool Peek(rdma::NodeId client, rdma::GlobalAddress leaf, typename Keys::Image* image) const;
 
  private:
   std::byte* At(rdma::GlobalAddress leaf) const { return channel_->Local(leaf); }
@@ -65,6 +68,8 @@ class LeafRepair {
   bool Drain(rdma::GlobalAddress leaf) const;
   // Greater than all versions and numbers of a leaf.
   uint64_t NextVersion(rdma::GlobalAddress leaf) const;
+  // All that a leaf has, word by word.
+  Leaf Load(rdma::GlobalAddress leaf) const;
   // What is to stay of a leaf that the dead node had locked, which is drained; with a new number.
   Leaf WhatStays(rdma::GlobalAddress leaf) const;
   // Stores that, and opens the leaf.
