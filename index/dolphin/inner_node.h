@@ -140,8 +140,10 @@ uint64_t FindUpTo(NodeType type, int most, const Load& load) {
   int best = -1;
   for (int slot = 0; slot < kNodeEntries[type]; ++slot) {
     const uint64_t word = load(slot);
-    if (!IsEntry(word) || ByteOf(word) > most || ByteOf(word) <= best) continue;
-    best = ByteOf(word);
+    const int byte = ByteOf(word);
+    if (byte > most || byte <= best || !IsEntry(word)) continue;
+    if (byte == most) return word;
+    best = byte;
     found = word;
   }
   return found;

@@ -23,13 +23,11 @@ OwnNode::OwnNode(const std::byte* memory, NodeType type, size_t prefix_lines)
       bytes > (prefix_lines == 0 ? kHeadPrefixBytes : kMostPrefix)) {
     return;
   }
-  std::array<char, kHeadPrefixBytes + kLinePrefixBytes> prefix;
   for (size_t at = 0; at < bytes; at += kWordBytes) {
     const size_t place = at < kHeadPrefixBytes ? kPrefixOffset + at : kLineBytes + kWordBytes + at - kHeadPrefixBytes;
-    const uint64_t word = LoadWord(memory + place);
-    std::memcpy(prefix.data() + at, &word, kWordBytes);
+    prefix_[at / kWordBytes] = LoadWord(memory + place);
   }
-  prefix_ = ByteKey(std::string_view(prefix.data(), bytes));
+  prefix_bytes_ = bytes;
   is_alive_ = LoadWord(memory) == state;
 }
 
@@ -78,6 +76,32 @@ void OwnArt::Go(ArtWay* way) const {
       way->Miss();
     }
   }
+}
+
+rdma::GlobalAddress OwnArt::Guess(std::string_view key) const {
+  NodeRef next{root_, kLargestNode};
+  size_t above = 0;
+  bool is_on_key = true;  // false: all below the next node is less than the key
+  while (MayHave(next)) {
+    Charge(Cost::kIndexStep);
+    const OwnNode node(At(next.address), next.type, prefix_lines_);
+    if (!node.is_alive()) break;
+    const std::string_view prefix = node.prefix();
+    const bool is_deeper = next.address == root_ || prefix.size() > above;  // or the walk might not end
+    if (!is_deeper || (is_on_key && !key.starts_with(prefix))) break;
+    const int byte = is_on_key ? ByteAt(key, prefix.size()) : kMostByte;
+    const uint64_t entry = node.EntryUpTo(byte);
+    if (entry == 0) break;
+    is_on_key = is_on_key && ByteOf(entry) == byte && byte != 0;
+    const NodeRef child = ChildOf(entry, root_.node());
+    if (child.type == kLeafType) {
+      const bool begins_behind = is_on_key && MoreOf(entry) > ByteAt(key, prefix.size() + 1);
+      return begins_behind ? rdma::GlobalAddress() : child.address;
+    }
+    above = prefix.size();
+    next = child;
+  }
+  return {};
 }
 
 void OwnArt::ForEachByte(std::span<const ArtLeaf> leaves, size_t prefix_bytes,

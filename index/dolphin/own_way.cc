@@ -28,8 +28,17 @@ void OwnWay<Keys>::set_context(Context* context) {
 template <class Keys>
 Status OwnWay<Keys>::Find(const Map& map, const Point& point, LeafCopy* leaf, bool* was_detour) {
   using Step = typename LeafSearch<Keys>::Step;
-  LeafSearch<Keys> search(map.art->root(), map.first, point, /*has_copies=*/false);
   Patience patience(map.leaves->patience_nanos());
+  leaf->address = Keys::IsBelow(point) ? rdma::GlobalAddress() : map.art->Guess(Keys::ArtKey(point).view());
+  if (!leaf->address.is_null()) {
+    Keys::ForgetKeys(&leaf->keys);
+    const LeafLook look = map.leaves->Read(leaf->address, &leaf->image, &patience);
+    if (look == LeafLook::kWhole && Keys::Covers(leaf->image, point)) {
+      if (was_detour != nullptr) *was_detour = false;
+      return absl::OkStatus();
+    }
+  }
+  LeafSearch<Keys> search(map.art->root(), map.first, point, /*has_copies=*/false);
   uint64_t met = 0;
   for (;;) {
     if (search.step() == Step::kWay) {
@@ -57,6 +66,8 @@ Status OwnWay<Keys>::Find(const Map& map, const Point& point, LeafCopy* leaf, bo
 template <class Keys>
 rdma::GlobalAddress OwnWay<Keys>::Expect(const Key& key) {
   const auto point = Keys::At(key);
+  const rdma::GlobalAddress guess = map_->art->Guess(Keys::ArtKey(point).view());
+  if (!guess.is_null()) return guess;
   ArtWay way(map_->art->root(), Keys::ArtKey(point).view(), Keys::IsBelow(point));
   map_->art->Go(&way);
   return way.step() == ArtWay::Step::kFound ? way.leaf() : rdma::GlobalAddress();
