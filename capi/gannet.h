@@ -265,8 +265,8 @@ GANNET_API void gannet_table_options_set_key(gannet_table_options* options, enum
                                              size_t max_bytes);
 /* Default GANNET_KEYS_PLAIN, which also leaves what the directory has of a table that is there. */
 GANNET_API void gannet_table_options_set_key_form(gannet_table_options* options, enum gannet_key_form form);
-/* "hash": no order, and fastest for single rows. "xstore": ordered; the default. "blink", "rolex", "dex": ordered, for
- * tables that other machines change. "catfish": rectangles, with keys of GANNET_RECTANGLE_KEY_BYTES bytes. */
+/* "hash": no order, and fastest for single rows. "xstore": ordered; the default. "blink", "rolex", "dex", "dolphin":
+ * ordered, for tables that other machines change. "catfish": rectangles, with keys of GANNET_RECTANGLE_KEY_BYTES bytes. */
 GANNET_API void gannet_table_options_set_index(gannet_table_options* options, const char* index);
 /* `bytes` of every payload, or, if `variable` is not 0, at most. At most 65,536. */
 GANNET_API void gannet_table_options_set_payload(gannet_table_options* options, size_t bytes, int variable);

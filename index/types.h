@@ -18,7 +18,8 @@ namespace gannet::index {
   X(kCatfish, CatfishKind) /* rectangles: searches of windows */                 \
   X(kBlink, BlinkKind)     /* point access, ordered scans, changed by clients */ \
   X(kRolex, RolexKind)     /* the same, led by learned models */                 \
-  X(kDex, DexKind)         /* the same as blink, with leaves in the cache */
+  X(kDex, DexKind)         /* the same as blink, with leaves in the cache */     \
+  X(kDolphin, DolphinKind) /* the same, with leaves that several change at once */
 
 #define GANNET_INDEX_ENUMERATOR(enumerator, entry) enumerator,
 enum class IndexKind : uint8_t { GANNET_INDEX_KINDS(GANNET_INDEX_ENUMERATOR) };

@@ -99,13 +99,13 @@ void AddWorkFlags(bench::YcsbOptions* o, Flags* flags) {
   flags
       ->Add("--updates", "updates", &o->updates, PathOf(ycsb::kPathNames),
             "How updates are done: rpc (one call) or one-sided (READ, CAS to lock, WRITE), or with --inline adaptive "
-            "(the cheaper\none for each). Default: rpc; with --inline one-sided for blink, rolex and dex",
+            "(the cheaper\none for each). Default: rpc; with --inline one-sided for blink, rolex, dex, dolphin",
             kOfServers)
       .Reports(NameOf(o->paths.updates));
   flags
       ->Add("--insert-path", "insert_path", &o->inserts_by, PathOf(ycsb::kPathNames),
-            "How inserts are done: rpc (one call), one-sided (the client changes the index by verbs: blink, rolex and "
-            "dex,\nwith --inline) or adaptive. Default: one-sided where possible")
+            "How inserts are done: rpc (one call), one-sided (the client changes the index by verbs: blink, rolex, "
+            "dex\nand dolphin, with --inline) or adaptive. Default: one-sided where possible")
       .Reports(NameOf(o->paths.inserts));
   flags->Add("--duration", "duration_seconds", &o->duration, form::Time(absl::Microseconds(1)),
              "How long to measure, in the time of the fabric. Default: 10s on shm, 10ms on sim");
@@ -119,8 +119,8 @@ void AddDataFlags(bench::YcsbOptions* o, Flags* flags) {
   flags->Group("On what");
   flags->Add(
       "--index", "index", &o->index, Form{"NAME", ParseIndexOfAnyKey, form::kIndexName},
-      "hash (no scans), xstore, blink (a B-link tree), rolex (learned) or dex (a B-link tree whose clients cache "
-      "leaves,\ntoo). Default: xstore",
+      "hash (no scans), xstore, blink (a B-link tree), rolex (learned), dex (a B-link tree whose clients cache leaves, "
+      "too)\nor dolphin (a radix tree over leaves). Default: xstore",
       kOfServers);
   flags->Add(
       "--index-options", "index_options", &o->index_options, form::Path("OPTIONS"),
@@ -242,9 +242,9 @@ void AddPlaceFlags(bench::YcsbOptions* o, Flags* flags) {
   flags->Add(CacheFlag(o));
   flags->Add(
       "--cache-bytes", "cache_bytes", &o->cache_bytes, form::kBytes,
-      "Largest size of a machine's cache of one server: of models (xstore, rolex), of inner nodes (blink), of inner "
-      "nodes\nand leaves (dex; those of all servers have their memory together), of record addresses (--cache "
-      "locations); or of a\nthread's cache of record addresses (hash). Default: no limit; 64M; 64M; 16 bytes for "
+      "Largest size of a machine's cache of one server: of models (xstore, rolex), of inner nodes (blink, dolphin), of "
+      "inner\nnodes and leaves (dex; those of all servers have their memory together), of record addresses (--cache "
+      "locations); or of\na thread's cache of record addresses (hash). Default: no limit; 64M; 64M; 16 bytes for "
       "each key; 1M");
   flags->Add("--leaf-admission", "leaf_admission_percent", &o->leaf_admission_percent, form::Integer(0, 100),
              "Percent of the leaves READ that come into a full cache (dex). Default: 10");

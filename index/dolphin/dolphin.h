@@ -57,7 +57,4 @@ using DolphinClientOptions = shared_leaf::ClientOptions<dolphin::SharedInner>;  
 StatusOr<std::unique_ptr<RemoteIndex>> ConnectDolphin(rdma::Channel* channel, rdma::NodeId owner, IndexId id,
                                                       const DolphinClientOptions& options);
 
-// The kind for RegisterIndexKind (registry.h). It is not in GANNET_INDEX_KINDS yet: no table of a program has it.
-IndexKindEntry DolphinKind();
-
 }  // namespace gannet::index

@@ -488,7 +488,8 @@ class Database:
 
         key: int, gannet.signed (int that may be negative), or byte keys of at most max_key_bytes: str, bytes, tuple, or
             the types of its fields, as (str, int). The directory keeps it; int and bytes leave what it has.
-        index: 'hash' (no order), 'xstore' (ordered), 'catfish' (rectangles), 'blink', 'rolex', 'dex'.
+        index: 'hash' (no order), 'xstore' (ordered), 'catfish' (rectangles), 'blink', 'rolex', 'dex',
+            'dolphin'.
         payload: the bytes of every row, or a numpy dtype; None: rows of any length up to max_payload.
         """
         form = _form_of(key)

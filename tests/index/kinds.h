@@ -24,7 +24,7 @@ inline std::vector<IndexKind> KindsOfPoints() {
 inline std::vector<IndexKind> OrderedKinds() {
   return KindsThat([](const IndexTraits& traits) { return traits.ordered; });
 }
-// Those with shared leaves (index/shared_leaf/leaf/leaf.h).
+// Those with leaves that clients change (index/shared_leaf/, index/dolphin/).
 inline std::vector<IndexKind> KindsThatClientsChange() {
   return KindsThat([](const IndexTraits& traits) { return traits.client_writes; });
 }

@@ -274,8 +274,8 @@ class Crowd {
 
   Status ChangeSide(Random& random) {
     if (cluster_.database(0).FindTable(kSide) != nullptr) return cluster_.Drop(kSide);
-    constexpr std::array kKinds = {txn::IndexKind::kHash, txn::IndexKind::kXStore, txn::IndexKind::kBlink,
-                                   txn::IndexKind::kRolex, txn::IndexKind::kDex};
+    constexpr std::array kKinds = {txn::IndexKind::kHash,  txn::IndexKind::kXStore, txn::IndexKind::kBlink,
+                                   txn::IndexKind::kRolex, txn::IndexKind::kDex,    txn::IndexKind::kDolphin};
     return cluster_.Create({.name = kSide,
                             .index = kKinds[random.Below(kKinds.size())],
                             .payload_bytes = sizeof(int64_t),

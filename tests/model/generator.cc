@@ -22,6 +22,11 @@ T OneOf(Random& random, const T (&values)[N]) {
   return values[random.Below(N)];
 }
 
+IndexKind OrderedKind(Random& random) {
+  return OneOf(random,
+               {IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex, IndexKind::kDex, IndexKind::kDolphin});
+}
+
 // A user-defined placement: neighbours are on different nodes, and only a range of one key has one owner.
 Placement ByLastByte() {
   return {.owner = [](const index::Key& key, int nodes) -> rdma::NodeId {
@@ -96,9 +101,7 @@ TableSpec DrawTable(Random& random, size_t number, int owners) {
     options.key_kind = index::KeyKind::kBytes;
     options.max_key_bytes = OneOf<size_t>(random, {1, 2, 7, 8, 9, 15, 16, 23, 24, 31, 39, 40, 63, 64});
   }
-  options.index = random.OneIn(3)
-                      ? IndexKind::kHash
-                      : OneOf(random, {IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex, IndexKind::kDex});
+  options.index = random.OneIn(3) ? IndexKind::kHash : OrderedKind(random);
   const size_t most_key_bytes = index::EntryOf(options.index).traits.max_key_bytes;
   if (options.key_kind == index::KeyKind::kBytes && most_key_bytes > index::kShortKeyBytes && random.OneIn(2)) {
     options.max_key_bytes = OneOf<size_t>(random, {65, 100, 255, 256, 500, 513, 1000, most_key_bytes});
@@ -323,7 +326,7 @@ std::optional<IndexSpec> DrawIndex(Random& random, const World& world, size_t ta
   index.options = {.name = std::move(name), .table = options.name, .unique = unique};
   if (!unique) index.options.fields = {txn::IndexField::Unsigned(0, 1), txn::IndexField::Signed(1, 1)};
   if (unique) index.options.fields = {txn::IndexField::Unsigned(1, 1)};
-  index.options.index = OneOf(random, {IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex, IndexKind::kDex});
+  index.options.index = OrderedKind(random);
   const uint64_t placement = random.Below(3);
   index.options.placement = placement == 0 || owners == 1 ? Placement::OnFirstNode()
                             : placement == 1              ? Placement::ByHash()

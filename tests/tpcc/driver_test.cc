@@ -59,7 +59,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Setup{1, 1, false}, Setup{1, 4, false}, Setup{2, 1, false}, Setup{2, 4, false}, Setup{2, 2, true},
                       Setup{2, 2, true, txn::IndexKind::kBlink}, Setup{1, 4, false, txn::IndexKind::kRolex},
                       Setup{2, 2, true, txn::IndexKind::kRolex}, Setup{1, 4, false, txn::IndexKind::kDex},
-                      Setup{2, 2, true, txn::IndexKind::kDex},
+                      Setup{2, 2, true, txn::IndexKind::kDex}, Setup{1, 4, false, txn::IndexKind::kDolphin},
+                      Setup{2, 2, true, txn::IndexKind::kDolphin},
                       Setup{2, 2, true, txn::IndexKind::kBlink, txn::IndexRights::kOwnerOnly},
                       Setup{2, 4, false, txn::IndexKind::kRolex, txn::IndexRights::kOwnerOnly}),
     [](const auto& instance) {

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "gtest/gtest.h"
+#include "tests/index/kinds.h"
 #include "tests/txn/cluster.h"
 #include "tests/txn/durable_cluster.h"
 #include "tests/txn/secondary_helpers.h"
@@ -117,7 +118,7 @@ TEST_F(AloneTest, VeryManyLeaves) {
 
 // The table is a queue: each transaction adds the next row at one end, and removes the first one at the other.
 TEST_F(AloneTest, AQueue) {
-  for (const IndexKind kind : {IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex, IndexKind::kDex}) {
+  for (const IndexKind kind : index::OrderedKinds()) {
     SCOPED_TRACE(index::EntryOf(kind).name);
     Cluster cluster({}, {{.name = "queue", .index = kind, .payload_bytes = sizeof(uint64_t)}});
     Session& session = cluster.NewSession(0);

@@ -190,7 +190,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"TwoNodesRolex", {.nodes = 2}, IndexKind::kRolex},
                     Case{"AdversarialRolex", {.nodes = 2, .adversarial = true}, IndexKind::kRolex},
                     Case{"TwoNodesDex", {.nodes = 2}, IndexKind::kDex},
-                    Case{"AdversarialDex", {.nodes = 2, .adversarial = true}, IndexKind::kDex}),
+                    Case{"AdversarialDex", {.nodes = 2, .adversarial = true}, IndexKind::kDex},
+                    Case{"TwoNodesDolphin", {.nodes = 2}, IndexKind::kDolphin},
+                    Case{"AdversarialDolphin", {.nodes = 2, .adversarial = true}, IndexKind::kDolphin}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace bank_test

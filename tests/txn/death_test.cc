@@ -11,6 +11,7 @@
 #include "index/index.h"
 #include "index/record_header.h"
 #include "index/registry.h"
+#include "tests/index/kinds.h"
 #include "tests/txn/cluster.h"
 #include "txn/record/record.h"
 #include "txn/run/manual_transaction.h"
@@ -200,8 +201,7 @@ TEST_P(DeathTest, DeathInTheMiddleOfTransfersLeavesNoLockHere) {
   ExpectOwnRecordsUsable();
 }
 
-INSTANTIATE_TEST_SUITE_P(Indexes, DeathTest,
-                         testing::Values(IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex, IndexKind::kDex),
+INSTANTIATE_TEST_SUITE_P(Indexes, DeathTest, testing::ValuesIn(index::OrderedKinds()),
                          [](const auto& kind) { return index::EntryOf(kind.param).name; });
 
 }  // namespace death_test

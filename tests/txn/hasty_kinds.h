@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "index/blink/blink.h"
 #include "index/dex/dex.h"
+#include "index/dolphin/dolphin.h"
 #include "index/registry.h"
 #include "index/rolex/rolex.h"
 #include "txn/store/table.h"
@@ -39,11 +40,16 @@ inline IndexKind HastyDex() {
   static const IndexKind kind = RegisterHasty<IndexKind::kDex, index::CreateDex, index::BlinkOptions>();
   return kind;
 }
+inline IndexKind HastyDolphin() {
+  static const IndexKind kind = RegisterHasty<IndexKind::kDolphin, index::CreateDolphin, index::DolphinOptions>();
+  return kind;
+}
 inline IndexKind HastyKind(IndexKind kind) {
   if (kind == IndexKind::kBlink) return HastyBlink();
   if (kind == IndexKind::kRolex) return HastyRolex();
-  GANNET_CHECK(kind == IndexKind::kDex, "%s has no hasty kind", index::EntryOf(kind).name);
-  return HastyDex();
+  if (kind == IndexKind::kDex) return HastyDex();
+  GANNET_CHECK(kind == IndexKind::kDolphin, "%s has no hasty kind", index::EntryOf(kind).name);
+  return HastyDolphin();
 }
 
 }  // namespace gannet::txn

@@ -21,7 +21,7 @@ TEST(IndexRegistryTest, KnowsEachKindByNumberAndName) {
   const IndexKind toy = index::SortedArrayKind();
   EXPECT_EQ(index::EntryOf(toy).name, "sorted_array");
   EXPECT_THAT(index::IndexKindNames(),
-              ElementsAre("hash", "xstore", "catfish", "blink", "rolex", "dex", "sorted_array"));
+              ElementsAre("hash", "xstore", "catfish", "blink", "rolex", "dex", "dolphin", "sorted_array"));
   // Numbers and names that are stored.
   EXPECT_EQ(static_cast<int>(IndexKind::kHash), 0);
   EXPECT_EQ(static_cast<int>(IndexKind::kXStore), 1);
@@ -29,15 +29,17 @@ TEST(IndexRegistryTest, KnowsEachKindByNumberAndName) {
   EXPECT_EQ(static_cast<int>(IndexKind::kBlink), 3);
   EXPECT_EQ(static_cast<int>(IndexKind::kRolex), 4);
   EXPECT_EQ(static_cast<int>(IndexKind::kDex), 5);
+  EXPECT_EQ(static_cast<int>(IndexKind::kDolphin), 6);
   for (const IndexKind kind : {IndexKind::kHash, IndexKind::kXStore, IndexKind::kCatfish, IndexKind::kBlink,
-                               IndexKind::kRolex, IndexKind::kDex, toy}) {
+                               IndexKind::kRolex, IndexKind::kDex, IndexKind::kDolphin, toy}) {
     EXPECT_EQ(*index::IndexKindOf(index::EntryOf(kind).name), kind);
     EXPECT_EQ(index::FindIndexKind(index::EntryOf(kind).name), &index::EntryOf(kind));
   }
   EXPECT_EQ(index::FindIndexKind(static_cast<IndexKind>(static_cast<int>(toy) + 1)), nullptr);
   const Status unknown = index::IndexKindOf("tree").status();
   EXPECT_TRUE(absl::IsInvalidArgument(unknown));
-  EXPECT_THAT(std::string(unknown.message()), HasSubstr("hash, xstore, catfish, blink, rolex, dex, sorted_array"));
+  EXPECT_THAT(std::string(unknown.message()),
+              HasSubstr("hash, xstore, catfish, blink, rolex, dex, dolphin, sorted_array"));
 }
 
 TEST(IndexRegistryTest, RefusesATakenNameAndAnEntryWithoutFunctions) {

@@ -132,7 +132,8 @@ class InsertLoggedTest : public testing::TestWithParam<Setup> {
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, InsertLoggedTest,
                          testing::Values(Setup{IndexKind::kBlink}, Setup{IndexKind::kRolex}, Setup{IndexKind::kDex},
-                                         Setup{IndexKind::kBlink, true}),
+                                         Setup{IndexKind::kDolphin}, Setup{IndexKind::kBlink, true},
+                                         Setup{IndexKind::kDolphin, true}),
                          [](const auto& instance) {
                            return index::EntryOf(instance.param.kind).name + (instance.param.names ? "_names" : "");
                          });

@@ -70,8 +70,9 @@ class InsertRemoteTest : public testing::TestWithParam<Setup> {
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, InsertRemoteTest,
                          testing::Values(Setup{IndexKind::kBlink}, Setup{IndexKind::kRolex}, Setup{IndexKind::kDex},
-                                         Setup{IndexKind::kBlink, true}, Setup{IndexKind::kRolex, true},
-                                         Setup{IndexKind::kDex, true}),
+                                         Setup{IndexKind::kDolphin}, Setup{IndexKind::kBlink, true},
+                                         Setup{IndexKind::kRolex, true}, Setup{IndexKind::kDex, true},
+                                         Setup{IndexKind::kDolphin, true}),
                          [](const auto& instance) {
                            return index::EntryOf(instance.param.kind).name +
                                   (instance.param.adversarial ? "_adversarial" : "");

@@ -149,8 +149,9 @@ class Machines {
 class InsertRoundsTest : public testing::TestWithParam<Setup> {};
 INSTANTIATE_TEST_SUITE_P(Kinds, InsertRoundsTest,
                          testing::Values(Setup{IndexKind::kBlink}, Setup{IndexKind::kRolex}, Setup{IndexKind::kDex},
-                                         Setup{IndexKind::kBlink, true}, Setup{IndexKind::kRolex, true},
-                                         Setup{IndexKind::kDex, true}),
+                                         Setup{IndexKind::kDolphin}, Setup{IndexKind::kBlink, true},
+                                         Setup{IndexKind::kRolex, true}, Setup{IndexKind::kDex, true},
+                                         Setup{IndexKind::kDolphin, true}),
                          [](const auto& instance) {
                            return index::EntryOf(instance.param.kind).name + (instance.param.logged ? "_logged" : "");
                          });

@@ -16,6 +16,7 @@
 #include "index/shared_leaf/change/change_calls.h"
 #include "index/tuple_key.h"
 #include "log/manifest/manifest.h"
+#include "tests/index/kinds.h"
 #include "tests/txn/cluster.h"
 #include "tests/txn/durable_cluster.h"
 #include "txn/bulk_loader.h"
@@ -357,9 +358,10 @@ TEST(LongKeyTablesTest, APositionInAMessageHasTheWordsOfTheTable) {
 
 TEST(LongKeyTablesTest, AKindThatTakesNoLongOnesSaysSo) {
   Cluster cluster({}, {});
-  for (const auto& [kind, most] : {std::pair(IndexKind::kHash, kLongest), std::pair(IndexKind::kXStore, kLongest),
-                                   std::pair(IndexKind::kBlink, size_t{64}), std::pair(IndexKind::kRolex, size_t{64}),
-                                   std::pair(IndexKind::kDex, size_t{64})}) {
+  for (const auto& [kind, most] :
+       {std::pair(IndexKind::kHash, kLongest), std::pair(IndexKind::kXStore, kLongest),
+        std::pair(IndexKind::kBlink, size_t{64}), std::pair(IndexKind::kRolex, size_t{64}),
+        std::pair(IndexKind::kDex, size_t{64}), std::pair(IndexKind::kDolphin, size_t{64})}) {
     EXPECT_EQ(index::EntryOf(kind).traits.max_key_bytes, most);
     TableOptions options = LongKeys("t" + std::to_string(static_cast<int>(kind)), 8, false, Placement::OnFirstNode());
     options.index = kind;
@@ -393,8 +395,7 @@ coro::Task<StatusOr<size_t>> AskOwner(Session* session, rdma::MethodId method, s
 TEST(LongKeyTablesTest, RequestsWithLongerKeysAreRefused) {
   constexpr size_t kMost = 40;
   std::vector<TableOptions> tables;
-  for (const IndexKind kind :
-       {IndexKind::kHash, IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex, IndexKind::kDex}) {
+  for (const IndexKind kind : index::KindsOfPoints()) {
     tables.push_back(LongKeys("t" + std::to_string(tables.size()), 8, false, Placement::OnFirstNode()));
     tables.back().max_key_bytes = kMost;
     tables.back().index = kind;

@@ -316,7 +316,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, OwnLocationsTest,
                                          TableShape{"XStoreBytes", IndexKind::kXStore, index::KeyKind::kBytes},
                                          TableShape{"BlinkIntegers", IndexKind::kBlink, index::KeyKind::kInteger},
                                          TableShape{"RolexIntegers", IndexKind::kRolex, index::KeyKind::kInteger},
-                                         TableShape{"DexIntegers", IndexKind::kDex, index::KeyKind::kInteger}),
+                                         TableShape{"DexIntegers", IndexKind::kDex, index::KeyKind::kInteger},
+                                         TableShape{"DolphinIntegers", IndexKind::kDolphin, index::KeyKind::kInteger}),
                          [](const auto& shape) { return shape.param.name; });
 
 // Kinds that find records by themselves, and those that clients change, have none.

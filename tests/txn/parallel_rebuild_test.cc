@@ -37,7 +37,8 @@ TableOptions Named(const std::string& name, IndexKind kind, size_t key_bytes) {
 std::vector<TableOptions> Tables() {
   return {Named("integers", IndexKind::kXStore, 0),     Named("names", IndexKind::kXStore, 20),
           Named("long_names", IndexKind::kXStore, 100), Named("blink", IndexKind::kBlink, 0),
-          Named("rolex", IndexKind::kRolex, 20),        Named("dex", IndexKind::kDex, 0)};
+          Named("rolex", IndexKind::kRolex, 20),        Named("dex", IndexKind::kDex, 0),
+          Named("dolphin", IndexKind::kDolphin, 20)};
 }
 
 // The key with a number: numbers and keys have the same order.

@@ -397,7 +397,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, QuiescentTableTest,
                                          TableShape{"XStoreLong", IndexKind::kXStore, index::KeyKind::kBytes, 64},
                                          TableShape{"Blink", IndexKind::kBlink, index::KeyKind::kBytes, 64},
                                          TableShape{"Rolex", IndexKind::kRolex, index::KeyKind::kInteger, 8},
-                                         TableShape{"Dex", IndexKind::kDex, index::KeyKind::kInteger, 8}),
+                                         TableShape{"Dex", IndexKind::kDex, index::KeyKind::kInteger, 8},
+                                         TableShape{"Dolphin", IndexKind::kDolphin, index::KeyKind::kBytes, 24}),
                          [](const auto& of) { return std::string(of.param.name); });
 
 }  // namespace quiescent_interval_test

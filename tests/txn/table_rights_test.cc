@@ -101,7 +101,9 @@ INSTANTIATE_TEST_SUITE_P(Kinds, TableRightsTest,
                                          Setup{IndexKind::kRolex, ReadPathPolicy::kCall},
                                          Setup{IndexKind::kBlink, ReadPathPolicy::kOneSided, true},
                                          Setup{IndexKind::kRolex, ReadPathPolicy::kOneSided, true},
-                                         Setup{IndexKind::kDex, ReadPathPolicy::kOneSided, true}),
+                                         Setup{IndexKind::kDex, ReadPathPolicy::kOneSided, true},
+                                         Setup{IndexKind::kDolphin, ReadPathPolicy::kOneSided},
+                                         Setup{IndexKind::kDolphin, ReadPathPolicy::kOneSided, true}),
                          NameOf);
 
 TEST_P(TableRightsTest, AllNodesChangeRowsAndSeeThem) {

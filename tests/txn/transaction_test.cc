@@ -739,7 +739,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"RolexAdversarial", {.nodes = 2, .adversarial = true}, 1, IndexKind::kRolex},
                     Case{"DexDirect", {.nodes = 1}, 0, IndexKind::kDex},
                     Case{"DexOneSided", {.nodes = 2}, 1, IndexKind::kDex},
-                    Case{"DexAdversarial", {.nodes = 2, .adversarial = true}, 1, IndexKind::kDex}),
+                    Case{"DexAdversarial", {.nodes = 2, .adversarial = true}, 1, IndexKind::kDex},
+                    Case{"DolphinDirect", {.nodes = 1}, 0, IndexKind::kDolphin},
+                    Case{"DolphinOneSided", {.nodes = 2}, 1, IndexKind::kDolphin},
+                    Case{"DolphinAdversarial", {.nodes = 2, .adversarial = true}, 1, IndexKind::kDolphin}),
     CaseName);
 
 }  // namespace transaction_test

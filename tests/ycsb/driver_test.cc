@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/index/kinds.h"
 #include "tests/ycsb/small_bench.h"
 #include "ycsb/client.h"
 #include "ycsb/connection.h"
@@ -170,7 +171,9 @@ INSTANTIATE_TEST_SUITE_P(All, ValuesInEntries,
                                            InlineCase{IndexKind::kRolex, Path::kOneSided, false},
                                            InlineCase{IndexKind::kRolex, Path::kOneSided, true},
                                            InlineCase{IndexKind::kDex, Path::kOneSided, false},
-                                           InlineCase{IndexKind::kDex, Path::kCall, true}),
+                                           InlineCase{IndexKind::kDex, Path::kCall, true},
+                                           InlineCase{IndexKind::kDolphin, Path::kOneSided, false},
+                                           InlineCase{IndexKind::kDolphin, Path::kOneSided, true}),
                          [](const ::testing::TestParamInfo<InlineCase>& each) {
                            const InlineCase& c = each.param;
                            return std::string(c.simulated ? "sim_" : "shm_") + index::EntryOf(c.index).name +
@@ -203,8 +206,7 @@ TEST(Driver, RefusesValuesInEntriesWhereTheyCannotBe) {
 // Clients on the nodes of the servers read and change keys of their own node and of others, by each path.
 TEST(Driver, ClientsWorkOnTheNodesOfTheServers) {
   for (const bool simulated : {false, true}) {
-    for (const IndexKind index :
-         {IndexKind::kHash, IndexKind::kXStore, IndexKind::kBlink, IndexKind::kRolex, IndexKind::kDex}) {
+    for (const IndexKind index : index::KindsOfPoints()) {
       SmallBenchOptions options;
       options.simulated = simulated;
       options.servers = options.machines = 2;
@@ -368,7 +370,7 @@ TEST(Driver, KeysMoveWhileClientsWork) {
 
 // Values in the entries of indexes that clients may only READ: all changes are calls.
 TEST(Driver, ServersChangeWhatClientsMayOnlyRead) {
-  for (const IndexKind index : {IndexKind::kBlink, IndexKind::kRolex, IndexKind::kDex}) {
+  for (const IndexKind index : index::KindsThatClientsChange()) {
     SmallBenchOptions options;
     options.index = index;
     options.index_rights = IndexRights::kOwnerOnly;

@@ -148,7 +148,7 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
   const bool rectangles = random.OneIn(4);
   const std::string index_options = DrawIndexOptions(&random);
   const uint64_t rest = random.OneIn(4) ? 200'000 + random.Below(4 * kMillisecond) : kNoRestNanos;
-  const uint64_t ordered = random.Below(6);
+  const uint64_t ordered = random.Below(8);
   const bool owner_only = random.OneIn(4);
 
   if (drawn.nodes == 0) drawn.nodes = nodes;
@@ -160,7 +160,7 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
   }
   if (drawn.index_options.empty()) drawn.index_options = index_options;
   if (drawn.ordered_index.empty()) {
-    constexpr std::array kKinds = {"blink", "blink", "rolex", "dex", "dex", "xstore"};
+    constexpr std::array kKinds = {"blink", "blink", "rolex", "dex", "dex", "dolphin", "dolphin", "xstore"};
     drawn.ordered_index = kKinds[ordered];
   }
   // No client can change an XStore, whatever the field says.

@@ -60,7 +60,7 @@ void ForEachField(Options* options, Visit visit) {
   visit("rest_nanos", &options->rest_nanos, Range{0, 1'000'000'000});
   visit("row_words", &options->row_words, Range{0, txn::kMaxPayloadBytes / sizeof(uint64_t)});
   visit("index_options", &options->index_options);
-  visit("ordered_index", &options->ordered_index, Names{"xstore", "blink", "rolex", "dex"});
+  visit("ordered_index", &options->ordered_index, Names{"xstore", "blink", "rolex", "dex", "dolphin"});
   visit("index_rights", &options->index_rights, Names{"owner", "clients"});
 }
 

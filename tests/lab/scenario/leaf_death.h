@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -22,19 +23,24 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "gtest/gtest.h"
+#include "index/dolphin/byte_leaf.h"
+#include "index/dolphin/leaf.h"
 #include "index/index.h"
 #include "index/record_header.h"
 #include "index/shared_leaf/blocks/block_lending.h"
+#include "index/shared_leaf/blocks/block_stock.h"
 #include "index/shared_leaf/leaf/leaf.h"
 #include "index/shared_leaf/leaf/tagged_leaf.h"
 #include "lab/scenario/memory_check.h"
 #include "tests/txn/hasty_kinds.h"
 #include "tests/txn/simulated_cluster.h"
-#include "txn/run/database_state.h"
 #include "txn/record/record.h"
+#include "txn/run/database_state.h"
 #include "txn/session/session_state.h"
 
 namespace gannet::scenario {
+
+using index::shared_leaf::LeafLook;
 
 enum class LeafChange : uint8_t {
   kInsert,              // into a leaf with room
@@ -116,9 +122,10 @@ class LeafDeath {
             .payload_bytes = sizeof(uint64_t),
             .placement = txn::Placement::OnFirstNode()};
   }
+  bool is_dolphin() const { return case_.kind == txn::HastyDolphin(); }
   const txn::Table& rows(int node) { return cluster_.table(node, "rows"); }
   index::LocalIndex& index() { return rows(0).local_index(); }
-  index::shared_leaf::LeafBlocks& blocks() { return dynamic_cast<index::shared_leaf::BlockLender&>(index()).blocks(); }
+  index::shared_leaf::BlockLender& lender() { return dynamic_cast<index::shared_leaf::BlockLender&>(index()); }
   std::byte* At(rdma::GlobalAddress address) { return cluster_.database(0).node().memory().data() + address.offset(); }
 
   index::OwnedKey KeyOf(uint64_t n) const {
@@ -144,7 +151,7 @@ class LeafDeath {
   // Ascending keys fill most leaves. The changes are made in leaves that suit them.
   void Fill(txn::Session& session) {
     const bool bytes = case_.keys == index::KeyKind::kBytes;
-    const size_t slots = bytes ? 42 : 18;
+    const size_t slots = bytes ? 42 : is_dolphin() ? 21 : 18;
     const uint64_t keys = case_.change == LeafChange::kSplitRoot ? slots - 2 : bytes ? 110 : 60;
     for (uint64_t n = 0; n < keys; ++n) {
       const index::OwnedKey key = KeyOf(10 * n);
@@ -180,7 +187,7 @@ class LeafDeath {
         break;
       case LeafChange::kAbsorb:
         // A leaf with one entry more than those that are merged, right of one that has room.
-        Thin(session, *full, bytes ? 25 : 10);
+        Thin(session, *full, !bytes ? 10 : is_dolphin() ? 15 : 25);
         Thin(session, *(full + 1), bytes ? 11 : 5);
         removed_ = {(full + 1)->front()};
         break;
@@ -255,47 +262,75 @@ class LeafDeath {
     return absl::OkStatus();
   }
 
-  // A node of the index that a reader would have to read again and again.
-  std::string LookAtLeaves() {
+  // A node of the index that is locked, or a leaf that a reader would have to read again and again.
+  std::string LookAtNodes() {
     std::string wrong;
-    const auto look = [&](auto image, size_t fence_lines) {
-      blocks().ForEach([&](rdma::GlobalAddress at) {
-        const uint64_t state = LoadWord(At(at));
-        if (index::IsLocked(state)) wrong = absl::StrCat("a leaf is locked: ", absl::Hex(state));
-        const auto judged = index::shared_leaf::ReadOwnLeaf(At(at), &image, fence_lines);
-        if (wrong.empty() && judged != index::shared_leaf::LeafLook::kWhole &&
-            judged != index::shared_leaf::LeafLook::kDead) {
-          wrong = "a leaf stays torn";
-        }
+    ForEachNode([&](rdma::GlobalAddress at) {
+      const uint64_t state = LoadWord(At(at));
+      if (index::IsLocked(state)) wrong = absl::StrCat("a node is locked: ", absl::Hex(state));
+    });
+    const auto look = [&](const auto& read) {
+      lender().blocks().ForEach([&](rdma::GlobalAddress at) {
+        const LeafLook judged = read(At(at));
+        if (wrong.empty() && judged != LeafLook::kWhole && judged != LeafLook::kDead) wrong = "a leaf stays torn";
+      });
+    };
+    const size_t fence_lines = lender().blocks().fence_lines();
+    const auto look_at_shared = [&](auto image) {
+      look([&](const std::byte* leaf) { return index::shared_leaf::ReadOwnLeaf(leaf, &image, fence_lines); });
+    };
+    const auto look_at_dolphin = [&](auto image, size_t shape_lines) {
+      look([&](const std::byte* leaf) {
+        const LeafLook judged = index::dolphin::ReadOwnLeaf(leaf, &image, shape_lines, /*locked_too=*/false);
+        if (judged == LeafLook::kWhole && image.lock.holders != 0) wrong = "somebody stays inside a leaf";
+        return judged;
       });
     };
     if (case_.keys == index::KeyKind::kInteger) {
-      look(index::shared_leaf::LeafImage{}, 0);
+      if (is_dolphin()) look_at_dolphin(index::dolphin::LeafImage{}, index::dolphin::kDefaultKeyLines);
+      if (!is_dolphin()) look_at_shared(index::shared_leaf::LeafImage{});
     } else {
-      look(index::shared_leaf::TaggedImage{}, blocks().fence_lines());
+      if (is_dolphin()) look_at_dolphin(index::dolphin::ByteLeafImage{}, fence_lines);
+      if (!is_dolphin()) look_at_shared(index::shared_leaf::TaggedImage{});
     }
     return wrong;
   }
+  // All blocks of the index: leaves and inner nodes, alive or not.
+  void ForEachNode(const std::function<void(rdma::GlobalAddress)>& visit) {
+    for (size_t n = 0; n < index::shared_leaf::kMostPools; ++n) {
+      if (const index::shared_leaf::LeafBlocks* pool = lender().pool(n)) pool->ForEach(visit);
+    }
+  }
 
   std::string Look(txn::Session& session) {
-    std::string wrong = LookAtLeaves();
+    std::string wrong = LookAtNodes();
     if (!wrong.empty()) return wrong;
     const Status structure = index().CheckStructure();
     if (!structure.ok()) return structure.ToString();
-    wrong = LookAtKeys(session);
+    if (dead_) wrong = LookAtBlocks();
+    if (wrong.empty()) wrong = LookAtKeys(session);
     if (!wrong.empty() || !dead_) return wrong;
-    // Every block of the index is one of its nodes, or free; and nothing is lent to the dead client.
-    size_t nodes = 0;
-    blocks().ForEach([&](rdma::GlobalAddress at) { nodes += index::IsAbsent(LoadWord(At(at))) ? 0 : 1; });
-    const index::shared_leaf::LeafBlocks::Counts counts = blocks().counts();
-    if (counts.lent + counts.in_use != nodes) {
-      return absl::StrCat(counts.lent, " blocks are lent and ", counts.in_use, " in use, for ", nodes, " nodes");
-    }
     int lent = 0;
     cluster_.database(0).state().lent_records->ForEach([&lent](rdma::GlobalAddress, size_t) { ++lent; });
     if (lent > 0) return absl::StrCat(lent, " blocks for records are lent to a dead client");
     const Status memory = CheckMemory(cluster_.database(0), at_first_ + unindexed_);
     return memory.ok() ? "" : memory.ToString();
+  }
+
+  // Every block of the index is one of its nodes, or free, and none is lent to the dead client. This node itself has
+  // not borrowed any yet.
+  std::string LookAtBlocks() {
+    for (size_t n = 0; n < index::shared_leaf::kMostPools; ++n) {
+      const index::shared_leaf::LeafBlocks* const pool = lender().pool(n);
+      if (pool == nullptr) continue;
+      size_t nodes = 0;
+      pool->ForEach([&](rdma::GlobalAddress at) { nodes += index::IsAbsent(LoadWord(At(at))) ? 0 : 1; });
+      const index::shared_leaf::LeafBlocks::Counts counts = pool->counts();
+      if (counts.lent + counts.in_use == nodes) continue;
+      return absl::StrCat(counts.lent, " blocks of pool ", n, " are lent and ", counts.in_use, " in use, for ", nodes,
+                          " nodes");
+    }
+    return "";
   }
 
   // The change took place as a whole, or not at all. Everything else is as it was.

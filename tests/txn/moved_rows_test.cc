@@ -1,46 +1,40 @@
-// Transactions on tables with an index of Dolphin (index/dolphin/dolphin.h), which is no kind of a program yet: clients
-// of two nodes insert, remove and scan by verbs or by calls, and no scan sees a phantom.
+// Transactions of two nodes move rows of a table to other keys, by verbs or by calls. Every scan finds all rows, each
+// once: no scan sees a phantom.
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/random.h"
 #include "gtest/gtest.h"
-#include "index/dolphin/dolphin.h"
+#include "tests/index/kinds.h"
 #include "tests/txn/simulated_cluster.h"
 
 namespace gannet::txn {
-namespace dolphin_table_test {
+namespace moved_rows_test {
 
 constexpr uint64_t kKeys = 90;
-constexpr size_t kRows = 45;  // in leaves of 21 slots
+constexpr size_t kRows = 45;  // in several leaves
 
-IndexKind Dolphin() {
-  static const IndexKind kind = index::RegisterIndexKind(index::DolphinKind()).value();
-  return kind;
-}
+using Case = std::tuple<IndexKind, index::KeyKind, ReadPathPolicy>;
 
-struct Case {
-  index::KeyKind keys;
-  ReadPathPolicy path;
-};
-
-class DolphinTableTest : public testing::TestWithParam<Case> {
+class MovedRowsTest : public testing::TestWithParam<Case> {
  protected:
+  static index::KeyKind keys() { return std::get<index::KeyKind>(GetParam()); }
   static index::OwnedKey KeyOf(uint64_t n) {
-    if (GetParam().keys == index::KeyKind::kInteger) return index::OwnedKey(Key(n * 1'000'003));
+    if (keys() == index::KeyKind::kInteger) return index::OwnedKey(Key(n * 1'000'003));
     std::array<char, 16> name;
     std::snprintf(name.data(), name.size(), "name %06u", static_cast<unsigned>(n * 1009));
     return index::OwnedKey(Key(std::string_view(name.data())));
   }
   static TableOptions Rows() {
-    const bool bytes = GetParam().keys == index::KeyKind::kBytes;
+    const bool bytes = keys() == index::KeyKind::kBytes;
     return {.name = "rows",
-            .key_kind = GetParam().keys,
+            .key_kind = keys(),
             .max_key_bytes = bytes ? size_t{24} : index::kIntegerKeyBytes,
-            .index = Dolphin(),
+            .index = std::get<IndexKind>(GetParam()),
             .payload_bytes = sizeof(uint64_t),
             .placement = Placement::OnFirstNode()};
   }
@@ -70,9 +64,9 @@ class DolphinTableTest : public testing::TestWithParam<Case> {
   }
 };
 
-TEST_P(DolphinTableTest, ScansOfTwoNodesSeeNoPhantoms) {
+TEST_P(MovedRowsTest, ScansOfTwoNodesSeeNoPhantoms) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
-    SimulatedCluster cluster(2, {.seed = seed}, {.read_path = GetParam().path}, {Rows()});
+    SimulatedCluster cluster(2, {.seed = seed}, {.read_path = std::get<ReadPathPolicy>(GetParam())}, {Rows()});
     cluster.On(0, [&](Session& session) {
       const Status loaded = RunBlockingBody(session, [&](BlockingTransaction& t) -> Status {
         for (uint64_t n = 0; n < kRows; ++n) {
@@ -96,15 +90,17 @@ TEST_P(DolphinTableTest, ScansOfTwoNodesSeeNoPhantoms) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, DolphinTableTest,
-                         testing::Values(Case{index::KeyKind::kInteger, ReadPathPolicy::kOneSided},
-                                         Case{index::KeyKind::kInteger, ReadPathPolicy::kCall},
-                                         Case{index::KeyKind::kBytes, ReadPathPolicy::kOneSided},
-                                         Case{index::KeyKind::kBytes, ReadPathPolicy::kCall}),
-                         [](const testing::TestParamInfo<Case>& test) {
-                           return std::string(test.param.keys == index::KeyKind::kInteger ? "Integers" : "Bytes") +
-                                  (test.param.path == ReadPathPolicy::kOneSided ? "OneSided" : "Call");
-                         });
+std::string NameOfCase(const testing::TestParamInfo<Case>& test) {
+  const auto& [kind, keys, path] = test.param;
+  return index::EntryOf(kind).name + (keys == index::KeyKind::kInteger ? "Integers" : "Bytes") +
+         (path == ReadPathPolicy::kOneSided ? "OneSided" : "Call");
+}
 
-}  // namespace dolphin_table_test
+INSTANTIATE_TEST_SUITE_P(Kinds, MovedRowsTest,
+                         testing::Combine(testing::ValuesIn(index::KindsThatClientsChange()),
+                                          testing::Values(index::KeyKind::kInteger, index::KeyKind::kBytes),
+                                          testing::Values(ReadPathPolicy::kOneSided, ReadPathPolicy::kCall)),
+                         NameOfCase);
+
+}  // namespace moved_rows_test
 }  // namespace gannet::txn
