@@ -195,8 +195,7 @@ coro::Task<Status> Client::ChangeEntryOneSided(rdma::MethodId method, uint64_t k
   if (method == kInsertCall) {
     changed = co_await connection_->Insert(key, EntryOfValue(value));
   } else {
-    index::RemoteIndex& index = connection_->index(connection_->keys().OwnerOf(key));
-    changed = co_await index.Replace(key, {}, EntryOfValue(value));
+    changed = co_await connection_->Replace(key, EntryOfValue(value));
   }
   co_return changed;
 }

@@ -73,7 +73,7 @@ StatusOr<std::unique_ptr<Connection>> Connection::Open(Cluster* cluster, int mac
                                .own = XCacheFor(home, static_cast<size_t>(i), options)});
     if (!index.ok()) return index.status();
     connection->indexes_.push_back(*std::move(index));
-    connection->AddCombiner(connection->indexes_.back().get());
+    connection->AddCombiners(connection->indexes_.back().get());
   }
   connection->durable_.resize(static_cast<size_t>(cluster->options().servers));
   if (kind.traits.learned) connection->locations_ = LocationsFor(&home, options);
@@ -90,10 +90,13 @@ std::shared_ptr<index::SharedCache> Connection::CacheFor(const Machine& machine,
   return own_caches_.emplace_back(kind.make_cache(max_bytes));
 }
 
-void Connection::AddCombiner(index::RemoteIndex* index) {
+void Connection::AddCombiners(index::RemoteIndex* index) {
   auto* const leaves = dynamic_cast<LeafCombiner::Leaves*>(index);
   const bool combines = leaves != nullptr && leaves->changes_leaves() && !leaves->keeps_leaves();
   combiners_.push_back(combines ? std::make_unique<LeafCombiner>(leaves, queues_.get(), &worker_) : nullptr);
+  auto* const dolphin = dynamic_cast<WriteCombiner::Index*>(index);
+  const bool is_changed = dolphin != nullptr && dolphin->changes_leaves();
+  write_combiners_.push_back(is_changed ? std::make_unique<WriteCombiner>(dolphin, queues_.get(), &worker_) : nullptr);
 }
 
 coro::Task<Status> Connection::Insert(uint64_t key, rdma::GlobalAddress entry) {
@@ -103,8 +106,22 @@ coro::Task<Status> Connection::Insert(uint64_t key, rdma::GlobalAddress entry) {
     if (!combined.ok()) co_return combined.status();
     if (combined->has_value()) co_return absl::OkStatus();
   }
+  if (write_combiners_[server] != nullptr) {
+    const StatusOr<bool> combined = co_await write_combiners_[server]->Insert(key, entry.bits());
+    if (!combined.ok() || *combined) co_return combined.status();
+  }
   const StatusOr<index::Change> inserted = co_await indexes_[server]->Insert(key, entry);
   co_return inserted.status();
+}
+
+coro::Task<Status> Connection::Replace(uint64_t key, rdma::GlobalAddress entry) {
+  const rdma::NodeId server = keys().OwnerOf(key);
+  if (write_combiners_[server] != nullptr) {
+    const StatusOr<bool> combined = co_await write_combiners_[server]->Update(key, entry.bits());
+    if (!combined.ok() || *combined) co_return combined.status();
+  }
+  Status replaced = co_await indexes_[server]->Replace(key, {}, entry);
+  co_return replaced;
 }
 
 coro::Task<Status> Connection::HandBackLeaves(rdma::NodeId server, uint64_t from, uint64_t to) {

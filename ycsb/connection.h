@@ -21,6 +21,7 @@
 #include "ycsb/leaf_combiner.h"
 #include "ycsb/leaf_queues.h"
 #include "ycsb/location_cache.h"
+#include "ycsb/write_combiner.h"
 
 namespace gannet::ycsb {
 
@@ -63,9 +64,10 @@ class Connection {
   bool awaits_durability() const { return cluster_->options().durability == DurabilityMode::kSync; }
   size_t value_bytes() const { return cluster_->options().value_bytes; }
   index::RemoteIndex& index(rdma::NodeId server) { return *indexes_[server]; }
-  // Inserts an entry into the index of the key's server. Inserts into shared leaves are combined with those of the
-  // other threads of the machine.
+  // Inserts an entry into the index of the key's server, or replaces the key's. Inserts into shared leaves, and all
+  // changes of Dolphin's, are combined with those of the other threads of the machine.
   coro::Task<Status> Insert(uint64_t key, rdma::GlobalAddress entry);
+  coro::Task<Status> Replace(uint64_t key, rdma::GlobalAddress entry);
   // Hands back the leaves of a server that this machine keeps (shared_leaf/leaf_client.h).
   coro::Task<Status> HandBackLeaves(rdma::NodeId server, uint64_t from, uint64_t to);
   // A thread of the connection's machine uses its caches no more. The last one hands back all leaves.
@@ -91,8 +93,8 @@ class Connection {
   // The machine's cache, or one of this connection. Null for kinds that have no such caches, or (xstore) their own.
   std::shared_ptr<index::SharedCache> CacheFor(const Machine& machine, size_t server, size_t max_bytes);
 
-  // The next one is of the next server.
-  void AddCombiner(index::RemoteIndex* index);
+  // The next ones are of the next server.
+  void AddCombiners(index::RemoteIndex* index);
 
   // What its clients know of a server's log, and when one of them READs it again.
   struct DurableEpoch {
@@ -109,7 +111,9 @@ class Connection {
   std::vector<std::shared_ptr<index::SharedCache>> own_caches_;  // those that other threads do not share
   std::vector<std::unique_ptr<index::RemoteIndex>> indexes_;
   std::shared_ptr<LeafQueues> queues_;
-  std::vector<std::unique_ptr<LeafCombiner>> combiners_;  // by server; null if its clients do not change leaves
+  // By server; null if its clients do not change leaves of this kind.
+  std::vector<std::unique_ptr<LeafCombiner>> combiners_;
+  std::vector<std::unique_ptr<WriteCombiner>> write_combiners_;
   std::shared_ptr<LocationCache> locations_;
   std::vector<DurableEpoch> durable_;  // by server
   coro::Worker worker_;                // destroyed first: its coroutines use the other members

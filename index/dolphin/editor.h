@@ -34,6 +34,7 @@ class Editor {
         locator_(locator) {}
 
   TernaryLock<Keys>& lock() { return lock_; }
+  LeafChanger<Keys>& changer() { return changer_; }
 
   // These are the methods of LocalIndex with the same names (index.h). Replace with a null `from`: whatever the key is
   // mapped to.

@@ -1,6 +1,8 @@
 #include "index/dolphin/leaf_changer.h"
 
+#include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "base/check.h"
 #include "base/mutant.h"
@@ -39,7 +41,7 @@ int SlotToTake(const Leaf& image, int from, [[maybe_unused]] rdma::NodeId node) 
 
 template <class Keys>
 auto LeafChanger<Keys>::Depart(const Stay& stay, Departure departure, Change* change) -> coro::Task<StatusOr<Result>> {
-  const StatusOr<typename Lock::Left> left = co_await lock_->Leave(stay, departure);
+  const StatusOr<typename Lock::Left> left = co_await lock_->Leave(stay, {&departure, 1});
   if (!left.ok()) co_return left.status();
   // A CAS that finds another word is followed by the raise, too.
   if (left->before != 0 && change != nullptr) {
@@ -87,9 +89,11 @@ requires(!Keys::kKeysElsewhere) {
   } else {
     int slot = SlotToTake(image, 0, lock_->node());
     while (slot >= 0) {
-      const StatusOr<std::optional<uint64_t>> found = co_await lock_->Reserve(stay, slot, word);
-      if (!found.ok()) co_return found.status();
-      if (found->has_value() && **found == 0) {
+      typename Lock::Reservation reservation{slot, word};
+      const Status reserved = co_await lock_->Reserve(stay, {&reservation, 1});
+      GANNET_CO_RETURN_IF_ERROR(reserved);
+      const std::optional<uint64_t>& found = reservation.found;
+      if (found == uint64_t{0}) {
         const Departure departure{.what = Do::kFill,
                                   .at = image.target_offset(slot),
                                   .word = target,
@@ -99,7 +103,7 @@ requires(!Keys::kKeysElsewhere) {
         co_return done;
       }
       // If it is not known whose reservation it is, this insert comes back alone.
-      if (!found->has_value() || **found == (word | kReservedBit) || **found == word) break;
+      if (!found.has_value() || *found == (word | kReservedBit) || *found == word) break;
       SometimesInTests<"dolphin: an insert finds another key in its slot">();
       slot = SlotToTake(image, slot + 1, lock_->node());
     }
@@ -107,6 +111,63 @@ requires(!Keys::kKeysElsewhere) {
   }
   const StatusOr<Result> parted = co_await Depart(stay, result);
   co_return parted;
+}
+
+// Each insert takes the lowest slot that is free in the image and that no earlier one takes. Alone, it would have seen
+// what is in the slots before its own. Here it learns that from what the CASes of the earlier ones have found: if one
+// of them has met this key, or may have, that one stays, and this one is void.
+template <class Keys>
+auto LeafChanger<Keys>::ChangeTogether(const Stay& stay, std::span<Together> changes) -> coro::Task<Status>
+requires(!Keys::kKeysElsewhere) {
+  const Leaf& image = stay.image;
+  std::vector<Departure> departures;
+  std::vector<typename Lock::Reservation> reservations;
+  std::vector<Together*> inserts;
+  int slot = -1;
+  for (Together& one : changes) {
+    const uint64_t word = image.WordOf(one.key);
+    const int at = image.Covers(one.key) ? image.SlotOf(word) : -1;
+    if (!image.Covers(one.key)) {
+      one.outcome = Outcome::kElsewhere;
+    } else if (one.is_update) {
+      one.outcome = at < 0 ? Outcome::kAbsent : Outcome::kDone;
+      if (at >= 0) departures.push_back({.what = Do::kUpdate, .at = image.target_offset(at), .word = one.word});
+    } else if (at >= 0) {
+      one.outcome = Outcome::kExists;
+    } else if (slot = SlotToTake(image, slot + 1, lock_->node()); slot < 0 || image.SlotOf(word | kReservedBit) >= 0) {
+      one.outcome = Outcome::kFull;
+      if (slot < 0) slot = image.slots();
+    } else {
+      reservations.push_back({slot, word});
+      inserts.push_back(&one);
+    }
+  }
+  if (!reservations.empty()) {
+    const Status reserved = co_await lock_->Reserve(stay, reservations);
+    GANNET_CO_RETURN_IF_ERROR(reserved);
+  }
+  for (size_t i = 0; i < reservations.size(); ++i) {
+    const typename Lock::Reservation& own = reservations[i];
+    const auto meets = [&own](const typename Lock::Reservation& other) {
+      return !other.found.has_value() || (*other.found & ~kReservedBit) == own.key_word;
+    };
+    if (own.found != uint64_t{0}) {
+      inserts[i]->outcome = meets(own) ? Outcome::kFull : Outcome::kBusy;
+    } else if (std::any_of(reservations.begin(), reservations.begin() + static_cast<ptrdiff_t>(i), meets)) {
+      SometimesInTests<"leaf: an insert of several is void, because an earlier one has met its key">();
+      inserts[i]->outcome = Outcome::kBusy;
+      departures.push_back({.what = Do::kVoid, .at = image.key_offset(own.slot), .word = kGone});
+    } else {
+      inserts[i]->outcome = Outcome::kDone;
+      departures.push_back({.what = Do::kFill,
+                            .at = image.target_offset(own.slot),
+                            .word = inserts[i]->word,
+                            .key_at = image.key_offset(own.slot),
+                            .key_word = own.key_word});
+    }
+  }
+  const StatusOr<typename Lock::Left> left = co_await lock_->Leave(stay, departures);
+  co_return left.status();
 }
 
 template <class Keys>

@@ -6,6 +6,7 @@
 //   remove    [FAA, READ]; [CAS of the key word, FAA, FAA]                                           2
 //   replace   [FAA, READ]; [CAS of the target, FAA, FAA]                                             2
 //   split     [CAS, FAA of 0, READ]; one posting (leaf_draft.h)                                      2
+//   several   [FAA, READ of the keys]; CASes of free key words; [words of all, FAA, FAA]             3, without inserts 2
 //
 // Byte keys: an entry is one word, so an insert takes one round trip less, and one more if the leaf has the tag of its
 // key. A split READs the keys of the leaf. Values are not updated.
@@ -27,6 +28,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "base/coro/task.h"
 #include "base/status.h"
@@ -77,6 +79,17 @@ class LeafChanger {
   // Overwrites the value of a key.
   coro::Task<StatusOr<Result>> Update(rdma::GlobalAddress leaf, Key key,
                                       uint64_t value) requires(!Keys::kKeysElsewhere);
+  // One of several changes of a leaf.
+  struct Together {
+    Key key;
+    uint64_t word = 0;  // a target, or a new value
+    bool is_update = false;
+    // Of Insert or Update. kFull, too: the insert is to be made alone, whether there is room or not.
+    Outcome outcome = Outcome::kBusy;
+  };
+  // Inserts keys and overwrites values, inside, and leaves: with as many postings as for one of them. The keys differ.
+  coro::Task<Status> ChangeTogether(const typename TernaryLock<Keys>::Stay& stay,
+                                    std::span<Together> changes) requires(!Keys::kKeysElsewhere);
   coro::Task<StatusOr<Result>> Remove(rdma::GlobalAddress leaf, Key key, uint64_t target, Change* change);
   coro::Task<StatusOr<Result>> Replace(rdma::GlobalAddress leaf, Key key, uint64_t from, uint64_t to, Change* change);
   // Moves the entries of the right sibling of a leaf into it, if both fit. `state`: of the left leaf, as READ. kDone:

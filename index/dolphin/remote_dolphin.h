@@ -48,6 +48,14 @@ class RemoteDolphin final : public RemoteIndex, private InsertParts<Keys> {
   void Forget(const index::Key& key) override { doubtful_ = Keys::KeyFrom(key); }
   ClientStatistics statistics() const override;
 
+  // The following serve an engine of changes outside of transactions (ycsb/write_combiner.h).
+  bool changes_leaves() const { return rights_ == IndexRights::kClients; }
+  // Makes the editor. InvalidArgument: the owner's index has other keys than this client was told.
+  coro::Task<Status> Prepare() override;
+  Editor<Keys>& editor() { return *editor_; }
+  // The leaf of the key by the cache of inner nodes; null: it has no way to it.
+  rdma::GlobalAddress ExpectLeaf(const Key& key) { return way_->Expect(key); }
+
  private:
   using Lock = TernaryLock<Keys>;
   using For = typename Lock::For;
@@ -62,9 +70,7 @@ class RemoteDolphin final : public RemoteIndex, private InsertParts<Keys> {
     rdma::GlobalAddress first;  // leaf
   };
 
-  // The functions of InsertParts. Prepare makes the editor. InvalidArgument: the owner's index has other keys than this
-  // client was told.
-  coro::Task<Status> Prepare() override;
+  // The functions of InsertParts.
   bool is_ready() const override { return editor_.has_value(); }
   Lock* lock() override { return &editor_->lock(); }
   ClientWay<Keys>* way() override { return &*way_; }
@@ -72,7 +78,6 @@ class RemoteDolphin final : public RemoteIndex, private InsertParts<Keys> {
   shared_leaf::BlockSource* blocks() override { return &blocks_; }
 
   coro::Task<StatusOr<Described>> Describe();
-  bool changes_leaves() const { return rights_ == IndexRights::kClients; }
   coro::Task<StatusOr<FindResult>> FindOne(Key key);
   // The result by a leaf that was READ for `use`; nullopt: it takes more.
   std::optional<FindResult> ResultIn(const LeafCopy& leaf, const Key& key, For use) const;

@@ -1,9 +1,11 @@
 #include "index/dolphin/ternary_lock.h"
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -123,25 +125,29 @@ coro::Task<Status> TernaryLock<Keys>::TurnBack(const Stay& stay) {
 }
 
 template <class Keys>
-coro::Task<StatusOr<std::optional<uint64_t>>> TernaryLock<Keys>::Reserve(
-    const Stay& stay, int slot, uint64_t key_word) requires(!Keys::kKeysElsewhere) {
-  const uint64_t reserved = GANNET_MUTANT(kNoReservation) ? key_word : key_word | kReservedBit;
-  rdma::Operation cas[] = {rdma::Operation::CompareAndSwap(stay.leaf + stay.image.key_offset(slot), 0, reserved)};
-  cas[0].connection = stay.connection;
-  const Status status = co_await leaves_->Post(cas);
-  if (status.ok()) co_return std::optional<uint64_t>(cas[0].result);
-  if (!IsUnknownOutcome(status)) co_return status;
-  co_return std::optional<uint64_t>();
+coro::Task<Status> TernaryLock<Keys>::Reserve(const Stay& stay,
+                                              std::span<Reservation> reservations) requires(!Keys::kKeysElsewhere) {
+  absl::InlinedVector<rdma::Operation, 1> operations;
+  for (const Reservation& one : reservations) {
+    const uint64_t reserved = GANNET_MUTANT(kNoReservation) ? one.key_word : one.key_word | kReservedBit;
+    operations.push_back(rdma::Operation::CompareAndSwap(stay.leaf + stay.image.key_offset(one.slot), 0, reserved));
+    operations.back().connection = stay.connection;
+  }
+  const Status status = co_await leaves_->Post({operations.data(), operations.size()});
+  if (!status.ok() && !IsUnknownOutcome(status)) co_return status;
+  for (size_t i = 0; status.ok() && i < operations.size(); ++i) reservations[i].found = operations[i].result;
+  co_return absl::OkStatus();
 }
 
 template <class Keys>
 coro::Task<StatusOr<typename TernaryLock<Keys>::Left>> TernaryLock<Keys>::Leave(const Stay& stay,
-                                                                                const Departure& departure) {
+                                                                                std::span<const Departure> departures) {
   using Do = typename Departure::Do;
   const uint64_t deadline = NowNanos() + leaves_->patience_nanos();
-  const bool raises = departure.what != Do::kNothing && departure.what != Do::kUpdate;
-  bool with_words = true;
-  Fate fate = Fate::kNone;  // of a CAS that an earlier posting made, or made perhaps
+  const Departure* const cas = departures.size() == 1 && departures[0].is_cas() ? departures.data() : nullptr;
+  const bool raises = std::ranges::any_of(departures, [](const Departure& one) { return one.what != Do::kUpdate; });
+  absl::InlinedVector<bool, 4> with_words(departures.size(), true);
+  Fate fate = Fate::kNone;  // of a CAS that an earlier posting made, or made perhaps; of values that it wrote perhaps
   if (GANNET_MUTANT(kRaiseFirst) && raises) {
     rdma::Operation early[] = {rdma::Operation::FetchAndAdd(stay.leaf, 1)};
     const Status raised = co_await leaves_->channel()->Post(early);
@@ -149,39 +155,41 @@ coro::Task<StatusOr<typename TernaryLock<Keys>::Left>> TernaryLock<Keys>::Leave(
   }
   Backoff backoff;
   for (;;) {
-    // At most: two words, the state word, the bit.
-    std::array<rdma::Operation, 4> operations;
-    size_t n = 0;
-    size_t cas_at = 0;
+    // Of one change at most: two words, the state word, the bit.
+    absl::InlinedVector<rdma::Operation, 4> operations;
     size_t raise_at = 0;
-    const auto leave = [&] { operations[n++] = rdma::Operation::FetchAndAdd(stay.leaf + kHoldersOffset, ~bit_ + 1); };
-    const auto raise = [&] {
-      raise_at = n;
-      operations[n++] = rdma::Operation::FetchAndAdd(stay.leaf, 1);
+    const auto leave = [&] {
+      operations.push_back(rdma::Operation::FetchAndAdd(stay.leaf + kHoldersOffset, ~bit_ + 1));
     };
     const auto write = [&](const uint64_t& word, size_t at) {
-      operations[n++] = rdma::Operation::Write(&word, stay.leaf + at, kWordBytes);
+      operations.push_back(rdma::Operation::Write(&word, stay.leaf + at, kWordBytes));
     };
     if (GANNET_MUTANT(kBitFirst)) leave();
-    if (with_words && departure.is_cas()) {
-      cas_at = n;
-      operations[n++] = rdma::Operation::CompareAndSwap(stay.leaf + departure.at, departure.expected, departure.word);
-    } else if (with_words && departure.what != Do::kNothing) {
-      write(departure.word, departure.at);
-      if (departure.what == Do::kFill) write(departure.key_word, departure.key_at);
+    const size_t cas_at = operations.size();
+    for (size_t i = 0; i < departures.size(); ++i) {
+      const Departure& one = departures[i];
+      if (!with_words[i]) continue;
+      if (one.is_cas()) {
+        operations.push_back(rdma::Operation::CompareAndSwap(stay.leaf + one.at, one.expected, one.word));
+        continue;
+      }
+      write(one.word, one.at);
+      if (one.what == Do::kFill) write(one.key_word, one.key_at);
     }
-    if (raises && !GANNET_MUTANT(kRaiseFirst)) raise();
+    if (raises && !GANNET_MUTANT(kRaiseFirst)) {
+      raise_at = operations.size();
+      operations.push_back(rdma::Operation::FetchAndAdd(stay.leaf, 1));
+    }
     if (!GANNET_MUTANT(kBitFirst)) leave();
-    const std::span<rdma::Operation> posting = std::span(operations).first(n);
-    for (rdma::Operation& operation : posting) operation.connection = stay.connection;
-    const Status status = co_await leaves_->Post(posting);
+    for (rdma::Operation& operation : operations) operation.connection = stay.connection;
+    const Status status = co_await leaves_->Post({operations.data(), operations.size()});
     if (status.ok()) {
       book_->Leave(stay.leaf);
       if (fate == Fate::kUnknown) break;
       Left left;
       if (raises) left.before = UnlockedState(operations[raise_at].result, stay.image.head.number);
       left.is_done =
-          departure.is_cas() && with_words ? operations[cas_at].result == departure.expected : fate != Fate::kRefused;
+          cas != nullptr && with_words[0] ? operations[cas_at].result == cas->expected : fate != Fate::kRefused;
       co_return left;
     }
     if (!IsUnknownOutcome(status) || leaves_->IsOver(stay.connection, deadline)) co_return status;
@@ -192,26 +200,31 @@ coro::Task<StatusOr<typename TernaryLock<Keys>::Left>> TernaryLock<Keys>::Leave(
     if (!holders.ok()) co_return holders.status();
     const bool is_inside = (*holders & bit_) != 0;
     if (!is_inside) book_->Leave(stay.leaf);  // all of it is done
-    if (departure.what == Do::kInsert && fate == Fate::kNone) {
-      const StatusOr<Fate> found = co_await FateOf(stay, departure, is_inside);
+    const auto is_update = [](const Departure& one) { return one.what == Do::kUpdate; };
+    if (cas != nullptr && cas->what == Do::kInsert && fate == Fate::kNone) {
+      const StatusOr<Fate> found = co_await FateOf(stay, *cas, is_inside);
       if (!found.ok()) co_return found.status();
       fate = *found;
-    } else if (departure.what == Do::kSwap || (departure.what == Do::kUpdate && is_inside)) {
-      // It is not known what the CAS has found, or whether the value was written. Others may have changed the word
-      // since: it is not changed twice.
+    } else if ((cas != nullptr && cas->what == Do::kSwap) ||
+               (is_inside && std::ranges::any_of(departures, is_update))) {
+      // It is not known what the CAS has found, or whether a value was written. Others may have changed the word since:
+      // it is not changed twice.
       fate = Fate::kUnknown;
     }
     if (!is_inside) {
       if (fate == Fate::kUnknown) break;
       co_return Left{.is_done = fate != Fate::kRefused};
     }
-    if (departure.what == Do::kFill) {
-      // As long as the slot is reserved for this insert, nothing was published, and nobody else changes it.
-      const StatusOr<uint64_t> word = co_await leaves_->ReadWord(stay.leaf + departure.key_at, stay.connection);
-      if (!word.ok()) co_return word.status();
-      with_words = *word == (departure.key_word | kReservedBit) || GANNET_MUTANT(kRepeatWords);
-    } else if (departure.what != Do::kNothing) {
-      with_words = departure.is_cas() && fate == Fate::kNone;
+    for (size_t i = 0; i < departures.size(); ++i) {
+      const Departure& one = departures[i];
+      if (one.what == Do::kFill) {
+        // As long as the slot is reserved for this insert, nothing was published, and nobody else changes it.
+        const StatusOr<uint64_t> word = co_await leaves_->ReadWord(stay.leaf + one.key_at, stay.connection);
+        if (!word.ok()) co_return word.status();
+        with_words[i] = *word == (one.key_word | kReservedBit) || GANNET_MUTANT(kRepeatWords);
+      } else if (one.what != Do::kVoid) {  // nobody else changes a slot that is void
+        with_words[i] = one.is_cas() && fate == Fate::kNone;
+      }
     }
   }
   co_return absl::UnavailableError(

@@ -72,21 +72,26 @@ class TernaryLock {
   // exclusive side, or another coroutine of this node is inside. kDead, kTorn: the leaf is not, or no longer, what was
   // looked for.
   coro::Task<StatusOr<LeafLook>> Enter(rdma::GlobalAddress leaf, Part part, Stay* stay);
-  // Reserves the slot for a key word by a CAS. Returns the word found, which is 0 if the slot was free. nullopt: it is
-  // not known what became of the CAS.
-  coro::Task<StatusOr<std::optional<uint64_t>>> Reserve(const Stay& stay, int slot,
-                                                        uint64_t key_word) requires(!Keys::kKeysElsewhere);
+  // A slot that is reserved for a key word.
+  struct Reservation {
+    int slot = 0;
+    uint64_t key_word = 0;
+    // What the CAS has found: 0 if the slot was free. nullopt: it is not known what became of the CAS.
+    std::optional<uint64_t> found = {};
+  };
+  // Reserves slots by CASes of one posting, in this order.
+  coro::Task<Status> Reserve(const Stay& stay, std::span<Reservation> reservations) requires(!Keys::kKeysElsewhere);
 
   // The change of a slot that a node makes as it leaves. Places are those of words in the leaf.
   struct Departure {
     enum class Do : uint8_t {
-      kNothing,
       kFill,    // writes `word`, a target, then `key_word` into a slot that is reserved for that
+      kVoid,    // writes kGone to a slot that is reserved
       kUpdate,  // writes `word`, a value
       kInsert,  // CAS of a free slot to `word`, an entry of byte keys whose record no other insert has
       kSwap,    // CAS from `expected` to `word`: removes or replaces an entry
     };
-    Do what = Do::kNothing;
+    Do what = Do::kFill;
     size_t at = 0;  // the place of `word`
     uint64_t word = 0;
     uint64_t expected = 0;
@@ -100,9 +105,10 @@ class TernaryLock {
     // The state word that was raised, in its unlocked form; 0: it is not known, or was not raised.
     uint64_t before = 0;
   };
-  // Changes words of the slot, raises the state word, takes the bit away, by one posting. kUpdate raises nothing: it
-  // changes a value. Unavailable: it is not known what a kUpdate, kInsert or kSwap did.
-  coro::Task<StatusOr<Left>> Leave(const Stay& stay, const Departure& departure);
+  // Changes words of slots, raises the state word, takes the bit away, by one posting. A kUpdate alone raises nothing:
+  // it changes a value. Several changes are none of them CASes. Unavailable: it is not known what a kUpdate, kInsert or
+  // kSwap did; the others were made.
+  coro::Task<StatusOr<Left>> Leave(const Stay& stay, std::span<const Departure> departures);
 
   // Takes the exclusive side of a leaf that had this unlocked state word. True: this channel is alone, and `image` is
   // the leaf, with its locked state word. False: the leaf has changed, or others stay inside; nothing is locked.

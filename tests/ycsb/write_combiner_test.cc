@@ -1,0 +1,259 @@
+// Inserts and updates of several clients of a process in the same leaves of Dolphin: what they cost, and what is there
+// afterwards.
+#include "ycsb/write_combiner.h"
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "gtest/gtest.h"
+#include "index/dolphin/dolphin.h"
+#include "tests/index/record_helper.h"
+#include "tests/ycsb/slow_channel.h"
+
+namespace gannet::ycsb {
+namespace write_combiner_test {
+
+using index::ClientThread;
+using index::Key;
+using index::OwnerThread;
+using Outcome = index::dolphin::LeafChanger<WriteCombiner::Keys>::Outcome;
+
+constexpr index::IndexId kId = 1;
+
+// A value, which stands where an index of records has an address.
+rdma::GlobalAddress Value(uint64_t n) {
+  return {0, (n + 1) * kLineBytes};
+}
+
+class WriteCombinerTest : public testing::Test {
+ protected:
+  WriteCombinerTest() : cluster_({}) {
+    index::RegisterDolphinMethods(cluster_.owner().service.get());
+    cluster_.Serve();
+    owner_ = std::make_unique<OwnerThread>(&cluster_);
+    auto index = index::CreateDolphin(cluster_.owner().service.get(), kId, index::KeyKind::kInteger);
+    GANNET_CHECK(index.ok(), "%s", index.status().ToString());
+    index_ = *std::move(index);
+    // Every tenth key, in leaves that are half full.
+    std::vector<index::LoadEntry> entries;
+    for (uint64_t key = 0; key < 1000; key += 10) entries.push_back({Key(key), Value(key)});
+    GANNET_CHECK(index_->BulkLoad(owner_->context(), entries, 0.5).ok(), "loaded");
+  }
+
+  // Has a worker of its own.
+  struct Client {
+    explicit Client(WriteCombinerTest* test) : thread(&test->cluster_), channel(thread.channel()) {
+      worker.AddPoller([this] { return channel.Poll(); });
+      auto connected = index::ConnectDolphin(
+          &channel, 0, kId, {.key_kind = index::KeyKind::kInteger, .shared = test->cache_, .values_in_entries = true});
+      GANNET_CHECK(connected.ok(), "%s", connected.status().ToString());
+      remote = *std::move(connected);
+      combiner.emplace(dynamic_cast<WriteCombiner::Index*>(remote.get()), &test->queues_, &worker);
+    }
+    void Insert(uint64_t key, uint64_t value) { worker.Spawn(Write(this, key, value, /*is_update=*/false)); }
+    void Update(uint64_t key, uint64_t value) { worker.Spawn(Write(this, key, value, /*is_update=*/true)); }
+    static coro::Task<void> Write(Client* client, uint64_t key, uint64_t value, bool is_update) {
+      const uint64_t word = Value(value).bits();
+      auto write = is_update ? client->combiner->Update(key, word) : client->combiner->Insert(key, word);
+      const StatusOr<bool> combined = co_await std::move(write);
+      Status status = combined.status();
+      client->combined += combined.ok() && *combined ? 1 : 0;
+      if (status.ok() && !*combined) {
+        ++client->alone;
+        if (is_update) {
+          status = co_await client->remote->Replace(Key(key), {}, Value(value));
+        } else {
+          status = (co_await client->remote->Insert(Key(key), Value(value))).status();
+        }
+      }
+      if (!status.ok()) client->errors.push_back(status);
+    }
+
+    ClientThread thread;
+    SlowChannel channel;
+    std::unique_ptr<index::RemoteIndex> remote;
+    std::optional<WriteCombiner> combiner;
+    int combined = 0;
+    int alone = 0;
+    std::vector<Status> errors;
+    coro::Worker worker;
+  };
+
+  std::map<uint64_t, uint64_t> Contents() {
+    const Status structure = index_->CheckStructure();
+    EXPECT_TRUE(structure.ok()) << structure;
+    index::ScanResult all;
+    EXPECT_TRUE(index_->Scan({.from = Key(uint64_t{0}), .to = Key(UINT64_MAX)}, &all).ok());
+    std::map<uint64_t, uint64_t> contents;
+    for (const index::Entry& entry : all.entries) {
+      const auto [at, is_new] = contents.emplace(entry.key.integer(), entry.record.offset() / kLineBytes - 1);
+      EXPECT_TRUE(is_new) << "key " << at->first << " twice";
+    }
+    return contents;
+  }
+
+  index::IndexCluster cluster_;
+  std::shared_ptr<index::dolphin::SharedInner> cache_ = index::MakeDolphinCache();
+  LeafQueues queues_;
+  std::unique_ptr<OwnerThread> owner_;
+  std::unique_ptr<index::LocalIndex> index_;
+};
+
+TEST_F(WriteCombinerTest, OneStayForTheWritesOfALeaf) {
+  Client client(this);
+  client.Update(10, 7);
+  client.worker.Run();
+  const size_t reads = client.channel.reads();
+  const size_t reserving = client.channel.locks();
+  const size_t others = client.channel.changes();
+  client.Update(20, 1);
+  client.Update(20, 2);
+  client.Update(30, 3);
+  client.Update(20, 4);
+  for (uint64_t key = 31; key < 35; ++key) client.Insert(key, key);
+  client.worker.Run();
+  EXPECT_TRUE(client.errors.empty()) << client.errors[0];
+  EXPECT_EQ(client.alone, 1) << "the first one, to which the cache did not lead";
+  EXPECT_EQ(client.channel.reads(), reads);
+  EXPECT_EQ(client.channel.locks(), reserving + 1) << "the CASes of all inserts";
+  EXPECT_EQ(client.channel.changes(), others + 2) << "into the leaf, and out of it with all changes";
+  std::map<uint64_t, uint64_t> contents = Contents();
+  EXPECT_EQ(contents.size(), 104u);
+  EXPECT_EQ(contents[10], 7u);
+  EXPECT_EQ(contents[20], 4u) << "the last one";
+  EXPECT_EQ(contents[30], 3u);
+  EXPECT_EQ(contents[33], 33u);
+}
+
+TEST_F(WriteCombinerTest, WhatItDoesNotDecideIsMadeAlone) {
+  Client client(this);
+  client.Update(10, 7);
+  client.worker.Run();
+  client.alone = 0;
+  client.Insert(11, 1);
+  client.Insert(11, 2);  // the same key
+  client.Insert(20, 3);  // it is there
+  client.Update(12, 4);  // it is not
+  client.worker.Run();
+  EXPECT_EQ(client.alone, 3);
+  ASSERT_EQ(client.errors.size(), 3u);
+  size_t exist = 0;
+  for (const Status& error : client.errors) exist += absl::IsAlreadyExists(error) ? 1 : 0;
+  EXPECT_EQ(exist, 2u);
+  std::map<uint64_t, uint64_t> contents = Contents();
+  EXPECT_EQ(contents.size(), 101u);
+  EXPECT_EQ(contents[11], 1u);
+  EXPECT_EQ(contents[20], 20u);
+}
+
+// More inserts than a leaf has room for: it is split by those that come back alone.
+TEST_F(WriteCombinerTest, AFullLeafIsSplit) {
+  Client client(this);
+  client.Update(10, 10);
+  client.worker.Run();
+  for (uint64_t key = 1; key < 100; ++key) {
+    if (key % 10 != 0) client.Insert(key, key);
+  }
+  client.worker.Run();
+  EXPECT_TRUE(client.errors.empty()) << client.errors[0];
+  EXPECT_GE(client.combined, 10) << "as many as there were free slots, but one";
+  const std::map<uint64_t, uint64_t> contents = Contents();
+  EXPECT_EQ(contents.size(), 190u);
+  for (const auto& [key, value] : contents) EXPECT_EQ(value, key);
+}
+
+// A node has entered a leaf for inserts of two keys. The owner inserts the second one meanwhile, into the slot that the
+// first one of the two would have taken. So the second one, whose CAS takes the next slot, must not stay.
+TEST_F(WriteCombinerTest, AnInsertIsVoidIfAnEarlierOneHasMetItsKey) {
+  Client client(this);
+  client.Update(10, 10);
+  client.worker.Run();
+  auto& remote = dynamic_cast<WriteCombiner::Index&>(*client.remote);
+  std::array<index::dolphin::LeafChanger<WriteCombiner::Keys>::Together, 3> writes = {{
+      {.key = 11, .word = Value(1).bits()},
+      {.key = 12, .word = Value(2).bits()},
+      {.key = 13, .word = Value(3).bits()},
+  }};
+  const auto write = [&](OwnerThread* owner) -> coro::Task<Status> {
+    index::dolphin::TernaryLock<WriteCombiner::Keys>::Stay stay;
+    const auto look = co_await remote.editor().lock().Enter(remote.ExpectLeaf(11), index::dolphin::Part::kKeys, &stay);
+    if (!look.ok()) co_return look.status();
+    const StatusOr<index::Change> inserted = index_->Insert(owner->context(), Key(uint64_t{12}), Value(12), nullptr);
+    if (!inserted.ok()) co_return inserted.status();
+    co_return co_await remote.editor().changer().ChangeTogether(stay, writes);
+  };
+  const Status written = client.worker.BlockOn(write(owner_.get()));
+  ASSERT_TRUE(written.ok()) << written;
+  EXPECT_EQ(writes[0].outcome, Outcome::kBusy) << "its slot has another key";
+  EXPECT_EQ(writes[1].outcome, Outcome::kBusy);
+  EXPECT_EQ(writes[2].outcome, Outcome::kDone);
+  std::map<uint64_t, uint64_t> contents = Contents();
+  EXPECT_EQ(contents.size(), 102u);
+  EXPECT_EQ(contents[12], 12u) << "of the owner";
+  EXPECT_EQ(contents[13], 3u);
+  client.Insert(11, 1);
+  client.worker.Run();
+  EXPECT_TRUE(client.errors.empty()) << client.errors[0];
+  EXPECT_EQ(Contents().size(), 103u);
+}
+
+// Threads of a node and the owner write the same keys. Each key is inserted once, and has a value that was written.
+TEST_F(WriteCombinerTest, ThreadsAndTheOwnerWriteTheSameLeaves) {
+  constexpr uint64_t kKeys = 2000;
+  constexpr int kThreads = 3;
+  constexpr uint64_t kWrites = 2000;
+  std::atomic<uint64_t> inserted{100};
+  std::atomic<int> combined{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      Client client(this);
+      Random random(static_cast<uint64_t>(t) + 1);
+      for (uint64_t done = 0; done < kWrites; done += 10) {
+        uint64_t inserts = 0;
+        const uint64_t base = random.Below(kKeys - 20);
+        for (int i = 0; i < 10; ++i) {
+          const uint64_t key = base + random.Below(20);
+          if (random.OneIn(2)) {
+            client.Insert(key, 1000 * key + random.Below(1000));
+            ++inserts;
+          } else {
+            client.Update(key, 1000 * key + random.Below(1000));
+          }
+        }
+        client.worker.Run();
+        for (const Status& error : client.errors) {
+          ASSERT_TRUE(absl::IsAlreadyExists(error) || absl::IsNotFound(error)) << error;
+          inserts -= absl::IsAlreadyExists(error) ? 1 : 0;
+        }
+        client.errors.clear();
+        inserted += inserts;
+      }
+      combined += client.combined;
+    });
+  }
+  Random random(9);
+  for (uint64_t done = 0; done < kWrites; ++done) {
+    const uint64_t key = random.Below(kKeys);
+    const auto change = index_->Insert(owner_->context(), Key(key), Value(1000 * key), nullptr);
+    ASSERT_TRUE(change.ok() || absl::IsAlreadyExists(change.status())) << change.status();
+    inserted += change.ok() ? 1 : 0;
+  }
+  for (std::thread& thread : threads) thread.join();
+  const std::map<uint64_t, uint64_t> contents = Contents();
+  EXPECT_EQ(contents.size(), inserted.load());
+  EXPECT_GT(combined.load(), 1000);
+  for (const auto& [key, value] : contents) {
+    EXPECT_TRUE(value / 1000 == key || value == key) << "key " << key << " has the value " << value;
+  }
+}
+
+}  // namespace write_combiner_test
+}  // namespace gannet::ycsb
