@@ -65,6 +65,11 @@ coro::Task<StatusOr<Change>> Editor<Keys>::Insert(Key key, rdma::GlobalAddress r
         *existing = Keys::TargetOf(place.image.template entry<typename Keys::Entry>(*slot), place.address.node());
         co_return exists;
       }
+      if constexpr (!Keys::kKeysElsewhere) {
+        // Only a client that does not keep the rules takes the target of an entry away.
+        if (place.image.SlotOf(place.image.WordOf(key)) >= 0) co_return DamagedLeaf(place.address);
+      }
+      if (!patience.Pause()) co_return StaysInUse(place.address);
       leaf = place.address;  // it was removed meanwhile
       continue;
     }

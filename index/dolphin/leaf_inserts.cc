@@ -188,6 +188,7 @@ bool LeafInserts<Keys>::DraftSplit(Leaf* leaf, std::span<const IndexEntry> entri
     if (!leaf->block.has_value() || leaf->block->connection != connection_) return false;
     leaf->draft.emplace(leaf->place.address, leaf->image);
     leaf->draft->Tidy();
+    if (leaf->draft->image().count() < 2) return false;  // there are more keys than a leaf has room for
     const shared_leaf::LeafCopyOf<Keys> place{leaf->place.address, Keys::View(leaf->draft->image())};
     leaf->plan = PlanSplit<Keys>(place, Keys::KeyOf(entries.front()));
     if (!leaf->plan.has_value() || !HasRoom<Keys>(*leaf->plan, entries, leaf->draft->image())) return false;
