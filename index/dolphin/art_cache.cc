@@ -98,6 +98,19 @@ std::optional<NodeRef> ArtCache::DeepestFor(rdma::GlobalAddress root, std::strin
   }
 }
 
+std::optional<ArtCache::FreeEntry> ArtCache::FreeEntryFor(rdma::GlobalAddress root, std::string_view low) const {
+  const std::optional<NodeRef> deepest = DeepestFor(root, low);
+  if (!deepest.has_value()) return std::nullopt;
+  const Node& node = *Find(deepest->address);
+  const size_t bytes = node.prefix().size();
+  const int byte = ByteAt(low, bytes);
+  const uint64_t there = node.EntryUpTo(byte);
+  const int slot = node.type() == kLargestNode ? byte : node.count_;
+  const bool fits = low.size() <= bytes + kEntryBytes && slot < kNodeEntries[node.type()];
+  if (!fits || (there != 0 && ByteOf(there) == byte)) return std::nullopt;
+  return FreeEntry{*deepest, node.state_, bytes, slot};
+}
+
 void ArtCache::LeavesFrom(rdma::GlobalAddress root, std::string_view key, bool below, bool reverse, size_t most,
                           std::vector<Leaf>* leaves) const {
   ArtWay way(root, key, below);
@@ -115,6 +128,7 @@ void ArtCache::Put(const NodeImage& image) {
   const std::string_view prefix = image.prefix();
   Node* const node = NewNode(prefix.size(), static_cast<size_t>(image.count()));
   node->address_ = image.address().bits();
+  node->state_ = image.state();
   node->type_ = image.type();
   node->used_ = 1;
   if (!prefix.empty()) std::memcpy(node->Words(), prefix.data(), prefix.size());

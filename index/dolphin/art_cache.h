@@ -1,5 +1,5 @@
 // ArtCache: clients' copies of inner nodes (inner_node.h), by address. A copy has 8 bytes for each entry that the node
-// has, in the order of their bytes, and about 48 bytes for the node. It may be stale; what it leads to shows that.
+// has, in the order of their bytes, and about 56 bytes for the node. It may be stale; what it leads to shows that.
 // Not thread-safe: shared_leaf::SharedLeavesOf guards it. Functions that are const may run at once.
 #pragma once
 
@@ -37,6 +37,7 @@ class ArtCache {
     size_t LowerBound(int byte) const;
 
     uint64_t address_;
+    uint64_t state_;
     uint16_t count_;
     uint16_t capacity_;  // of entries
     uint8_t prefix_bytes_;
@@ -56,6 +57,16 @@ class ArtCache {
   bool Go(ArtWay* way) const;
   // The deepest node known whose prefix `key` has; nullopt: not even the root is known.
   std::optional<NodeRef> DeepestFor(rdma::GlobalAddress root, std::string_view key) const;
+
+  // A free entry, perhaps, for a leaf with this low fence, in a node that needs no other change for it. If entries of
+  // the node were never removed, it is the one that a copy of this age has free.
+  struct FreeEntry {
+    NodeRef node;
+    uint64_t state = 0;
+    size_t prefix_bytes = 0;
+    int slot = 0;
+  };
+  std::optional<FreeEntry> FreeEntryFor(rdma::GlobalAddress root, std::string_view low) const;
 
   struct Leaf {
     rdma::GlobalAddress address;

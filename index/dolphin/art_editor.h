@@ -59,6 +59,20 @@ class ArtWatch {
   ~ArtWatch() = default;
 };
 
+// An entry for a new leaf that goes out with other verbs, by a client's copy of the node: [CAS of the word, READ of the
+// word, READ of the node's state]. Where that fails, AddLeaf does it.
+struct EntryHint {
+  rdma::GlobalAddress node;
+  rdma::GlobalAddress word;
+  uint64_t state = 0;  // of the node
+  uint64_t entry = 0;
+  // What the READs have brought.
+  uint64_t found_entry = 0;
+  uint64_t found_state = 0;
+
+  bool is_there() const { return found_entry == entry && found_state == state; }
+};
+
 class ArtEditor {
  public:
   using BlockSources = std::array<shared_leaf::BlockSource*, kNodeTypes>;

@@ -15,6 +15,7 @@ ClientWay<Keys>::ClientWay(SharedInner* cache, shared_leaf::LeafChannel* leaves,
       root_(root),
       first_(first),
       mends_(rights == IndexRights::kClients),
+      prefix_lines_(PrefixLinesFor(max_key_bytes)),
       view_(cache),
       editor_(
           leaves, root, max_key_bytes,
@@ -120,6 +121,24 @@ coro::Task<StatusOr<LeafLook>> ClientWay<Keys>::Read(For use, LeafCopy* leaf) {
     const StatusOr<LeafLook> look = co_await lock_->Read(leaf->address, use, &leaf->image);
     co_return look;
   }
+}
+
+template <class Keys>
+std::optional<EntryHint> ClientWay<Keys>::HintOf(const Key& border, rdma::GlobalAddress right) {
+  const ByteKey low = Keys::ArtKey(border);
+  const std::optional<ArtCache::FreeEntry> free = Reading(view_)->FreeEntryFor(root_, low.view());
+  if (!mends_ || !free.has_value()) return std::nullopt;
+  return EntryHint{.node = free->node.address,
+                   .word = free->node.address + EntryOffset(prefix_lines_, free->slot),
+                   .state = free->state,
+                   .entry = LeafEntry(right, low.view(), free->prefix_bytes)};
+}
+
+template <class Keys>
+bool ClientWay<Keys>::NoteHint(const EntryHint& hint) {
+  if (!hint.is_there()) return false;
+  NoteEntry(hint.node, hint.entry);
+  return true;
 }
 
 template <class Keys>

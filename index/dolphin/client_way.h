@@ -50,6 +50,10 @@ class ClientWay final : public Locator<Keys>, private ArtWatch {
   coro::Task<Status> Locate(Point point, LeafCopy* leaf) override { return LocateFor(For::kEntry, point, leaf); }
   // The image is as that of TernaryLock::Read for this use.
   coro::Task<Status> LocateFor(For use, Point point, LeafCopy* leaf);
+  // How the new leaf is made known by the posting that makes it. nullopt: only NoteSplit can do that.
+  std::optional<EntryHint> HintOf(const Key& border, rdma::GlobalAddress right);
+  // The posting is over. False: NoteSplit is needed.
+  bool NoteHint(const EntryHint& hint);
   coro::Task<void> NoteSplit(Key border, rdma::GlobalAddress right) override;
   coro::Task<void> NoteAbsorbed(Key low, rdma::GlobalAddress leaf) override;
 
@@ -75,6 +79,7 @@ class ClientWay final : public Locator<Keys>, private ArtWatch {
   rdma::GlobalAddress root_;
   rdma::GlobalAddress first_;
   const bool mends_;  // clients may change inner nodes
+  const size_t prefix_lines_;
   View view_;
   std::array<std::optional<shared_leaf::BorrowedBlocks>, kNodeTypes> blocks_;
   ArtEditor editor_;

@@ -19,6 +19,7 @@ typename LeafInserts<Keys>::Leaf* LeafInserts<Keys>::Add(rdma::GlobalAddress add
   leaf->lock.reset();
   leaf->draft.reset();
   leaf->fresh.reset();
+  leaf->hint.reset();
   return leaf;
 }
 
@@ -227,6 +228,12 @@ void LeafInserts<Keys>::AppendChanges(std::vector<rdma::Operation>* operations) 
       change.AddChanged(leaf.fresh->address(), leaf.fresh->before(), leaf.fresh->after());
     }
     leaf.changes = changes_.size() - leaf.first_change;
+    if (leaf.fresh.has_value()) leaf.hint = parts_->way()->HintOf(leaf.plan->border, leaf.fresh->address());
+    if (!leaf.hint.has_value()) continue;
+    EntryHint& hint = *leaf.hint;
+    changes_.Add(rdma::Operation::CompareAndSwap(hint.word, VersionOf(hint.state), hint.entry));
+    changes_.Add(rdma::Operation::Read(hint.word, &hint.found_entry, kWordBytes));
+    changes_.Add(rdma::Operation::Read(hint.node, &hint.found_state, kWordBytes));
   }
   for (rdma::Operation& operation : changes_.operations()) {
     operation.connection = connection_;
@@ -244,7 +251,10 @@ coro::Task<Status> LeafInserts<Keys>::TakeChanges(Status posted) {
     Status done = co_await parts_->lock()->leaves()->TakeChange(
         leaf.place.address, changes_.operations().subspan(leaf.first_change, leaf.changes), posted);
     SetOutcome(leaf, done.ok() ? Insertion::Outcome::kDone : Insertion::Outcome::kUnknown);
-    if (done.ok() && leaf.fresh.has_value()) made_.push_back({leaf.plan->border, leaf.fresh->address()});
+    const bool is_known = leaf.hint.has_value() && parts_->way()->NoteHint(*leaf.hint);
+    if (done.ok() && leaf.fresh.has_value() && !is_known) {
+      made_.push_back({leaf.plan->border, leaf.fresh->address()});
+    }
     if (first_error.ok()) first_error = std::move(done);
   }
   DropLeaves();

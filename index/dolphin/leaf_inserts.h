@@ -99,8 +99,9 @@ class LeafInserts final : public InsertBatch {
     std::optional<LeafDraft<Keys>> fresh;
     std::optional<SplitPlan<Keys>> plan;
     std::vector<IndexEntry> added;
+    std::optional<EntryHint> hint;
     size_t first_change = 0;  // in changes_
-    size_t changes = 0;
+    size_t changes = 0;       // without the hint
   };
   struct NewLeaf {
     Key border{};

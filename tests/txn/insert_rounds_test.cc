@@ -196,7 +196,8 @@ TEST_P(InsertRoundsTest, VerbsTakeNoMoreThanCalls) {
   } else {
     // Where an inner node is full, the owner splits it, and the client READs it again.
     EXPECT_LE(called, by_verbs.size() / 10);
-    EXPECT_LE(dearer, by_verbs.size() / 8);
+    // A radix tree needs a new inner node more often than a B-link tree; it goes out behind the change.
+    EXPECT_LE(dearer, by_verbs.size() / (GetParam().kind == IndexKind::kDolphin ? 5 : 8));
   }
   RecordProperty("called", static_cast<int>(called));
   RecordProperty("dearer", static_cast<int>(dearer));
