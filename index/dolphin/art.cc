@@ -32,7 +32,7 @@ int ArtWay::Arrive(std::string_view prefix, bool is_fresh) {
 }
 
 bool ArtWay::BeginsBehind(uint64_t entry) const {
-  if (MoreOf(entry) == 0 || stack_.back().aim != Aim::kKey) return false;
+  if (TypeOf(entry) != kLeafType || MoreOf(entry) == 0 || stack_.back().aim != Aim::kKey) return false;
   const ByteKey low = LowOf(path_.view(), entry);
   return below_ ? low >= key_ : low > key_;
 }

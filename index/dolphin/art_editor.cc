@@ -62,6 +62,29 @@ coro::Task<StatusOr<LeafLook>> ArtEditor::Read(NodeRef node, NodeImage* image) {
   co_return look;
 }
 
+EntryHint::EntryHint(const NodeRef& node, size_t prefix_lines, uint64_t state, int slot, uint64_t entry)
+    : node_(node), word_(node.address + EntryOffset(prefix_lines, slot)), state_(state), slot_(slot), entry_(entry) {
+  if (node.type == kLargestNode) return;
+  found_ = std::make_unique<NodeImage>();
+  found_->Expect(node, prefix_lines);
+}
+
+void EntryHint::Append(shared_leaf::Posting* posting) {
+  posting->Add(rdma::Operation::CompareAndSwap(word_, VersionOf(state_), entry_));
+  if (found_ != nullptr) {
+    posting->Add(rdma::Operation::Read(node_.address, found_->data(), static_cast<uint32_t>(found_->size())));
+  } else {
+    posting->Add(rdma::Operation::Read(word_, &found_entry_, kWordBytes));
+    posting->Add(rdma::Operation::Read(node_.address, &found_state_, kWordBytes));
+  }
+}
+
+bool EntryHint::IsThere() {
+  if (found_ == nullptr) return found_entry_ == entry_ && found_state_ == state_;
+  return found_->Look() == LeafLook::kWhole && found_->state() == state_ && found_->word(slot_) == entry_ &&
+         found_->Has(ByteOf(entry_)) == 1;
+}
+
 coro::Task<ArtEditor::Swapped> ArtEditor::Swap(Link link, uint64_t desired, rdma::GlobalAddress leaf,
                                                rdma::GlobalAddress holder) {
   uint64_t state = 0;
@@ -318,7 +341,7 @@ coro::Task<bool> ArtEditor::Plan(std::string_view low, rdma::GlobalAddress leaf,
     fork = co_await NewNode(kSmallestNode, low.substr(0, above), parent, nodes);
     if (fork == nullptr) co_return false;
     const rdma::GlobalAddress to = ChildOf(there, owner()).address;
-    fork->image.Add(place.has_child ? EntryWord(place.child.ref(), ByteAt(other.view(), above))
+    fork->image.Add(place.has_child ? NodeEntry(place.child, ByteAt(other.view(), above))
                                     : LeafEntry(to, other.view(), above));
     parent = fork->image.address();
   }
@@ -329,13 +352,13 @@ coro::Task<bool> ArtEditor::Plan(std::string_view low, rdma::GlobalAddress leaf,
     Fresh* const last = co_await NewNode(kSmallestNode, low.substr(0, bytes), parent, nodes);
     if (last == nullptr) co_return false;
     last->image.Add(LeafEntry(leaf, low, bytes));
-    to_low = EntryWord(last->image.ref(), ByteAt(low, above));
+    to_low = NodeEntry(last->image, ByteAt(low, above));
     *holder = last->image.address();
   }
   *entry = to_low;
   if (fork == nullptr) co_return true;
   fork->image.Add(to_low);
-  *entry = EntryWord(fork->image.ref(), place.byte);
+  *entry = NodeEntry(fork->image, place.byte);
   co_return true;
 }
 
@@ -375,7 +398,7 @@ coro::Task<ArtEditor::Outcome> ArtEditor::AddAt(const ByteKey& low, rdma::Global
     co_return Outcome::kFailed;
   }
   Link link = grows ? place->links.back() : place->LinkAt(slot);
-  if (grows) entry = EntryWord(copy->image.ref(), ByteOf(link.entry));
+  if (grows) entry = NodeEntry(copy->image, ByteOf(link.entry));
   Swapped swapped = co_await Swap(link, entry, leaf, holder);
   // The node was replaced, and the entry is in its copy, or gets there soon. An entry for a leaf is made again. One for
   // new nodes is put there now, if it still fits, because new nodes that were given up could be linked later.

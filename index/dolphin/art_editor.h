@@ -43,6 +43,7 @@
 #include "index/dolphin/inner_node.h"
 #include "index/shared_leaf/blocks/block_source.h"
 #include "index/shared_leaf/change/leaf_channel.h"
+#include "index/shared_leaf/leaf/posting.h"
 
 namespace gannet::index::dolphin {
 
@@ -59,18 +60,29 @@ class ArtWatch {
   ~ArtWatch() = default;
 };
 
-// An entry for a new leaf that goes out with other verbs, by a client's copy of the node: [CAS of the word, READ of the
-// word, READ of the node's state]. Where that fails, AddLeaf does it.
-struct EntryHint {
-  rdma::GlobalAddress node;
-  rdma::GlobalAddress word;
-  uint64_t state = 0;  // of the node
-  uint64_t entry = 0;
-  // What the READs have brought.
-  uint64_t found_entry = 0;
-  uint64_t found_state = 0;
+// An entry for a new leaf that goes out with other verbs, by a client's copy of the node: [CAS of a free entry, READ of
+// the node]. Of the largest type, where each byte has its place, only the entry and the state are READ. Where that
+// fails, AddLeaf does it.
+class EntryHint {
+ public:
+  // `node`: with this state and prefix, as copied; `slot` is free.
+  EntryHint(const NodeRef& node, size_t prefix_lines, uint64_t state, int slot, uint64_t entry);
+  void Append(shared_leaf::Posting* posting);
+  // After the posting, whatever became of it: the node lives, and has no other entry for the byte.
+  bool IsThere();
+  rdma::GlobalAddress node() const { return node_.address; }
+  uint64_t entry() const { return entry_; }
 
-  bool is_there() const { return found_entry == entry && found_state == state; }
+ private:
+  NodeRef node_;
+  rdma::GlobalAddress word_;
+  uint64_t state_;
+  int slot_;
+  uint64_t entry_;
+  // What was READ.
+  uint64_t found_entry_ = 0;
+  uint64_t found_state_ = 0;
+  std::unique_ptr<NodeImage> found_;  // null: of the largest type
 };
 
 class ArtEditor {

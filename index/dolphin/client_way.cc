@@ -128,16 +128,14 @@ std::optional<EntryHint> ClientWay<Keys>::HintOf(const Key& border, rdma::Global
   const ByteKey low = Keys::ArtKey(border);
   const std::optional<ArtCache::FreeEntry> free = Reading(view_)->FreeEntryFor(root_, low.view());
   if (!mends_ || !free.has_value()) return std::nullopt;
-  return EntryHint{.node = free->node.address,
-                   .word = free->node.address + EntryOffset(prefix_lines_, free->slot),
-                   .state = free->state,
-                   .entry = LeafEntry(right, low.view(), free->prefix_bytes)};
+  return EntryHint(free->node, prefix_lines_, free->state, free->slot,
+                   LeafEntry(right, low.view(), free->prefix_bytes));
 }
 
 template <class Keys>
-bool ClientWay<Keys>::NoteHint(const EntryHint& hint) {
-  if (!hint.is_there()) return false;
-  NoteEntry(hint.node, hint.entry);
+bool ClientWay<Keys>::NoteHint(EntryHint* hint) {
+  if (!hint->IsThere()) return false;
+  NoteEntry(hint->node(), hint->entry());
   return true;
 }
 

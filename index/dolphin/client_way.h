@@ -53,7 +53,7 @@ class ClientWay final : public Locator<Keys>, private ArtWatch {
   // How the new leaf is made known by the posting that makes it. nullopt: only NoteSplit can do that.
   std::optional<EntryHint> HintOf(const Key& border, rdma::GlobalAddress right);
   // The posting is over. False: NoteSplit is needed.
-  bool NoteHint(const EntryHint& hint);
+  bool NoteHint(EntryHint* hint);
   coro::Task<void> NoteSplit(Key border, rdma::GlobalAddress right) override;
   coro::Task<void> NoteAbsorbed(Key low, rdma::GlobalAddress leaf) override;
 

@@ -36,7 +36,8 @@ ByteKey LowOf(std::string_view prefix, uint64_t entry) {
   std::memcpy(bytes.data(), prefix.data(), size);
   if (ByteOf(entry) > 0) bytes[size++] = static_cast<char>(ByteOf(entry) - 1);
   // A client that does not keep the rules may have written more.
-  if (MoreOf(entry) > 0 && size < bytes.size()) bytes[size++] = static_cast<char>(MoreOf(entry) - 1);
+  if (TypeOf(entry) == kLeafType && MoreOf(entry) > 0 && size < bytes.size())
+    bytes[size++] = static_cast<char>(MoreOf(entry) - 1);
   return ByteKey(std::string_view(bytes.data(), size));
 }
 

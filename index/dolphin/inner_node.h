@@ -13,8 +13,9 @@
 //   prefix   what all keys below the node begin with. At most kMostPrefix bytes, and longer than that of the parent.
 //   entry    | mark 1 | type of the child 3, 0: leaf | byte + 1, 9 bits | more, 9 bits | line of the child 42 |
 //            Without the mark the entry is free; then it has the number of the line, without its mark. So a late CAS
-//            that was meant for an earlier life of the block fails. "more" is 0, or, for a leaf, one more byte + 1.
-//            Line: offset / 64.
+//            that was meant for an earlier life of the block fails. "more": for a leaf 0, or one more byte + 1. For an
+//            inner node its life: bits of its version, so a late CAS that was meant for an earlier node in the same
+//            block, with the same byte, fails, too. Line: offset / 64.
 //
 // An entry for a leaf says what the low fence of the leaf is: prefix, byte, and one more byte, if there is one; or the
 // prefix alone, if "byte + 1" is 0. (With one byte less in the entries, most leaves of random keys would take a node of
@@ -112,8 +113,9 @@ constexpr uint64_t EntryWord(const NodeRef& child, int byte, int more = 0) {
 }
 // False: it is free, or nobody who keeps the rules has written it.
 constexpr bool IsEntry(uint64_t word) {
-  return word >> 63 == 1 && TypeOf(word) <= kLargestNode && ByteOf(word) <= kMostByte && MoreOf(word) <= kMostByte &&
-         (MoreOf(word) == 0 || (TypeOf(word) == kLeafType && ByteOf(word) > 0)) && OffsetOf(word) != 0;
+  const bool is_node = TypeOf(word) != kLeafType;
+  return word >> 63 == 1 && TypeOf(word) <= kLargestNode && ByteOf(word) <= kMostByte && OffsetOf(word) != 0 &&
+         (is_node || MoreOf(word) == 0 || (MoreOf(word) <= kMostByte && ByteOf(word) > 0));
 }
 // Bytes of a low fence behind the prefix of a node that an entry has room for.
 inline constexpr size_t kEntryBytes = 2;
@@ -244,6 +246,11 @@ class NodeImage {
   ByteKey prefix_;
   std::array<uint64_t, kMostNodeBytes / kWordBytes> words_;
 };
+
+// The entry for an inner node, which is alive. Each life of a block raises its version by two.
+inline uint64_t NodeEntry(const NodeImage& child, int byte) {
+  return EntryWord(child.ref(), byte, static_cast<int>(VersionOf(child.state()) >> 1 & 0x1ff));
+}
 
 // Copies the node in this node's own memory, by its CPU, and judges it.
 LeafLook LoadNode(const std::byte* memory, NodeImage* image);

@@ -84,7 +84,7 @@ requires(!Keys::kKeysElsewhere) {
     result.outcome = Outcome::kExists;
   } else if (image.SlotOf(word | kReservedBit) >= 0) {
     // Another insert of the key; or one that was given up, which goes when this one comes back alone.
-    SometimesInTests<"dolphin: an insert meets a reserved slot of its key">();
+    Sometimes<"dolphin: an insert meets a reserved slot of its key">();
     result = FullAs<Keys>(image);
   } else {
     int slot = SlotToTake(image, 0, lock_->node());
@@ -104,7 +104,7 @@ requires(!Keys::kKeysElsewhere) {
       }
       // If it is not known whose reservation it is, this insert comes back alone.
       if (!found.has_value() || *found == (word | kReservedBit) || *found == word) break;
-      SometimesInTests<"dolphin: an insert finds another key in its slot">();
+      Sometimes<"dolphin: an insert finds another key in its slot">();
       slot = SlotToTake(image, slot + 1, lock_->node());
     }
     result = FullAs<Keys>(image);
@@ -188,7 +188,7 @@ requires(Keys::kKeysElsewhere) {
     const Departure departure{
         .what = Do::kInsert, .at = stay.image.key_offset(slot), .word = EntryFor(key, target).bits};
     const StatusOr<Result> done = co_await Depart(stay, departure, change);
-    if (done.ok() && done->outcome == Outcome::kBusy) SometimesInTests<"dolphin: an insert finds its slot in use">();
+    if (done.ok() && done->outcome == Outcome::kBusy) Sometimes<"dolphin: an insert finds its slot in use">();
     co_return done;
   } else {
     result = FullAs<Keys>(stay.image);
@@ -248,7 +248,7 @@ auto LeafChanger<Keys>::InsertLocked(rdma::GlobalAddress leaf, const Leaf& image
   } else {
     draft.Tidy();
     if (draft.Add(entry)) {
-      SometimesInTests<"dolphin: a leaf is tidied">();
+      Sometimes<"dolphin: a leaf is tidied">();
       draft.AppendChange(&posting);
     } else if (!block->has_value()) {
       result = {.outcome = Outcome::kFull, .state = draft.before(), .splits = true};
@@ -257,7 +257,7 @@ auto LeafChanger<Keys>::InsertLocked(rdma::GlobalAddress leaf, const Leaf& image
       std::optional<SplitPlan<Keys>> plan;
       if (status.ok() && shared_leaf::KnowsAll<Keys>(place)) plan = PlanSplit<Keys>(place, key);
       if (plan.has_value()) {
-        SometimesInTests<"dolphin: a leaf is split">();
+        Sometimes<"dolphin: a leaf is split">();
         const shared_leaf::FreeBlock& at = **block;
         fresh.emplace(at.address, at.word, lock_->shape_lines(), lock_->leaves()->owner_bits());
         AppendSplit<Keys>(*plan, {&added, 1}, &draft, &*fresh, &posting);
@@ -411,7 +411,7 @@ auto LeafChanger<Keys>::Absorb(rdma::GlobalAddress left, uint64_t state, Change*
     GANNET_CO_RETURN_IF_ERROR(status);
     co_return Result{.outcome = outcome};
   }
-  SometimesInTests<"dolphin: a leaf absorbs its sibling">();
+  Sometimes<"dolphin: a leaf absorbs its sibling">();
   Posting posting;
   LeafDraft<Keys> gone(right, from);
   AppendAbsorb<Keys>(&to, &gone, &posting);

@@ -229,11 +229,7 @@ void LeafInserts<Keys>::AppendChanges(std::vector<rdma::Operation>* operations) 
     }
     leaf.changes = changes_.size() - leaf.first_change;
     if (leaf.fresh.has_value()) leaf.hint = parts_->way()->HintOf(leaf.plan->border, leaf.fresh->address());
-    if (!leaf.hint.has_value()) continue;
-    EntryHint& hint = *leaf.hint;
-    changes_.Add(rdma::Operation::CompareAndSwap(hint.word, VersionOf(hint.state), hint.entry));
-    changes_.Add(rdma::Operation::Read(hint.word, &hint.found_entry, kWordBytes));
-    changes_.Add(rdma::Operation::Read(hint.node, &hint.found_state, kWordBytes));
+    if (leaf.hint.has_value()) leaf.hint->Append(&changes_);
   }
   for (rdma::Operation& operation : changes_.operations()) {
     operation.connection = connection_;
@@ -251,7 +247,7 @@ coro::Task<Status> LeafInserts<Keys>::TakeChanges(Status posted) {
     Status done = co_await parts_->lock()->leaves()->TakeChange(
         leaf.place.address, changes_.operations().subspan(leaf.first_change, leaf.changes), posted);
     SetOutcome(leaf, done.ok() ? Insertion::Outcome::kDone : Insertion::Outcome::kUnknown);
-    const bool is_known = leaf.hint.has_value() && parts_->way()->NoteHint(*leaf.hint);
+    const bool is_known = leaf.hint.has_value() && parts_->way()->NoteHint(&*leaf.hint);
     if (done.ok() && leaf.fresh.has_value() && !is_known) {
       made_.push_back({leaf.plan->border, leaf.fresh->address()});
     }

@@ -151,7 +151,7 @@ StatusOr<uint64_t> OwnArt::BuildNode(Context& context, std::span<const ArtLeaf> 
   }
   StoreNode(*image, node_->memory().data() + block->address.offset());
   built_.push_back({type, *block});
-  return EntryWord(image->ref(), byte);
+  return NodeEntry(*image, byte);
 }
 
 Status OwnArt::Build(Context& context, std::span<const ArtLeaf> leaves) {

@@ -86,7 +86,7 @@ coro::Task<StatusOr<LeafLook>> TernaryLock<Keys>::Enter(rdma::GlobalAddress leaf
   stay->leaf = leaf;
   stay->connection = leaves_->Connection();
   if (!book_->Enter(leaf, stay->connection)) {
-    SometimesInTests<"dolphin: a coroutine waits for another one of its node">();
+    Sometimes<"dolphin: a coroutine waits for another one of its node">();
     co_return LeafLook::kLocked;
   }
   std::array<rdma::Operation, 2> operations = {rdma::Operation::FetchAndAdd(leaf + kHoldersOffset, bit_),
@@ -112,7 +112,7 @@ coro::Task<StatusOr<LeafLook>> TernaryLock<Keys>::Enter(rdma::GlobalAddress leaf
   }
   const LeafLook look = LookAtLeaf(&stay->image, shape_lines_, part);
   if (look == LeafLook::kWhole) co_return look;
-  SometimesInTests<"dolphin: a client turns back from a leaf">();
+  Sometimes<"dolphin: a client turns back from a leaf">();
   const Status back = co_await TurnBack(*stay);
   GANNET_CO_RETURN_IF_ERROR(back);
   co_return look;
@@ -193,7 +193,7 @@ coro::Task<StatusOr<typename TernaryLock<Keys>::Left>> TernaryLock<Keys>::Leave(
       co_return left;
     }
     if (!IsUnknownOutcome(status) || leaves_->IsOver(stay.connection, deadline)) co_return status;
-    SometimesInTests<"dolphin: the posting of a client that leaves has failed">();
+    Sometimes<"dolphin: the posting of a client that leaves has failed">();
     backoff.Pause();
     // The bit goes last. As long as it is set, the words may or may not be there.
     const StatusOr<uint64_t> holders = co_await leaves_->ReadWord(stay.leaf + kHoldersOffset, stay.connection);
@@ -243,7 +243,7 @@ coro::Task<StatusOr<typename TernaryLock<Keys>::Fate>> TernaryLock<Keys>::FateOf
   if (is_inside && (*word == insert.expected || GANNET_MUTANT(kRepeatWords))) co_return Fate::kNone;
   // The record is that of this insert: wherever its entry is, the CAS has put it there.
   if (*word == insert.word) {
-    SometimesInTests<"dolphin: an insert whose posting has failed finds its entry">();
+    Sometimes<"dolphin: an insert whose posting has failed finds its entry">();
     co_return Fate::kDone;
   }
   const bool has_other_tag = *word != kGone && TaggedEntry{*word}.tag() != TaggedEntry{insert.word}.tag();
@@ -279,12 +279,12 @@ coro::Task<StatusOr<bool>> TernaryLock<Keys>::Lock(rdma::GlobalAddress leaf, uin
       }
     }
     if (looks >= kDrainLooks) {
-      SometimesInTests<"dolphin: the exclusive side is given back, because others stay">();
+      Sometimes<"dolphin: the exclusive side is given back, because others stay">();
       const Status back = co_await Release(leaf, locked, state);
       GANNET_CO_RETURN_IF_ERROR(back);
       co_return false;
     }
-    SometimesInTests<"dolphin: the exclusive side waits for those who are inside">();
+    Sometimes<"dolphin: the exclusive side waits for those who are inside">();
     backoff.Pause();
     const Status again = co_await leaves_->Post(std::span(operations).subspan(1));
     // If the lock cannot be given back either, it is left to the repair.
