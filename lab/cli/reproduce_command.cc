@@ -175,7 +175,7 @@ Status CheckMachines(const Experiment& experiment, const bench::YcsbOptions& opt
 Status CompleteAll(std::vector<Experiment>* all) {
   for (Experiment& experiment : *all) {
     for (experiments::Point& point : experiment.points) {
-      if (point.tpcc.has_value() || point.spatial.has_value()) continue;
+      if (!point.is_ycsb()) continue;
       GANNET_RETURN_IF_ERROR(CheckMachines(experiment, point.options));
       GANNET_RETURN_IF_ERROR(Complete(&point.options));
       point.configuration = YcsbConfiguration(point.options);

@@ -1,6 +1,7 @@
 // An experiment: its runs on a simulated rack, and, if it is a paper's, what the paper measured. Each paper has a
 // folder with a file for each of its figures. The file has a table of the figure's points, with one line for each
-// point. The folder paths/ has our own experiments on how the path of an access is chosen.
+// point. The folder paths/ has our own experiments on how the path of an access is chosen, and kinds/ a comparison of
+// all kinds of index.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 
 #include "absl/time/time.h"
 #include "bench/ycsb/options.h"
+#include "lab/experiments/kind_rack/rack.h"
 #include "lab/experiments/spatial/rack.h"
 #include "lab/experiments/tpcc_rack.h"
 #include "nlohmann/json.hpp"
@@ -79,14 +81,18 @@ struct Measured {
 std::string BoundOf(const Measured& measured);
 
 struct Point {
+  // True if `options` are those of its run.
+  bool is_ycsb() const { return !tpcc.has_value() && !spatial.has_value() && !kind.has_value(); }
+
   std::string series;
   std::string label;  // name of the place on the x axis; the same for all series
   double x = 0;       // for lines
   bench::YcsbOptions options;
-  nlohmann::ordered_json configuration;       // `options` as the report has them
-  std::optional<TpccRackOptions> tpcc;        // in place of `options`
-  std::optional<SpatialRackOptions> spatial;  // in place of `options`
-  std::optional<PaperValue> paper;            // million operations per second
+  nlohmann::ordered_json configuration;        // `options` as the report has them
+  std::optional<TpccRackOptions> tpcc;         // in place of `options`
+  std::optional<SpatialRackOptions> spatial;   // in place of `options`
+  std::optional<kind_rack::RackOptions> kind;  // in place of `options`
+  std::optional<PaperValue> paper;             // million operations per second
   Measured measured;
 };
 

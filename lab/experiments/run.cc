@@ -31,9 +31,12 @@ std::vector<Group> GroupsOf(std::vector<Experiment>* experiments) {
       const auto fits = [&point](const Group& group) {
         const Point& other = *group.points.front();
         if (point.tpcc.has_value() || other.tpcc.has_value()) return point.tpcc.has_value() == other.tpcc.has_value();
-        if (point.spatial.has_value() != other.spatial.has_value()) return false;
-        if (point.spatial.has_value()) return SpatialRack::SameLoad(*point.spatial, *other.spatial);
-        return bench::ShareCluster(point.options, other.options);
+        if (point.spatial.has_value() && other.spatial.has_value()) {
+          return SpatialRack::SameLoad(*point.spatial, *other.spatial);
+        }
+        if (point.kind.has_value() && other.kind.has_value())
+          return kind_rack::Rack::SameLoad(*point.kind, *other.kind);
+        return point.is_ycsb() && other.is_ycsb() && bench::ShareCluster(point.options, other.options);
       };
       auto group = std::find_if(groups.begin(), groups.end(), fits);
       if (group == groups.end()) group = groups.emplace(groups.end());
@@ -53,7 +56,8 @@ class Runs {
   Status Prepare(const Group& group) {
     const Point& first = *group.points.front();
     if (first.tpcc.has_value() || group.points.size() == 1) return absl::OkStatus();
-    if (first.spatial.has_value()) return LoadSpatial(*first.spatial);
+    if (first.spatial.has_value()) return Load(*first.spatial, &spatial_);
+    if (first.kind.has_value()) return Load(*first.kind, &kind_);
     prepared_.options = first.options;
     auto cluster = bench::PrepareYcsb(options_.ycsb_progress, options_.stop, &prepared_);
     if (!cluster.ok()) return cluster.status();
@@ -65,7 +69,8 @@ class Runs {
   // of the progress at the fork, nobody will ever release it here. So the child reports no progress.
   StatusOr<std::string> Run(const Point& point) {
     if (point.tpcc.has_value()) return RunTpccRack(*point.tpcc);
-    if (point.spatial.has_value()) return RunSpatial(*point.spatial);
+    if (point.spatial.has_value()) return RunOn(*point.spatial, &spatial_);
+    if (point.kind.has_value()) return RunOn(*point.kind, &kind_);
     const bench::YcsbProgress silent = {
         .step = [](const std::string&) {}, .loaded = [](uint64_t, uint64_t) {}, .ran = [](const auto&) {}};
     bench::YcsbResult result;
@@ -80,14 +85,16 @@ class Runs {
   }
 
  private:
-  StatusOr<std::string> RunSpatial(const SpatialRackOptions& options) {
-    if (spatial_ == nullptr) GANNET_RETURN_IF_ERROR(LoadSpatial(options));
-    return spatial_->Run(options);
+  template <class Rack, class Options>
+  static StatusOr<std::string> RunOn(const Options& options, std::unique_ptr<Rack>* rack) {
+    if (*rack == nullptr) GANNET_RETURN_IF_ERROR(Load(options, rack));
+    return (*rack)->Run(options);
   }
-  Status LoadSpatial(const SpatialRackOptions& options) {
-    auto rack = SpatialRack::Load(options);
-    if (!rack.ok()) return rack.status();
-    spatial_ = *std::move(rack);
+  template <class Rack, class Options>
+  static Status Load(const Options& options, std::unique_ptr<Rack>* rack) {
+    auto loaded = Rack::Load(options);
+    if (!loaded.ok()) return loaded.status();
+    *rack = *std::move(loaded);
     return absl::OkStatus();
   }
 
@@ -95,6 +102,7 @@ class Runs {
   bench::YcsbResult prepared_;
   std::unique_ptr<bench::YcsbCluster> cluster_;
   std::unique_ptr<SpatialRack> spatial_;
+  std::unique_ptr<kind_rack::Rack> kind_;
 };
 
 double Number(const nlohmann::json& json, const char* path) {
@@ -123,7 +131,8 @@ void MeasuredOfTpcc(const nlohmann::json& json, Measured* m) {
   m->server_link = Number(json, "/servers/link_out");
 }
 
-void MeasuredOfSpatial(const nlohmann::json& json, Measured* m) {
+// The report of one of the other racks.
+void MeasuredOfRack(const nlohmann::json& json, Measured* m) {
   m->mops = Number(json, "/operations_per_second") * 1e-6;
   m->mean_us = Number(json, "/latency_us/mean");
   m->p50_us = Number(json, "/latency_us/p50");
@@ -141,7 +150,7 @@ Measured MeasuredOf(const Point& point, const std::string& report) {
   Measured m;
   m.report = report;
   if (json.contains("benchmark")) {
-    json.at("benchmark") == "spatial" ? MeasuredOfSpatial(json, &m) : MeasuredOfTpcc(json, &m);
+    json.at("benchmark") == "tpcc" ? MeasuredOfTpcc(json, &m) : MeasuredOfRack(json, &m);
     return m;
   }
   const bench::YcsbOptions& options = point.options;
