@@ -155,6 +155,23 @@ void AddClaims(const std::vector<Claim>& claims, const std::string& reference, H
   page->AddTable(absl::StrCat("Compared with the ", reference), "", rows, {0, 4, 5});
 }
 
+void AddSummary(const experiments::SummaryTable& table, HtmlPage* page) {
+  std::vector<std::vector<std::string>> rows = {{table.rows_are}};
+  std::vector<std::string> notes;
+  for (const auto& column : table.columns) {
+    rows.front().push_back(column.head);
+    notes.push_back(absl::StrCat(column.head, ": ", column.what, "."));
+  }
+  for (const auto& [name, values] : table.rows) {
+    std::vector<std::string>& row = rows.emplace_back(std::vector<std::string>{name});
+    for (size_t i = 0; i < values.size(); ++i) {
+      row.push_back(values[i].has_value() ? absl::StrFormat("%.*f", table.columns[i].digits, *values[i]) : "-");
+    }
+  }
+  notes.insert(notes.end(), table.notes.begin(), table.notes.end());
+  page->AddTable(absl::StrCat("By ", table.rows_are), absl::StrJoin(notes, " "), rows, {0});
+}
+
 }  // namespace
 
 std::string ToHtml(const experiments::Report& report) {
@@ -165,6 +182,7 @@ std::string ToHtml(const experiments::Report& report) {
           ". Crosses, and second bars, are the paper's values, where its text gives one. READs and bytes are "
           "of one operation; CPU, NIC and link are busy shares of the server. Ratios to the paper's value that "
           "differ by more than 15% are marked; the notes of the tables say why."));
+  if (report.table.has_value()) AddSummary(*report.table, &page);
   AddClaims(report.claims, report.reference, &page);
   for (const Experiment& experiment : report.experiments) {
     page.AddHeading(experiment.title, experiment.id);

@@ -12,6 +12,7 @@ using experiments::Experiment;
 using experiments::Measured;
 using experiments::Moment;
 using experiments::Point;
+using experiments::SummaryTable;
 using Json = nlohmann::ordered_json;
 
 // The number, or null if there is none.
@@ -59,10 +60,24 @@ Json Of(const Experiment& experiment) {
   return json;
 }
 
+Json Of(const SummaryTable& table) {
+  Json json = {{"columns", Json::array()}, {"rows", Json::array()}, {"notes", table.notes}};
+  for (const SummaryTable::Column& column : table.columns) {
+    json["columns"].push_back({{"key", column.key}, {"what", column.what}});
+  }
+  for (const SummaryTable::Row& row : table.rows) {
+    Json values = {{table.rows_are, row.name}};
+    for (size_t i = 0; i < row.values.size(); ++i) values[table.columns[i].key] = OrNull(row.values[i]);
+    json["rows"].push_back(std::move(values));
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string ToJson(const experiments::Report& report) {
   Json json = {{"version", GANNET_VERSION}, {"setting", report.setting}};
+  if (report.table.has_value()) json["table"] = Of(*report.table);
   json["experiments"] = Json::array();
   for (const Experiment& experiment : report.experiments) json["experiments"].push_back(Of(experiment));
   json["claims"] = Json::array();

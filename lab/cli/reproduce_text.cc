@@ -23,6 +23,10 @@ std::string Told(const absl::FormatSpec<double>& format, std::optional<double> n
   return number.has_value() ? absl::StrFormat(format, *number) : "-";
 }
 
+std::string Told(int digits, std::optional<double> number) {
+  return number.has_value() ? absl::StrFormat("%.*f", digits, *number) : "-";
+}
+
 std::string TableOf(const Experiment& experiment) {
   const bool calls =
       std::ranges::any_of(experiment.points, [](const Point& point) { return point.measured.calls.has_value(); });
@@ -105,10 +109,26 @@ std::string SourcesOf(const Experiment& experiment) {
   return text;
 }
 
+std::string TextOf(const experiments::SummaryTable& summary) {
+  std::vector<std::string> head = {summary.rows_are};
+  std::string notes;
+  for (const auto& column : summary.columns) head.push_back(column.head);
+  Table table(head);
+  for (const auto& [name, values] : summary.rows) {
+    std::vector<std::string> row = {name};
+    for (size_t i = 0; i < values.size(); ++i) row.push_back(Told(summary.columns[i].digits, values[i]));
+    table.Add(row);
+  }
+  for (const auto& column : summary.columns) notes += absl::StrFormat("  %s: %s\n", column.head, column.what);
+  for (const std::string& note : summary.notes) notes += "  " + note + "\n";
+  return table.ToString() + notes;
+}
+
 }  // namespace
 
 std::string ToText(const experiments::Report& report) {
   std::string text = report.setting + "\n";
+  if (report.table.has_value()) return text + "\n" + TextOf(*report.table);
   for (const Experiment& experiment : report.experiments) {
     text += absl::StrFormat("\n%s\n%s%s%s", experiment.title, TableOf(experiment), TimelinesOf(experiment),
                             SourcesOf(experiment));

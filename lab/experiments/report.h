@@ -24,6 +24,25 @@ struct Claim {
 // `a` / `b`, of two throughputs or latencies. Nothing, if one of them is 0: its run measured nothing.
 std::optional<double> RatioOf(double a, double b);
 
+// One table in place of a report's figures: a row for each of several things that were run in the same way.
+struct SummaryTable {
+  struct Column {
+    std::string key;   // in JSON
+    std::string head;  // in text and HTML
+    std::string what;  // one sentence, with the unit
+    int digits = 0;    // behind the point
+  };
+  struct Row {
+    std::string name;
+    std::vector<std::optional<double>> values;  // one for each column; nothing: it was not, or cannot be, measured
+  };
+
+  std::string rows_are;  // "kind"
+  std::vector<Column> columns;
+  std::vector<Row> rows;
+  std::vector<std::string> notes;  // why values are missing, and what they leave out
+};
+
 struct Report {
   std::string system;   // the paper's name for its own system: "XStore"; or what our own experiments are about
   std::string setting;  // one sentence: what was run in place of the paper's rack
@@ -31,6 +50,7 @@ struct Report {
   std::vector<Claim> claims;
   std::vector<std::string> nics;    // the NIC profiles that were used (rdma/sim/nic_profile.h)
   std::string reference = "paper";  // what the claims are compared with
+  std::optional<SummaryTable> table;
 };
 
 }  // namespace gannet::experiments
