@@ -30,6 +30,7 @@
 #include "lab/experiments/catfish/catfish.h"
 #include "lab/experiments/dex/dex.h"
 #include "lab/experiments/experiment.h"
+#include "lab/experiments/kinds/kinds.h"
 #include "lab/experiments/paths/paths.h"
 #include "lab/experiments/rolex/rolex.h"
 #include "lab/experiments/run.h"
@@ -123,6 +124,16 @@ const Subject kSubjects[] = {
      .window = "F x 2 ms of virtual time for each point, of the step of load F x 160 ms",
      .experiments = experiments::paths::Experiments,
      .report = experiments::paths::MakeReport},
+    {.name = "kinds",
+     .about = "All kinds of index in one table: reads, updates, inserts and scans of other nodes, and memory.",
+     .footer = "Not of a paper: it shows which kind to take for a table (docs/indexes.md). Each run is the same rows "
+               "with one kind\nof index on a simulated rack. The same flags give the same figures.",
+     .keys = "Rows that are loaded",
+     .rack = {.keys = 300'000, .clients = {8, 16}},
+     .clients = "enough to keep the server's NIC busy",
+     .window = "F x 5 ms of virtual time for each point, F x 10 ms with few clients",
+     .experiments = experiments::kinds::Experiments,
+     .report = experiments::kinds::MakeReport},
 };
 
 struct Options {

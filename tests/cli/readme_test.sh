@@ -30,6 +30,7 @@ while IFS= read -r command; do
       if [[ " $command " == *" reproduce catfish "* ]]; then words+=(--keys 5K --clients 2x2 --only fig11 --scale 0.02); fi
       if [[ " $command " == *" reproduce rolex "* ]]; then words+=(--keys 2K --clients 2x2 --only fig7 --scale 0.05); fi
       if [[ " $command " == *" reproduce paths "* ]]; then words+=(--only load-step --scale 0.02); fi
+      if [[ " $command " == *" reproduce kinds "* ]]; then words+=(--keys 1K --clients 2x2 --only read --scale 0.05); fi
       "$build/cli/gannet" "${words[@]:1}" >/dev/null
       ;;
     build/release/*)

@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lab/experiments/catfish/catfish.h"
+#include "lab/experiments/kinds/kinds.h"
 #include "lab/experiments/paths/paths.h"
 #include "lab/experiments/xstore/xstore.h"
 #include "nlohmann/json.hpp"
@@ -75,6 +76,25 @@ TEST(ReproduceReportTest, SaysWhatWasNotMeasured) {
   ExpectNothingHolds(experiments::xstore::MakeReport(options, Idle(experiments::xstore::Experiments(options))));
   ExpectNothingHolds(experiments::catfish::MakeReport(options, Idle(experiments::catfish::Experiments(options))));
   ExpectNothingHolds(experiments::paths::MakeReport(options, Idle(experiments::paths::Experiments(options))));
+}
+
+TEST(ReproduceReportTest, ATableHasNothingForWhatWasNotMeasured) {
+  const experiments::Options options;
+  const Report report = experiments::kinds::MakeReport(options, Idle(experiments::kinds::Experiments(options)));
+  const Json json = Json::parse(ToJson(report));
+  for (const Json& row : json.at("table").at("rows")) {
+    for (const auto& [key, value] : row.items()) EXPECT_EQ(value.is_null(), key != "kind") << key;
+  }
+  EXPECT_THAT(ToText(report), ContainsRegex("hash +-[- ]+-\n"));
+  EXPECT_THAT(ToText(report), Not(ContainsRegex("[^a-z](nan|inf)[^a-z]")));
+  // The columns of experiments that were not run are left out.
+  const auto columns = [&options](std::vector<Experiment> run) {
+    return experiments::kinds::MakeReport(options, std::move(run)).table->columns.size();
+  };
+  std::vector<Experiment> some = Idle(experiments::kinds::Experiments(options));
+  const size_t all = columns(some);
+  some.pop_back();
+  EXPECT_LT(columns(some), all);
 }
 
 }  // namespace reproduce_report_test

@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/cli/program.h"
+#include "tests/index/kinds.h"
 
 namespace gannet::cli {
 namespace reproduce_test {
@@ -419,6 +420,52 @@ TEST(ReproduceTest, RunsRolexBesideItsRivals) {
             mops("fig8c", "ROLEX", "40% inserts") / mops("fig8c", "Sherman", "40% inserts"));
   EXPECT_EQ(claims.at("ROLEX against EMT-D, YCSB A zipfian").at("paper"), 2.8);
   for (const auto& [what, claim] : claims) EXPECT_THAT(what, Not(HasSubstr("up to")));
+}
+
+// A kind of the registry cannot be forgotten.
+TEST(ReproduceTest, ComparesAllKindsOfIndexInOneTable) {
+  const std::string json = ::testing::TempDir() + "/reproduce_kinds.json";
+  const std::string html = ::testing::TempDir() + "/reproduce_kinds.html";
+  std::vector<std::string> flags = {"reproduce", "kinds", "--keys", "1K", "--clients", "2x2",
+                                    "--scale",   "0.05",  "--json", json, "--html",    html};
+  const Outcome outcome = RunProgram(flags);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json report = Json::parse(std::ifstream(json));
+  const std::string page = Contents(html);
+  std::filesystem::remove(json);
+  std::filesystem::remove(html);
+  std::map<std::string, Json> rows;
+  for (const Json& row : report.at("table").at("rows")) rows[row.at("kind")] = row;
+  const std::vector<index::IndexKind> kinds = index::KindsThat([](const index::IndexTraits&) { return true; });
+  EXPECT_EQ(rows.size(), kinds.size());
+  for (const index::IndexKind kind : kinds) {
+    const index::IndexKindEntry& entry = index::EntryOf(kind);
+    SCOPED_TRACE(entry.name);
+    ASSERT_TRUE(rows.contains(entry.name));
+    EXPECT_THAT(outcome.out, HasSubstr("\n" + entry.name + " "));
+    EXPECT_THAT(page, HasSubstr("<td class=\"text\">" + entry.name + "</td>"));
+    const bool scans = entry.traits.ordered || entry.traits.spatial;
+    for (const Json& column : report.at("table").at("columns")) {
+      const std::string key = column.at("key");
+      const Json& value = rows.at(entry.name).at(key);
+      const bool cannot = (key.starts_with("scan") && !scans) || (key.starts_with("append") && entry.traits.spatial);
+      EXPECT_EQ(value.is_null(), cannot) << key;
+      if (key.ends_with("mops") || key.ends_with("p50_us") || key.ends_with("reads")) {
+        EXPECT_TRUE(value.is_null() || value > 0) << key;
+      }
+    }
+  }
+  for (const Json& experiment : report.at("experiments")) {
+    for (const Json& point : experiment.at("points")) {
+      SCOPED_TRACE(experiment.at("id").get<std::string>() + ", " + point.at("series").get<std::string>());
+      const Json& run = point.at("report");
+      EXPECT_EQ(run.at("configuration").at("index"), point.at("series"));
+      if (experiment.at("id") != "scan") continue;
+      EXPECT_GT(run.at("rows_per_operation"), 50);
+      EXPECT_LT(run.at("rows_per_operation"), 150);
+    }
+  }
+  ExpectWellFormed(page);
 }
 
 TEST(ReproduceTest, StandardOutputTakesThePageAlone) {
