@@ -116,6 +116,11 @@ coro::Task<Status> Connection::Insert(uint64_t key, rdma::GlobalAddress entry) {
 
 coro::Task<Status> Connection::Replace(uint64_t key, rdma::GlobalAddress entry) {
   const rdma::NodeId server = keys().OwnerOf(key);
+  if (combiners_[server] != nullptr) {
+    const StatusOr<std::optional<index::Change>> combined = co_await combiners_[server]->Update({key, entry.bits()});
+    if (!combined.ok()) co_return combined.status();
+    if (combined->has_value()) co_return absl::OkStatus();
+  }
   if (write_combiners_[server] != nullptr) {
     const StatusOr<bool> combined = co_await write_combiners_[server]->Update(key, entry.bits());
     if (!combined.ok() || *combined) co_return combined.status();

@@ -64,8 +64,8 @@ class Connection {
   bool awaits_durability() const { return cluster_->options().durability == DurabilityMode::kSync; }
   size_t value_bytes() const { return cluster_->options().value_bytes; }
   index::RemoteIndex& index(rdma::NodeId server) { return *indexes_[server]; }
-  // Inserts an entry into the index of the key's server, or replaces the key's. Inserts into shared leaves, and all
-  // changes of Dolphin's, are combined with those of the other threads of the machine.
+  // Inserts an entry into the index of the key's server, or replaces the key's. Changes of leaves by verbs are combined
+  // with those of the other threads of the machine.
   coro::Task<Status> Insert(uint64_t key, rdma::GlobalAddress entry);
   coro::Task<Status> Replace(uint64_t key, rdma::GlobalAddress entry);
   // Hands back the leaves of a server that this machine keeps (shared_leaf/leaf_client.h).

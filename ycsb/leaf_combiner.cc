@@ -31,8 +31,9 @@ constexpr size_t kMostNewLeaves = 4;  // of one split
 // Inserts of one batch.
 constexpr size_t kMostTogether = 96;
 
-bool IsNew(const index::shared_leaf::LeafImage& image, const LeafCombiner::Entry& entry) {
-  return FindSlot(image, entry.key) < 0;
+// The leaf has the key of an update, or lacks that of an insert.
+bool Fits(const index::shared_leaf::LeafImage& image, const LeafCombiner::Entry& entry, bool is_update) {
+  return (FindSlot(image, entry.key) >= 0) == is_update;
 }
 
 }  // namespace
@@ -78,8 +79,8 @@ void LeafCombiner::SendOthersAway(LeafQueues::Leader* lead, const LeafCopy& plac
   });
 }
 
-coro::Task<StatusOr<std::optional<Change>>> LeafCombiner::Insert(Entry entry) {
-  Request request(worker_, entry);
+coro::Task<StatusOr<std::optional<Change>>> LeafCombiner::Make(Entry entry, bool is_update) {
+  Request request(worker_, entry, is_update);
   for (; request.turns < kMostTurns; ++request.turns) {
     const StatusOr<rdma::GlobalAddress> leaf = co_await QueueFor(&request);
     if (!leaf.ok()) co_return leaf.status();
@@ -90,11 +91,11 @@ coro::Task<StatusOr<std::optional<Change>>> LeafCombiner::Insert(Entry entry) {
       step = Step::kAgain;
     } else if (turn == LeafQueues::Turn::kLeads) {
       LeafQueues::Leader lead(queues_, *leaf);
-      const StatusOr<Step> led = co_await InsertAll(&lead, &request);
+      const StatusOr<Step> led = co_await MakeAll(&lead, &request);
       if (!led.ok()) request.status = led.status();
       step = led.value_or(Step::kDone);
     }
-    // The owner is to insert what belongs to a leaf that another machine has claimed.
+    // The owner is to change what belongs to a leaf that another machine has claimed.
     if (index::shared_leaf::IsClaimedElsewhere(request.status)) break;
     if (!request.status.ok()) co_return request.status;
     if (step == Step::kAlone) break;
@@ -103,7 +104,7 @@ coro::Task<StatusOr<std::optional<Change>>> LeafCombiner::Insert(Entry entry) {
   co_return std::optional<Change>();
 }
 
-coro::Task<StatusOr<LeafCombiner::Step>> LeafCombiner::InsertAll(LeafQueues::Leader* lead, Request* own) {
+coro::Task<StatusOr<LeafCombiner::Step>> LeafCombiner::MakeAll(LeafQueues::Leader* lead, Request* own) {
   LeafCopy* const place = &own->place;
   const auto hand = [place](LeafQueues::Waiter& waiter) {
     auto& next = static_cast<Request&>(waiter);
@@ -135,7 +136,7 @@ coro::Task<StatusOr<LeafCombiner::Step>> LeafCombiner::InsertAll(LeafQueues::Lea
       SendOthersAway(lead, *place);
     }
     std::vector<FreeBlock> blocks;
-    for (size_t wanted = LeavesFor(*place, waiting); blocks.size() < wanted;) {
+    for (size_t wanted = own->is_update ? 0 : LeavesFor(*place, waiting); blocks.size() < wanted;) {
       // It may take a call, so it comes before the lock.
       const StatusOr<FreeBlock> block = co_await blocks_->Take(/*connection=*/0);
       if (!block.ok() && blocks.empty()) co_return block.status();
@@ -146,7 +147,8 @@ coro::Task<StatusOr<LeafCombiner::Step>> LeafCombiner::InsertAll(LeafQueues::Lea
       }
       blocks.push_back(*block);
     }
-    if (!IsNew(place->image, own->entry) || (index_->RoomIn(*place) == 0 && blocks.empty())) {
+    const bool has_room = own->is_update || index_->RoomIn(*place) > 0 || !blocks.empty();
+    if (!has_room || !Fits(place->image, own->entry, own->is_update)) {
       for (const FreeBlock& block : blocks) blocks_->PutBack(block);
       lead->Pass(hand);
       co_return Step::kAlone;
@@ -179,21 +181,22 @@ coro::Task<StatusOr<LeafCombiner::Step>> LeafCombiner::InsertAll(LeafQueues::Lea
   }
 }
 
-// The inserts of one batch, with the leader's own as the first. The others are answered when this goes, also if the
+// The changes of one batch, with the leader's own as the first. The others are answered when this goes, also if the
 // leader's coroutine is destroyed while it waits for the posting.
 struct LeafCombiner::Batch {
   Batch(LeafQueues::Leader* of, Request* own) : lead(of), leader(own) {
-    all.push_back({own->entry});
+    all.push_back({own->entry, own->is_update});
     lead->Take(kMostTogether, [this](const LeafQueues::Waiter& waiter) {
-      all.push_back({static_cast<const Request&>(waiter).entry});
+      const auto& request = static_cast<const Request&>(waiter);
+      all.push_back({request.entry, request.is_update});
     });
   }
   ~Batch() {
-    if (all[0].is_added) leader->change = std::move(all[0].change);
+    if (all[0].is_made) leader->change = std::move(all[0].change);
     lead->Answer([this](size_t number, LeafQueues::Waiter& waiter) -> std::optional<LeafQueues::Turn> {
-      Insertion& one = all[number + 1];
+      Write& one = all[number + 1];
       if (one.waits_again) return std::nullopt;
-      if (!one.is_added) return LeafQueues::Turn::kAgain;
+      if (!one.is_made) return LeafQueues::Turn::kAgain;
       auto& request = static_cast<Request&>(waiter);
       request.status = outcome;
       request.change = std::move(one.change);
@@ -203,17 +206,18 @@ struct LeafCombiner::Batch {
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
 
-  struct Insertion {
+  struct Write {
     Entry entry;
-    bool is_added = false;
+    bool is_update = false;
+    bool is_made = false;
     bool waits_again = false;
     Change change{};
   };
 
   LeafQueues::Leader* lead;
   Request* leader;
-  std::vector<Insertion> all;
-  Status outcome = absl::UnavailableError("the client that was making this insert has been stopped");
+  std::vector<Write> all;
+  Status outcome = absl::UnavailableError("the client that was making this change has been stopped");
 };
 
 size_t LeafCombiner::LeavesFor(const LeafCopy& place, size_t waiting) const {
@@ -224,18 +228,18 @@ size_t LeafCombiner::LeavesFor(const LeafCopy& place, size_t waiting) const {
 
 coro::Task<StatusOr<bool>> LeafCombiner::ChangeLocked(LeafQueues::Leader* lead, Request* own, Draft* draft,
                                                       std::span<const FreeBlock> blocks, Splits* splits) {
-  using Insertion = Batch::Insertion;
+  using Write = Batch::Write;
   constexpr size_t kSlots = Keys::kSlots;
   const LeafCopy& place = own->place;
   SendOthersAway(lead, place);  // which have come while the lock was taken
   Batch batch(lead, own);
   // Those that the leaf covers and does not have, by their keys. Of equal keys the first remains, of which the leader's
   // is one.
-  std::vector<Insertion*> fit;
-  for (Insertion& one : batch.all) {
-    if (place.image.Covers(one.entry.key) && IsNew(place.image, one.entry)) fit.push_back(&one);
+  std::vector<Write*> fit;
+  for (Write& one : batch.all) {
+    if (!one.is_update && place.image.Covers(one.entry.key) && Fits(place.image, one.entry, false)) fit.push_back(&one);
   }
-  const auto key = [](const Insertion* one) -> decltype(auto) { return one->entry.key; };
+  const auto key = [](const Write* one) -> decltype(auto) { return one->entry.key; };
   std::ranges::stable_sort(fit, {}, key);
   fit.erase(std::ranges::unique(fit, {}, key).begin(), fit.end());
 
@@ -245,20 +249,22 @@ coro::Task<StatusOr<bool>> LeafCombiner::ChangeLocked(LeafQueues::Leader* lead, 
   // Takes as many as there is room for, from the first one on; the leader's is among them.
   const size_t most = is_split ? (1 + blocks.size()) * kSlots - used : room;
   if (fit.size() > most) {
+    // fit.size(): the leader updates a value.
     const auto leader = static_cast<size_t>(std::ranges::find(fit, batch.all.data()) - fit.begin());
-    const auto first = fit.begin() + static_cast<ptrdiff_t>(leader < most ? 0 : leader + 1 - most);
-    for (Insertion* const one : fit) one->waits_again = true;
+    const bool is_last = leader < fit.size() && leader >= most;
+    const auto first = fit.begin() + static_cast<ptrdiff_t>(is_last ? leader + 1 - most : 0);
+    for (Write* const one : fit) one->waits_again = true;
     fit = {first, first + static_cast<ptrdiff_t>(most)};
-    for (Insertion* const one : fit) one->waits_again = false;
+    for (Write* const one : fit) one->waits_again = false;
   }
 
   Posting posting;
-  std::vector<Insertion*> added;
+  std::vector<Write*> added;
   const uint64_t before = draft->unlocked();
   Change of_new_leaves;
   if (is_split) {
     std::vector<Entry> entries;
-    for (const Insertion* const one : fit) entries.push_back(one->entry);
+    for (const Write* const one : fit) entries.push_back(one->entry);
     std::vector<Draft> fresh;
     for (const FreeBlock& block : blocks) {
       fresh.emplace_back(block.address, block.word, place.image.level(), leaves_->owner_bits());
@@ -274,16 +280,23 @@ coro::Task<StatusOr<bool>> LeafCombiner::ChangeLocked(LeafQueues::Leader* lead, 
     }
   }
   for (size_t i = splits->rights.size(); i < blocks.size(); ++i) blocks_->PutBack(blocks[i]);
+  for (Write& one : batch.all) {
+    if (!one.is_update || !place.image.Covers(one.entry.key) || !Fits(place.image, one.entry, true)) continue;
+    one.waits_again = !splits->rights.empty();
+    if (one.waits_again) continue;
+    draft->Replace(FindSlot(place.image, one.entry.key), one.entry);  // the last one of a key stays
+    one.is_made = true;
+  }
   if (splits->rights.empty()) {
-    for (Insertion* const one : fit) {
+    for (Write* const one : fit) {
       if (draft->Add(one->entry) >= 0) added.push_back(one);
     }
-    draft->SkipVersions(added.size() - 1);
+    if (!added.empty()) draft->SkipVersions(added.size() - 1);
     draft->AppendChange(&posting);
   }
   // Each has a version of its own; the last one has those that remain.
   for (size_t i = 0; i < added.size(); ++i) {
-    added[i]->is_added = true;
+    added[i]->is_made = true;
     const uint64_t after = i + 1 == added.size() ? draft->unlocked() : VersionOf(before + i + 1);
     added[i]->change.AddChanged(place.address, VersionOf(before + i), after);
   }
@@ -295,7 +308,7 @@ coro::Task<StatusOr<bool>> LeafCombiner::ChangeLocked(LeafQueues::Leader* lead, 
   if (!batch.outcome.ok()) co_return batch.outcome;
   if (splits->hint.has_value()) splits->hint = posting.operations().back();
   for (const Entry& right : splits->rights) index_->NoteSplit(right);
-  co_return batch.all[0].is_added;
+  co_return batch.all[0].is_made;
 }
 
 }  // namespace gannet::ycsb

@@ -1,16 +1,16 @@
-// LeafCombiner: inserts of a client into the shared leaves of one index of integer keys, together with those of the
-// other clients of this process (leaf_queues.h). The client that leads a leaf's queue READs the leaf, takes its lock,
-// and adds the entries of all that wait in one change. If they have no room, it splits the leaf, and both parts get
-// what belongs there. So a run of inserts into one leaf costs one READ, and one lock and one change for each batch of
-// them.
+// LeafCombiner: inserts and updates of values by a client in the shared leaves of one index of integer keys, together
+// with those of the other clients of this process (leaf_queues.h). The client that leads a leaf's queue READs the leaf,
+// takes its lock, and makes the changes of all that wait in one. If new entries have no room, it splits the leaf, and
+// both parts get what belongs there; updates wait for the next batch then. So a run of changes of one leaf costs one
+// READ, and one lock and one posting for each batch of them.
 //
 // Other machines may have split the leaf since the caches learned of it, which is the rule where keys ascend. Then the
 // leader and those that wait go on to the right together, each to the leaf that the caches expect by then: none waits
 // for the search of another. After the second leaf that was too far left, the caches catch up with the splits of other
 // machines while the third one is READ (ReadExpected).
 //
-// What it does not decide itself, it leaves to the caller, which then inserts alone: a key that the leaf has, and a
-// split of the root of a tree.
+// What it does not decide itself, it leaves to the caller, which then makes the change alone: an insert of a key that
+// the leaf has, an update of one that it has not, and a split of the root of a tree.
 //
 // Each insert of a batch has a version of the leaf of its own, of which only the last is ever published. So the Change
 // of one never covers what another has done: for a transaction that has the leaf as a witness, the others' inserts are
@@ -47,17 +47,20 @@ class LeafCombiner {
   LeafCombiner(Leaves* index, LeafQueues* queues, coro::Worker* worker)
       : index_(index), leaves_(&index->leaves()), blocks_(&index->blocks()), queues_(queues), worker_(worker) {}
 
-  // nullopt: nothing was done, and the caller inserts the entry. Errors: as those of LeafChanger.
-  coro::Task<StatusOr<std::optional<index::Change>>> Insert(Entry entry);
+  // nullopt: nothing was done, and the caller makes the change. Errors: as those of LeafChanger.
+  coro::Task<StatusOr<std::optional<index::Change>>> Insert(Entry entry) { return Make(entry, /*is_update=*/false); }
+  // The key of the entry gets its target.
+  coro::Task<StatusOr<std::optional<index::Change>>> Update(Entry entry) { return Make(entry, /*is_update=*/true); }
 
  private:
   using LeafCopy = index::shared_leaf::LeafCopy;
   using Draft = index::shared_leaf::LeafDraft;
 
   struct Request : LeafQueues::Waiter {
-    Request(coro::Worker* worker, const Entry& of) : Waiter(worker), entry(of) {}
+    Request(coro::Worker* worker, const Entry& of, bool updates) : Waiter(worker), entry(of), is_update(updates) {}
 
     const Entry entry;
+    const bool is_update;
     int turns = 0;                            // those before
     std::optional<rdma::GlobalAddress> leaf;  // that covers the key: then `place` has its image
     LeafCopy place;
@@ -67,12 +70,13 @@ class LeafCombiner {
   struct Batch;
   enum class Step : uint8_t { kDone, kAgain, kAlone };
 
+  coro::Task<StatusOr<std::optional<index::Change>>> Make(Entry entry, bool is_update);
   // The leaf whose queue is for the key, by the client's caches, or by a search.
   coro::Task<StatusOr<rdma::GlobalAddress>> QueueFor(Request* request);
   // READs the queue's leaf for the leader, whose place it is if it covers the leader's key. False: it does not, but the
   // caches lead to the right of it now. If it is no leaf, or begins behind the key, the leader searches.
   coro::Task<StatusOr<bool>> ReadPlace(rdma::GlobalAddress leaf, Request* own);
-  coro::Task<StatusOr<Step>> InsertAll(LeafQueues::Leader* lead, Request* own);
+  coro::Task<StatusOr<Step>> MakeAll(LeafQueues::Leader* lead, Request* own);
   // Number of new leaves that a split may need.
   size_t LeavesFor(const LeafCopy& place, size_t waiting) const;
   // What a split has made.

@@ -1,4 +1,4 @@
-// Inserts of several clients of a process into the same leaves: who waits, who leads, and what it costs.
+// Inserts and updates of several clients of a process in the same leaves: who waits, who leads, and what it costs.
 #include "ycsb/leaf_combiner.h"
 
 #include <algorithm>
@@ -246,6 +246,16 @@ class LeafCombinerTest : public ::testing::Test {
       combiner.emplace(dynamic_cast<LeafCombiner::Leaves*>(remote.get()), &test->machine_->queues, worker.get());
     }
     void Spawn(uint64_t key) { worker->Spawn(InsertKey(this, key)); }
+    void SpawnUpdate(uint64_t key, rdma::GlobalAddress value) { worker->Spawn(UpdateKey(this, key, value)); }
+    static coro::Task<void> UpdateKey(Client* client, uint64_t key, rdma::GlobalAddress value) {
+      const StatusOr<std::optional<Change>> combined = co_await client->combiner->Update({key, value.bits()});
+      Status status = combined.status();
+      if (combined.ok() && !combined->has_value()) {
+        ++client->alone;
+        status = co_await client->remote->Replace(Key(key), {}, value);
+      }
+      if (!status.ok()) client->errors.push_back(status);
+    }
     static coro::Task<void> InsertKey(Client* client, uint64_t key) {
       StatusOr<std::optional<Change>> combined = co_await client->combiner->Insert({key, RecordOf(key).bits()});
       StatusOr<Change> change = Change();
@@ -269,6 +279,7 @@ class LeafCombinerTest : public ::testing::Test {
     std::optional<LeafCombiner> combiner;
     std::vector<Change> changes;
     std::vector<Status> errors;
+    int alone = 0;  // updates
     std::unique_ptr<coro::Worker> worker = std::make_unique<coro::Worker>();
   };
 
@@ -368,6 +379,56 @@ TYPED_TEST(LeafCombinerTest, OneLockForTheInsertsOfALeaf) {
     word = steps[word];
   }
   EXPECT_EQ(word, this->index_->Find(Key(uint64_t{1009})).witness.seen);
+}
+
+TYPED_TEST(LeafCombinerTest, OneLockForTheUpdatesOfALeaf) {
+  this->Load(200);
+  typename TestFixture::Client client(this);
+  client.SpawnUpdate(1000, RecordOf(1));
+  client.worker->Run();
+  EXPECT_EQ(this->index_->Find(Key(uint64_t{1000})).record, RecordOf(1));
+  const size_t reads = client.channel.reads();
+  const size_t locks = client.channel.locks();
+  const size_t changes = client.channel.changes();
+  client.SpawnUpdate(1000, RecordOf(2));
+  client.Spawn(1001);
+  client.SpawnUpdate(1010, RecordOf(3));
+  client.SpawnUpdate(1000, RecordOf(4));
+  client.SpawnUpdate(1003, RecordOf(5));  // it is not there
+  client.worker->Run();
+  EXPECT_EQ(client.alone, 1);
+  ASSERT_EQ(client.errors.size(), 1u);
+  EXPECT_TRUE(absl::IsNotFound(client.errors[0])) << client.errors[0];
+  EXPECT_EQ(this->index_->Find(Key(uint64_t{1000})).record, RecordOf(4)) << "the last one";
+  EXPECT_EQ(this->index_->Find(Key(uint64_t{1010})).record, RecordOf(3));
+  EXPECT_EQ(this->index_->Find(Key(uint64_t{1001})).record, RecordOf(1001));
+  EXPECT_LE(client.channel.locks(), locks + 2) << "one, and that of the update that is made alone";
+  EXPECT_LE(client.channel.changes(), changes + 2);
+  EXPECT_LE(client.channel.reads(), reads + 4);
+  const Status status = this->index_->CheckStructure();
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+// More than a leaf has room for: updates wait while it is split.
+TYPED_TEST(LeafCombinerTest, UpdatesWaitForASplit) {
+  this->Load(200);
+  typename TestFixture::Client client(this);
+  client.SpawnUpdate(1000, RecordOf(1));
+  client.worker->Run();
+  for (uint64_t key = 1001; key < 1040; ++key) {
+    if (key % 10 != 0) client.Spawn(key);
+    client.SpawnUpdate(key / 10 * 10, RecordOf(key));
+  }
+  client.worker->Run();
+  EXPECT_TRUE(client.errors.empty()) << client.errors[0];
+  for (uint64_t key = 1000; key < 1040; ++key) {
+    const rdma::GlobalAddress found = this->index_->Find(Key(key)).record;
+    bool is_right = found == RecordOf(key);
+    for (uint64_t other = key; key % 10 == 0 && other < key + 10; ++other) is_right |= found == RecordOf(other);
+    EXPECT_TRUE(is_right) << key << " has " << found.ToString();
+  }
+  const Status status = this->index_->CheckStructure();
+  EXPECT_TRUE(status.ok()) << status;
 }
 
 TYPED_TEST(LeafCombinerTest, OneSplitForTheInsertsOfALeaf) {

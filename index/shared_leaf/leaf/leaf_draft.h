@@ -94,12 +94,12 @@ class BasicLeafDraft : public LeafLock {
                  address_.ToString());
     image_.head.slots &= ~(uint64_t{1} << slot);
   }
-  // No other change of the draft may be unpublished: this one commits with its line, the others with line 0.
+  // Commits with its line, as other changes of the draft do with line 0: if the client dies in between, this one may
+  // have been made and those not.
   template <class Entry>
   void Replace(int slot, const Entry& entry) {
-    GANNET_CHECK(changed_lines_ == 0 && (image_.head.slots >> slot & 1) != 0,
-                 "slot %d of leaf %s is replaced; lines %x are changed, slots %x used", slot, address_.ToString(),
-                 changed_lines_, image_.head.slots);
+    GANNET_CHECK((image_.head.slots >> slot & 1) != 0, "slot %d of leaf %s is replaced; slots %x are used", slot,
+                 address_.ToString(), image_.head.slots);
     Fill(slot, entry);
   }
   void set_level(uint8_t level) {
