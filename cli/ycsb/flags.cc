@@ -125,7 +125,8 @@ void AddDataFlags(bench::YcsbOptions* o, Flags* flags) {
   flags->Add(
       "--index-options", "index_options", &o->index_options, form::Path("OPTIONS"),
       "Options of this index, as a table has them. rolex: epsilon=N, the error bound of its models in sixteenths "
-      "of\na leaf (16). Default: those of the index",
+      "of\na leaf (16). dolphin: key_lines=N, the lines of a leaf that have keys (3; 7: leaves of 1 KiB). Default: "
+      "those of the index",
       kOfOneProcess);
   AddIndexRights(flags, &o->index_rights, "with --inline by verbs", "").Reports([o]() -> Json {
     return index::NameOf(o->clients_change_index() ? index::IndexRights::kClients : index::IndexRights::kOwnerOnly);

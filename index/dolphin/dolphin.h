@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "absl/time/time.h"
 #include "base/status.h"
@@ -29,6 +31,11 @@ struct DolphinOptions {
   absl::Duration patience = absl::Seconds(10);
   IndexRights rights = IndexRights::kClients;
 };
+
+// The options as text, for TableOptions::index_options: "key_lines=3". The others are not among them.
+std::string ToText(const DolphinOptions& options);
+// Options that the text does not name have their defaults. InvalidArgument names a wrong one.
+StatusOr<DolphinOptions> DolphinOptionsOf(std::string_view text);
 
 // The owner's side, added to `service`. InvalidArgument: wrong options; or the fabric has more than 64 nodes, for which
 // the lock has no bits.

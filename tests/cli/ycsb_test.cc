@@ -209,6 +209,16 @@ TEST_F(YcsbTest, TheErrorBoundOfModelsIsAnOption) {
   EXPECT_GT(cache_bytes("epsilon=4"), cache_bytes("epsilon=64"));
 }
 
+TEST_F(YcsbTest, TheSizeOfALeafIsAnOption) {
+  const auto bytes_of_a_read = [this](const std::string& key_lines) -> double {
+    const Json report = Report({"--fabric", "sim", "--clients", "1x2", "--duration", "100us", "--index", "dolphin",
+                                "--inline", "--index-options", "key_lines=" + key_lines});
+    return report.at("operations").at("read").at("verbs").at("bytes");
+  };
+  EXPECT_NEAR(bytes_of_a_read("3"), 512, 10) << "and an inner node now and then";
+  EXPECT_NEAR(bytes_of_a_read("7"), 1024, 10);
+}
+
 TEST_F(YcsbTest, SaysWhatDoesNotGoWithALogOrAnIndex) {
   struct Wrong {
     std::vector<std::string> flags;
@@ -222,6 +232,7 @@ TEST_F(YcsbTest, SaysWhatDoesNotGoWithALogOrAnIndex) {
       {{"--fabric", "sim", "--durability", "async", "--updates", "one-sided"}, "leave --updates one-sided out"},
       {{"--index-options", "epsilon=16"}, "xstore has no options"},
       {{"--index", "rolex", "--index-options", "delta=8"}, "there is epsilon"},
+      {{"--index", "dolphin", "--index-options", "key_lines=10"}, "choose one from 1 to 9"},
       {{"--index", "dex", "--cache-bytes", "4000T"}, "--cache-bytes 4000.0 TiB: this machine has"},
       {{"--index", "rolex", "--sub-models", "5"}, "--sub-models: is for the models of --index xstore"},
       {{"--index", "dex", "--trainers", "2"}, "--trainers: is for the models of --index xstore"},

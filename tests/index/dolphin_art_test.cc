@@ -29,6 +29,7 @@
 #include "index/dolphin/art.h"
 #include "index/dolphin/art_cache.h"
 #include "index/dolphin/art_editor.h"
+#include "index/dolphin/dolphin.h"
 #include "index/dolphin/inner_node.h"
 #include "index/dolphin/own_art.h"
 #include "index/shared_leaf/blocks/leaf_blocks.h"
@@ -928,6 +929,15 @@ TEST(DolphinArt, InnerNodesTakeFewBytesPerKey) {
   EXPECT_LT(random.client, 1.0);
   EXPECT_LT(dense.server, 1.0);
   EXPECT_LT(dense.client, 0.5);
+}
+
+TEST(DolphinOptionsTest, AsText) {
+  EXPECT_EQ(ToText(DolphinOptions{}), "key_lines=3");
+  EXPECT_EQ(DolphinOptionsOf("")->key_lines, 3u);
+  EXPECT_EQ(DolphinOptionsOf("key_lines=7")->key_lines, 7u);
+  for (const char* wrong : {"key_lines=0", "key_lines=10", "key_lines=-1", "key_lines=", "key_lines=x", "lines=3"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(DolphinOptionsOf(wrong).status())) << wrong;
+  }
 }
 
 }  // namespace dolphin_art_test
