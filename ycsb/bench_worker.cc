@@ -60,6 +60,7 @@ BenchWorker::BenchWorker(Cluster* cluster, const RunOptions* options, int number
       moving_(moving),
       random_(Mix64(options->seed) ^ Mix64(static_cast<uint64_t>(number) + 1)),
       keys_(ChooserFor(*cluster, *options, static_cast<uint64_t>(number), static_cast<uint64_t>(threads))) {
+  keys_.SetTheta(options_.theta);
   if (const std::optional<KeyPart> part = Part(); part.has_value()) keys_.Limit(*part);
 }
 

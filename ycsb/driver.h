@@ -20,6 +20,7 @@
 #include "ycsb/connection.h"
 #include "ycsb/report.h"
 #include "ycsb/workload.h"
+#include "ycsb/zipf.h"
 
 namespace gannet::ycsb {
 
@@ -28,6 +29,7 @@ struct RunOptions : bench::RunOptions {
   int coroutines = 1;  // per thread
   Mix mix = kWorkloads[2].mix;
   Distribution distribution = Distribution::kUniform;
+  double theta = kYcsbTheta;  // of kZipfian and kLatest
   InsertPlace inserts = InsertPlace::kSpread;
   // If this is not 0, the last machine does not run the mix, but inserts this many keys per second, or as many as it
   // can. Needs at least two machines; or servers in other processes, beside which this process only inserts.

@@ -22,6 +22,9 @@ class KeyChooser {
   // Called if other processes have clients, too. The client gets its numbers in blocks (Give).
   KeyChooser(const KeySpace* space, Distribution distribution, InsertPlace place = InsertPlace::kSpread);
 
+  // From now on draws by a Zipf distribution with this exponent (zipf.h).
+  void SetTheta(double theta) { zipf_ = Zipf(theta); }
+
   // From now on only keys of this part, and inserts that are spread around them.
   void Limit(const KeyPart& part) {
     part_ = part;

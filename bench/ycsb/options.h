@@ -13,6 +13,7 @@
 #include "ycsb/cluster.h"
 #include "ycsb/connection.h"
 #include "ycsb/workload.h"
+#include "ycsb/zipf.h"
 
 namespace gannet::bench {
 
@@ -31,6 +32,7 @@ struct YcsbOptions {
   ycsb::Workload workload = *ycsb::FindWorkload("c");
   std::optional<ycsb::Mix> mix;                    // instead of the workload's
   std::optional<ycsb::Distribution> distribution;  // instead of the workload's
+  double theta = ycsb::kYcsbTheta;                 // skew of zipfian and latest
   ycsb::InsertPlace inserts = ycsb::InsertPlace::kSpread;
   uint64_t insert_rate = 0;  // of one more machine; 0: there is none
   absl::Duration insert_for = absl::InfiniteDuration();

@@ -30,6 +30,7 @@ ycsb::RunOptions RunOptionsOf(const YcsbOptions& o, int slot, const std::atomic<
   run.coroutines = o.coroutines;
   run.mix = o.operations();
   run.distribution = o.keys_drawn();
+  run.theta = o.theta;
   run.inserts = o.inserts;
   run.insert_rate = o.insert_rate;
   run.insert_for = o.insert_for;

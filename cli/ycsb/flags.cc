@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -18,6 +19,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kMostClientThreads = 1024;
 constexpr int kMostClientCoroutines = 256;
+constexpr double kMostTheta = 5;
 constexpr std::string_view kCacheNames[] = {"whole", "models", "top", "locations"};
 
 StatusOr<ycsb::Workload> ParseWorkload(const std::string& text) {
@@ -35,6 +37,12 @@ StatusOr<ycsb::Mix> ParseWrites(const std::string& text) {
 
 StatusOr<ycsb::Mix> ParseOperations(const std::string& text) {
   return ParseShares(text, "(read, update, insert, scan, read-modify-write), such as 90,10,0,0,0");
+}
+
+StatusOr<double> ParseTheta(const std::string& text) {
+  double theta = 0;
+  if (absl::SimpleAtod(text, &theta) && theta >= 0 && theta <= kMostTheta) return theta;
+  return absl::InvalidArgumentError(absl::StrCat("must be a number from 0 to ", kMostTheta));
 }
 
 std::string FormatMix(const ycsb::Mix& mix) {
@@ -76,9 +84,11 @@ void AddWorkFlags(bench::YcsbOptions* o, Flags* flags) {
       .text = [] { return std::string(); };  // --mix says it
   flags
       ->Add("--distribution", "distribution", &o->distribution, Name<ycsb::Distribution>(ycsb::kDistributionNames),
-            "uniform, zipfian (0.99, scattered over the keys) or latest (of the keys that a client has inserted).\n"
+            "uniform, zipfian (scattered over the keys) or latest (of the keys that a client has inserted).\n"
             "Default: YCSB's own, which is latest for d and zipfian for the others")
       .Reports([o]() -> Json { return ycsb::kDistributionNames[static_cast<size_t>(o->keys_drawn())]; });
+  flags->Add("--theta", "theta", &o->theta, Form{"THETA", ParseTheta, form::kDigits},
+             "Skew of zipfian and latest: key number r is drawn as often as 1 / r^THETA says. Default: 0.99, YCSB's");
   flags->Add("--inserts", "inserts", &o->inserts, form::OneOf<ycsb::InsertPlace>("WHERE", ycsb::kInsertPlaceNames),
              "Where new keys lie: spread (evenly over the loaded keys, in random order) or append (ascending, behind "
              "all\nothers; the last server gets them). Clients never insert the same key. Default: spread");

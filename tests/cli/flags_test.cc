@@ -149,8 +149,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{"SimUntilNextYear", {"sim", "--until", "10000h"}, {"--until 10000h", "at most 1h"}},
         BadFlags{
             "YcsbUnknownWorkload", {"ycsb", "--workload", "g"}, {"--workload g", "a, b, c, d, e, f, load or update"}},
-        BadFlags{
-            "YcsbUnknownIndex", {"ycsb", "--index", "tree"}, {"--index tree", "hash, xstore, blink, rolex, dex or dolphin"}},
+        BadFlags{"YcsbTheta", {"ycsb", "--theta", "-1"}, {"--theta -1", "a number from 0 to 5"}},
+        BadFlags{"YcsbUnknownIndex",
+                 {"ycsb", "--index", "tree"},
+                 {"--index tree", "hash, xstore, blink, rolex, dex or dolphin"}},
         BadFlags{"TpccUnorderedIndex",
                  {"tpcc", "run", "--ordered-index", "hash"},
                  {"--ordered-index hash", "xstore, blink, rolex, dex or dolphin"}},
@@ -203,7 +205,8 @@ INSTANTIATE_TEST_SUITE_P(
                  {"--move-after", "--mix"}},
         BadFlags{"YcsbInsertRate", {"ycsb", "--insert-rate", "1K"}, {"--insert-rate 1000", "--clients 2x2"}},
         BadFlags{"YcsbColocatedServers", {"ycsb", "--colocated", "--servers", "2"}, {"--colocated", "--servers"}},
-        BadFlags{"YcsbInlineInHash", {"ycsb", "--inline", "--index", "hash"}, {"--inline", "blink, rolex, dex or dolphin"}},
+        BadFlags{
+            "YcsbInlineInHash", {"ycsb", "--inline", "--index", "hash"}, {"--inline", "blink, rolex, dex or dolphin"}},
         BadFlags{"YcsbInlineLarge", {"ycsb", "--inline", "--value-bytes", "16"}, {"--inline", "8 bytes"}},
         BadFlags{"YcsbInlineLocations", {"ycsb", "--inline", "--cache", "locations"}, {"--inline", "no records"}},
         BadFlags{"YcsbInlineUpdates", {"ycsb", "--inline", "--updates", "one-sided"}, {"--updates one-sided", "rolex"}},

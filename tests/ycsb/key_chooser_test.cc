@@ -50,6 +50,16 @@ TEST(KeyChooser, ZipfianHasTheSamePopularKeysForEveryClient) {
   EXPECT_NEAR(Share(other, popular), 1 / HarmonicSum(kChosenFrom), 0.01);
 }
 
+TEST(KeyChooser, ThetaSaysHowPopularThePopularKeysAre) {
+  const KeySpace space(KeyForm::kLinear, kChosenFrom, 1);
+  KeyChooser chooser(&space, Distribution::kZipfian, 0, 0, 1);
+  chooser.SetTheta(2);
+  const auto seen = Draw(chooser);
+  const Permutation scatter(kChosenFrom);
+  EXPECT_NEAR(Share(seen, space.LoadedKey(scatter(0))), 0.608, 0.01) << "6 / pi^2";
+  EXPECT_NEAR(Share(seen, space.LoadedKey(scatter(1))), 0.152, 0.01) << "a quarter of that";
+}
+
 TEST(KeyChooser, LatestPrefersTheNewestInsertOfItsOwn) {
   const KeySpace space(KeyForm::kLinear, kChosenFrom, 1);
   KeyChooser chooser(&space, Distribution::kLatest, 0, 0, 1);

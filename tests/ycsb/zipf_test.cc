@@ -45,7 +45,7 @@ TEST_P(ZipfMass, OfEveryPartIsThatOfTheFormula) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Theta, ZipfMass, ::testing::Values(0.5, 0.99, 1.0, 1.2));
+INSTANTIATE_TEST_SUITE_P(Theta, ZipfMass, ::testing::Values(0.5, 0.99, 1.0, 1.2, 1.74));
 
 TEST(Zipf, OneRankIsAlwaysDrawn) {
   const Zipf zipf(kYcsbTheta);
