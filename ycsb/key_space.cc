@@ -150,6 +150,7 @@ uint64_t KeySpace::InsertedKey(uint64_t n, InsertPlace place) const {
     const Stretch last = StretchOf(loaded_ - 1);
     return last.base + last.gap + n * kEqualGap;
   }
+  if (place == InsertPlace::kRandom) return Permutation(kMapWidth)(n);
   const Stretch stretch = StretchOf(RankOfInsert(n));
   return stretch.base + stretch.gap / 2 + n / loaded_;
 }

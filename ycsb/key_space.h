@@ -34,10 +34,10 @@ namespace gannet::ycsb {
 enum class KeyForm : uint8_t { kLinear, kNoised, kOsmLike, kNormal, kLognormal, kRandom };
 inline constexpr std::string_view kKeyFormNames[] = {"linear", "noised", "osm-like", "normal", "lognormal", "random"};
 
-// The place of new keys: spread over the loaded ones, as many around each of them; or appended, each behind the one
-// before.
-enum class InsertPlace : uint8_t { kSpread, kAppend };
-inline constexpr std::string_view kInsertPlaceNames[] = {"spread", "append"};
+// The place of new keys: spread over the loaded ones, as many around each of them, so all leaves are as full as each
+// other; appended, each behind the one before; or, for random keys only, drawn at random from the whole key space.
+enum class InsertPlace : uint8_t { kSpread, kAppend, kRandom };
+inline constexpr std::string_view kInsertPlaceNames[] = {"spread", "append", "random"};
 
 // A pure function of its arguments. Thread-safe.
 class KeySpace {
@@ -49,7 +49,8 @@ class KeySpace {
   int servers() const { return servers_; }
   // `rank` < loaded().
   uint64_t LoadedKey(uint64_t rank) const;
-  // The n-th inserted key, over all clients. Distinct for distinct n and place. `n` < max_inserts().
+  // The n-th inserted key, over all clients. Distinct for distinct n and place. `n` < max_inserts(). One that is random
+  // may also be a loaded key, with a probability of loaded() / 2^60.
   uint64_t InsertedKey(uint64_t n, InsertPlace place = InsertPlace::kSpread) const;
   // The loaded key around which the n-th inserted key lies, if it is spread.
   uint64_t RankOfInsert(uint64_t n) const { return scatter_(n % loaded_); }

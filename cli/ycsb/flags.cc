@@ -89,9 +89,11 @@ void AddWorkFlags(bench::YcsbOptions* o, Flags* flags) {
       .Reports([o]() -> Json { return ycsb::kDistributionNames[static_cast<size_t>(o->keys_drawn())]; });
   flags->Add("--theta", "theta", &o->theta, Form{"THETA", ParseTheta, form::kDigits},
              "Skew of zipfian and latest: key number r is drawn as often as 1 / r^THETA says. Default: 0.99, YCSB's");
-  flags->Add("--inserts", "inserts", &o->inserts, form::OneOf<ycsb::InsertPlace>("WHERE", ycsb::kInsertPlaceNames),
-             "Where new keys lie: spread (evenly over the loaded keys, in random order) or append (ascending, behind "
-             "all\nothers; the last server gets them). Clients never insert the same key. Default: spread");
+  flags->Add(
+      "--inserts", "inserts", &o->inserts, form::OneOf<ycsb::InsertPlace>("WHERE", ycsb::kInsertPlaceNames),
+      "Where new keys lie: spread (evenly over the loaded keys, in random order), append (ascending, behind all\n"
+      "others; the last server gets them) or random (drawn from the whole key space of --keyspace random).\n"
+      "Clients never insert the same key. Default: spread");
   flags->Add("--insert-rate", "insert_rate", &o->insert_rate, form::Number(1, ycsb::kMaxKeys),
              "The last client machine inserts this many keys per second, such as 500K or 2M, instead of the mix. With\n"
              "--cluster this process does. Default: none");

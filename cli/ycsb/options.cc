@@ -158,6 +158,11 @@ Status Complete(bench::YcsbOptions* o) {
           "a --mix without inserts and scans");
     }
   }
+  if (o->inserts == ycsb::InsertPlace::kRandom && (o->key_form != ycsb::KeyForm::kRandom || o->partitioned)) {
+    return Wrong(
+        "--inserts random: new keys lie anywhere between random ones; give --keyspace random, without "
+        "--partitioned");
+  }
   if (o->keys < static_cast<uint64_t>(o->servers)) {
     return Wrong("--keys %d: at least one for each of %s", o->keys, Count(static_cast<uint64_t>(o->servers), "server"));
   }

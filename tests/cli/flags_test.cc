@@ -149,6 +149,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{"SimUntilNextYear", {"sim", "--until", "10000h"}, {"--until 10000h", "at most 1h"}},
         BadFlags{
             "YcsbUnknownWorkload", {"ycsb", "--workload", "g"}, {"--workload g", "a, b, c, d, e, f, load or update"}},
+        BadFlags{"YcsbRandomInserts", {"ycsb", "--inserts", "random"}, {"--inserts random", "--keyspace random"}},
         BadFlags{"YcsbTheta", {"ycsb", "--theta", "-1"}, {"--theta -1", "a number from 0 to 5"}},
         BadFlags{"YcsbUnknownIndex",
                  {"ycsb", "--index", "tree"},

@@ -56,6 +56,27 @@ TEST_P(KeySpaces, LoadedKeysAscendAndInsertedOnesAreNew) {
   }
 }
 
+// A tree that they fill has leaves that are full, and leaves that were just split, at any time.
+TEST(KeySpace, RandomInsertsAreAsUnevenAsDraws) {
+  constexpr uint64_t kLoaded = 100;
+  constexpr size_t kParts = 1000;
+  const KeySpace space(KeyForm::kRandom, kLoaded, 1);
+  std::vector<uint64_t> keys;
+  for (uint64_t rank = 0; rank < kLoaded; ++rank) keys.push_back(space.LoadedKey(rank));
+  std::vector<int> counts(kParts);
+  for (uint64_t n = 0; n < space.max_inserts(); ++n) {
+    const uint64_t key = space.InsertedKey(n, InsertPlace::kRandom);
+    keys.push_back(key);
+    ++counts.at(key / ((uint64_t{1} << 60) / kParts + 1));
+  }
+  std::sort(keys.begin(), keys.end());
+  EXPECT_EQ(std::adjacent_find(keys.begin(), keys.end()), keys.end());
+  const double mean = static_cast<double>(keys.size() - kLoaded) / kParts;
+  double variance = 0;
+  for (const int count : counts) variance += (count - mean) * (count - mean) / kParts;
+  EXPECT_NEAR(variance / mean, 1, 0.2) << "a Poisson distribution";
+}
+
 TEST_P(KeySpaces, ServersShareTheLoadedKeysEquallyByRange) {
   constexpr uint64_t kLoaded = 10'000;
   constexpr int kServers = 3;
