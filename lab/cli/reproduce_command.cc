@@ -29,6 +29,7 @@
 #include "lab/cli/reproduce_report.h"
 #include "lab/experiments/catfish/catfish.h"
 #include "lab/experiments/dex/dex.h"
+#include "lab/experiments/dolphin/dolphin.h"
 #include "lab/experiments/experiment.h"
 #include "lab/experiments/kinds/kinds.h"
 #include "lab/experiments/paths/paths.h"
@@ -113,6 +114,17 @@ const Subject kSubjects[] = {
      .window = "F x 10 ms of virtual time for each point",
      .experiments = experiments::dex::Experiments,
      .report = experiments::dex::MakeReport},
+    {.name = "dolphin",
+     .about = "Dolphin (MSST'24): sizes of the cache, YCSB, inserts, memory and scans, against Sherman.",
+     .footer =
+         "Every point is a run of `gannet ycsb --fabric sim` in its own process. The report compares our factors with "
+         "the\npaper's, where its text gives one, and says what is different. The same flags give the same figures.",
+     .keys = "Keys that are loaded (the paper: 512M)",
+     .rack = {.keys = 1'000'000, .clients = {4, 18}},
+     .clients = "as in the paper",
+     .window = "F x 5 ms of virtual time for each point, of inserts alone longer",
+     .experiments = experiments::dolphin::Experiments,
+     .report = experiments::dolphin::MakeReport},
     {.name = "paths",
      .about = "How the path of an access is chosen: TPC-C with 4 to 24 cores per server, and a step of load.",
      .footer = "Not of a paper. Each run is TPC-C on a simulated rack, with fixed paths (one-sided; calls; calls for\n"

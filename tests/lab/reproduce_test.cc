@@ -468,6 +468,60 @@ TEST(ReproduceTest, ComparesAllKindsOfIndexInOneTable) {
   ExpectWellFormed(page);
 }
 
+TEST(ReproduceTest, RunsDolphinBesideItsRivals) {
+  const std::string json = ::testing::TempDir() + "/reproduce_dolphin.json";
+  const Outcome outcome =
+      RunProgram({"reproduce", "dolphin", "--keys", "32K", "--clients", "2x4", "--scale", "0.2", "--json", json});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json report = Json::parse(std::ifstream(json));
+  std::filesystem::remove(json);
+  std::vector<std::string> ids;
+  for (const Json& experiment : report.at("experiments")) {
+    ids.push_back(experiment.at("id"));
+    for (const Json& point : experiment.at("points")) {
+      SCOPED_TRACE(ids.back() + ", " + point.at("series").get<std::string>() + ", " +
+                   point.at("label").get<std::string>());
+      EXPECT_GT(point.at("million_operations_per_second"), 0);
+      const Json& configuration = point.at("report").at("configuration");
+      const std::string series = point.at("series");
+      const bool is_dolphin = series.starts_with("Dolphin");
+      EXPECT_EQ(configuration.at("index"), is_dolphin ? "dolphin" : "blink");
+      EXPECT_EQ(configuration.at("inline_values"), series != "Marlin");
+      EXPECT_EQ(configuration.at("servers"), 4);
+      EXPECT_EQ(configuration.at("coroutines"), 1);
+      if (series == "Dolphin") {
+        EXPECT_EQ(configuration.at("index_options"), "key_lines=7") << "leaves of 1 KB";
+      }
+      EXPECT_EQ(configuration.at("theta") != 0.99, ids.back() == "fig9") << configuration.at("theta");
+    }
+  }
+  EXPECT_THAT(ids, ::testing::ElementsAre("fig6a", "fig6c", "fig7", "fig7c", "fig8", "fig9"));
+  // The cache has the same share of the keys as the paper's, in parts of the servers.
+  const Json small = PointsOf(report, "fig6a").at({"Dolphin", "cache of 50 MB"});
+  EXPECT_EQ(small.at("report").at("configuration").at("cache_bytes"), 32'000 * 50 / 512 / 4);
+  const auto mops = [&report](const char* id, const std::string& system, const std::string& label) {
+    return PointsOf(report, id).at({system, label}).at("million_operations_per_second").get<double>();
+  };
+  std::map<std::string, Json> claims;
+  for (const Json& claim : report.at("claims")) claims[claim.at("what")] = claim;
+  // Each claim is of one place of a figure, and its name says which.
+  EXPECT_EQ(claims.at("Dolphin against Sherman, YCSB A zipfian, cache of 800 MB").at("ours"),
+            mops("fig6a", "Dolphin", "cache of 800 MB") / mops("fig6a", "Sherman", "cache of 800 MB"));
+  EXPECT_EQ(claims.at("Dolphin against Sherman, YCSB C zipfian").at("ours"),
+            mops("fig7", "Dolphin", "C zipfian") / mops("fig7", "Sherman", "C zipfian"));
+  EXPECT_EQ(claims.at("Dolphin against Sherman, range-write uniform").at("ours"),
+            mops("fig8", "Dolphin", "range-write") / mops("fig8", "Sherman", "range-write"));
+  EXPECT_EQ(claims.at("Dolphin against Sherman, mix of cluster 8, zipfian 1.74").at("paper"), 1);
+  const auto ours = [&claims](const std::string& what) { return claims.at(what).at("ours").get<double>(); };
+  EXPECT_NEAR(ours("round trips of an insert by Dolphin, range-write uniform, where leaves have room"), 3, 0.3);
+  EXPECT_NEAR(ours("mean round trips of an insert by Dolphin, LOAD of random keys"), 3.4, 0.6);
+  EXPECT_GT(ours("bytes per key at the servers, Dolphin, LOAD of random keys"), 1024.0 / 49) << "of full leaves";
+  // A tree that only inserts grows far beyond what was loaded.
+  const Json load = PointsOf(report, "fig7c").at({"Dolphin", "LOAD"}).at("report");
+  EXPECT_EQ(load.at("configuration").at("inserts"), "random");
+  EXPECT_GT(load.at("index").at("keys"), 2 * load.at("configuration").at("keys").get<double>());
+}
+
 TEST(ReproduceTest, StandardOutputTakesThePageAlone) {
   const Outcome outcome = RunProgram({"reproduce", "xstore", "--keys", "2K", "--clients", "2x2", "--scale", "0.01",
                                       "--only", "fig15d", "--html", "-"});
