@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/random.h"
 #include "index/blink/blink.h"
+#include "index/dolphin/dolphin.h"
 #include "index/rolex/rolex.h"
 #include "index/rolex/rolex_index.h"
 #include "index/xstore/xstore.h"
@@ -36,8 +37,8 @@ OwnedKey KeyOf(uint64_t i, size_t bytes) {
   return OwnedKey(Key(std::string_view(key)));
 }
 
-enum class Kind : uint8_t { kXStore, kBlink, kRolex, kRolexLoaded };
-constexpr std::array kKindNames = {"xstore/", "blink/", "rolex/", "rolex_loaded/"};
+enum class Kind : uint8_t { kXStore, kBlink, kRolex, kRolexLoaded, kDolphin };
+constexpr std::array kKindNames = {"xstore/", "blink/", "rolex/", "rolex_loaded/", "dolphin/"};
 
 struct World {
   World(Kind of_kind, size_t key_bytes) : kind(of_kind), cluster({.bytes_per_node = uint64_t{1} << 30}) {
@@ -45,6 +46,7 @@ struct World {
     RegisterXStoreMethods(service);
     RegisterBlinkMethods(service);
     RegisterRolexMethods(service);
+    RegisterDolphinMethods(service);
     Create(service, key_bytes);
     cluster.Serve();
     cluster.StartEpochs();
@@ -71,6 +73,8 @@ struct World {
       index = Checked(XStore::Create(service, kId, {.key_kind = KeyKind::kBytes, .max_key_bytes = key_bytes}));
     } else if (kind == Kind::kBlink) {
       index = Checked(CreateBlink(service, kId, KeyKind::kBytes, {.max_key_bytes = key_bytes}));
+    } else if (kind == Kind::kDolphin) {
+      index = Checked(CreateDolphin(service, kId, KeyKind::kBytes, {.max_key_bytes = key_bytes}));
     } else {
       index = Checked(CreateRolex(service, kId, KeyKind::kBytes, {.max_key_bytes = key_bytes}));
     }
@@ -99,6 +103,9 @@ struct World {
     } else if (kind == Kind::kBlink) {
       remote =
           Checked(ConnectBlink(client->channel(), 0, kId, {.key_kind = KeyKind::kBytes, .max_key_bytes = key_bytes}));
+    } else if (kind == Kind::kDolphin) {
+      remote =
+          Checked(ConnectDolphin(client->channel(), 0, kId, {.key_kind = KeyKind::kBytes, .max_key_bytes = key_bytes}));
     } else {
       remote =
           Checked(ConnectRolex(client->channel(), 0, kId, {.key_kind = KeyKind::kBytes, .max_key_bytes = key_bytes}));
@@ -244,7 +251,7 @@ void RemoteScan50(benchmark::State& state, Kind kind) {
 
 void RegisterAll() {
   for (const int64_t bytes : {16, 32, 64}) {
-    for (const Kind kind : {Kind::kXStore, Kind::kBlink, Kind::kRolex, Kind::kRolexLoaded}) {
+    for (const Kind kind : {Kind::kXStore, Kind::kBlink, Kind::kRolex, Kind::kRolexLoaded, Kind::kDolphin}) {
       const auto add = [&](const std::string& name, void (*run)(benchmark::State&, Kind)) {
         benchmark::RegisterBenchmark((kKindNames[static_cast<size_t>(kind)] + name).c_str(), run, kind)->Arg(bytes);
       };
