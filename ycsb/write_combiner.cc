@@ -60,7 +60,7 @@ struct WriteCombiner::Batch {
     }
   }
   bool IsMade(size_t number) const {
-    return made_by[number].has_value() && writes[*made_by[number]].outcome == Changer::Outcome::kDone;
+    return made_by[number].has_value() && writes[*made_by[number]].result.outcome == Changer::Outcome::kDone;
   }
 
   LeafQueues::Leader* lead;
@@ -100,14 +100,24 @@ coro::Task<StatusOr<bool>> WriteCombiner::MakeAll(LeafQueues::Leader* lead, Requ
     return stay.image.Covers(static_cast<const Request&>(waiter).write.key);
   });
   bool is_made = false;
+  std::optional<Changer::Result> full;
   {
     Batch batch(lead, *own);
     batch.outcome = co_await index_->editor().changer().ChangeTogether(stay, batch.writes);
     GANNET_CO_RETURN_IF_ERROR(batch.outcome);
     is_made = batch.IsMade(0);
+    if (batch.writes[0].result.outcome == Changer::Outcome::kFull) full = batch.writes[0].result;
   }
-  lead->Pass([](LeafQueues::Waiter&) {});
-  co_return is_made;
+  if (!full.has_value()) {
+    lead->Pass([](LeafQueues::Waiter&) {});
+    co_return is_made;
+  }
+  lead->Disperse();  // many of them belong to the new leaf soon
+  const StatusOr<index::Change> inserted =
+      co_await index_->editor().Insert(own->write.key, rdma::GlobalAddress::FromBits(own->write.word),
+                                       /*existing=*/nullptr, index::dolphin::Editor<Keys>::FullLeaf{stay.leaf, *full});
+  if (!inserted.ok()) co_return inserted.status();
+  co_return true;
 }
 
 }  // namespace gannet::ycsb

@@ -3,8 +3,9 @@
 // (leaf_queues.h) enters the leaf, makes the changes of all that wait in one stay, and leaves. Of several updates of
 // one key only the last is written: the others are overwritten before anybody can READ them.
 //
-// What it does not decide itself, it leaves to the caller, which then makes the change alone: a key that is there, or
-// is not; a leaf that is full, that somebody has to himself, or that another one has taken the place of.
+// A leader that finds the leaf full splits it. What it does not decide itself, it leaves to the caller, which then
+// makes the change alone: a key that is there, or is not; a leaf that somebody has to himself, or that another one has
+// taken the place of.
 //
 // If the posting fails, it is not known which of the changes were made, and all of them get the error.
 #pragma once

@@ -37,13 +37,24 @@ coro::Task<StatusOr<rdma::GlobalAddress>> Editor<Keys>::LeafFor(Key key, bool ex
 }
 
 template <class Keys>
-coro::Task<StatusOr<Change>> Editor<Keys>::Insert(Key key, rdma::GlobalAddress record, rdma::GlobalAddress* existing) {
+coro::Task<StatusOr<Change>> Editor<Keys>::Insert(Key key, rdma::GlobalAddress record, rdma::GlobalAddress* existing,
+                                                  std::optional<FullLeaf> full_leaf) {
   Patience patience(lock_.leaves()->patience_nanos());
-  StatusOr<rdma::GlobalAddress> leaf = co_await LeafFor(key, /*expected=*/true);
+  StatusOr<rdma::GlobalAddress> leaf = rdma::GlobalAddress();
+  if (full_leaf.has_value()) {
+    leaf = full_leaf->leaf;
+  } else {
+    leaf = co_await LeafFor(key, /*expected=*/true);
+  }
   for (;;) {
     if (!leaf.ok()) co_return leaf.status();
     Change change;
-    StatusOr<Result> result = co_await changer_.Insert(*leaf, key, record.bits(), &change);
+    StatusOr<Result> result = Result{};
+    if (full_leaf.has_value()) {
+      result = std::exchange(full_leaf, std::nullopt)->result;
+    } else {
+      result = co_await changer_.Insert(*leaf, key, record.bits(), &change);
+    }
     while (result.ok() && result->outcome == Outcome::kFull) {
       const Result full = *result;
       result = co_await changer_.InsertAlone(*leaf, full, key, record.bits(), &change);

@@ -38,7 +38,13 @@ class Editor {
 
   // These are the methods of LocalIndex with the same names (index.h). Replace with a null `from`: whatever the key is
   // mapped to.
-  coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record, rdma::GlobalAddress* existing);
+  // `full`: what ChangeTogether has said of the key's leaf, with kFull. nullopt: nothing is known.
+  struct FullLeaf {
+    rdma::GlobalAddress leaf;
+    typename LeafChanger<Keys>::Result result;
+  };
+  coro::Task<StatusOr<Change>> Insert(Key key, rdma::GlobalAddress record, rdma::GlobalAddress* existing,
+                                      std::optional<FullLeaf> full = std::nullopt);
   coro::Task<StatusOr<Change>> Remove(Key key, rdma::GlobalAddress record);
   coro::Task<Status> Replace(Key key, rdma::GlobalAddress from, rdma::GlobalAddress to);
 

@@ -128,14 +128,14 @@ requires(!Keys::kKeysElsewhere) {
     const uint64_t word = image.WordOf(one.key);
     const int at = image.Covers(one.key) ? image.SlotOf(word) : -1;
     if (!image.Covers(one.key)) {
-      one.outcome = Outcome::kElsewhere;
+      one.result.outcome = Outcome::kElsewhere;
     } else if (one.is_update) {
-      one.outcome = at < 0 ? Outcome::kAbsent : Outcome::kDone;
+      one.result.outcome = at < 0 ? Outcome::kAbsent : Outcome::kDone;
       if (at >= 0) departures.push_back({.what = Do::kUpdate, .at = image.target_offset(at), .word = one.word});
     } else if (at >= 0) {
-      one.outcome = Outcome::kExists;
+      one.result.outcome = Outcome::kExists;
     } else if (slot = SlotToTake(image, slot + 1, lock_->node()); slot < 0 || image.SlotOf(word | kReservedBit) >= 0) {
-      one.outcome = Outcome::kFull;
+      one.result.outcome = Outcome::kFull;
       if (slot < 0) slot = image.slots();
     } else {
       reservations.push_back({slot, word});
@@ -152,13 +152,13 @@ requires(!Keys::kKeysElsewhere) {
       return !other.found.has_value() || (*other.found & ~kReservedBit) == own.key_word;
     };
     if (own.found != uint64_t{0}) {
-      inserts[i]->outcome = meets(own) ? Outcome::kFull : Outcome::kBusy;
+      inserts[i]->result.outcome = meets(own) ? Outcome::kFull : Outcome::kBusy;
     } else if (std::any_of(reservations.begin(), reservations.begin() + static_cast<ptrdiff_t>(i), meets)) {
       SometimesInTests<"leaf: an insert of several is void, because an earlier one has met its key">();
-      inserts[i]->outcome = Outcome::kBusy;
+      inserts[i]->result.outcome = Outcome::kBusy;
       departures.push_back({.what = Do::kVoid, .at = image.key_offset(own.slot), .word = kGone});
     } else {
-      inserts[i]->outcome = Outcome::kDone;
+      inserts[i]->result.outcome = Outcome::kDone;
       departures.push_back({.what = Do::kFill,
                             .at = image.target_offset(own.slot),
                             .word = inserts[i]->word,
@@ -167,7 +167,14 @@ requires(!Keys::kKeysElsewhere) {
     }
   }
   const StatusOr<typename Lock::Left> left = co_await lock_->Leave(stay, departures);
-  co_return left.status();
+  if (!left.ok()) co_return left.status();
+  for (Together& one : changes) {
+    if (one.result.outcome != Outcome::kFull) continue;
+    one.result = FullAs<Keys>(image);
+    one.result.splits = one.result.splits || slot >= 0;  // the others have filled it
+    if (left->before != 0) one.result.state = UnlockedState(NextState(left->before, false), image.head.number);
+  }
+  co_return absl::OkStatus();
 }
 
 template <class Keys>

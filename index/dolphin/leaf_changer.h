@@ -6,7 +6,8 @@
 //   remove    [FAA, READ]; [CAS of the key word, FAA, FAA]                                           2
 //   replace   [FAA, READ]; [CAS of the target, FAA, FAA]                                             2
 //   split     [CAS, FAA of 0, READ]; one posting (leaf_draft.h)                                      2
-//   several   [FAA, READ of the keys]; CASes of free key words; [words of all, FAA, FAA]             3, without inserts 2
+//   several   [FAA, READ of the keys]; CASes of free key words; [words of all, FAA, FAA]             3, without inserts
+//   2
 //
 // Byte keys: an entry is one word, so an insert takes one round trip less, and one more if the leaf has the tag of its
 // key. A split READs the keys of the leaf. Values are not updated.
@@ -85,7 +86,7 @@ class LeafChanger {
     uint64_t word = 0;  // a target, or a new value
     bool is_update = false;
     // Of Insert or Update. kFull, too: the insert is to be made alone, whether there is room or not.
-    Outcome outcome = Outcome::kBusy;
+    Result result{};
   };
   // Inserts keys and overwrites values, inside, and leaves: with as many postings as for one of them. The keys differ.
   coro::Task<Status> ChangeTogether(const typename TernaryLock<Keys>::Stay& stay,

@@ -191,7 +191,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {"ycsb", "--writes", "20", "--mix", "80,0,20,0,0"},
                  {"--mix excludes --writes", "gannet ycsb --help"}},
         BadFlags{"YcsbWrites", {"ycsb", "--writes", "120"}, {"--writes 120", "0 to 100"}},
-        BadFlags{"YcsbInserts", {"ycsb", "--inserts", "first"}, {"--inserts first", "spread or append"}},
+        BadFlags{"YcsbInserts", {"ycsb", "--inserts", "first"}, {"--inserts first", "spread, append or random"}},
         BadFlags{"YcsbInsertForOfNothing", {"ycsb", "--insert-for", "1s"}, {"--insert-for", "--insert-rate"}},
         BadFlags{"YcsbMoveOfNoParts", {"ycsb", "--move-after", "1s"}, {"--move-after", "--partitioned"}},
         BadFlags{"YcsbPartsWithoutKeys",

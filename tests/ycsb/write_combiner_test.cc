@@ -191,9 +191,9 @@ TEST_F(WriteCombinerTest, AnInsertIsVoidIfAnEarlierOneHasMetItsKey) {
   };
   const Status written = client.worker.BlockOn(write(owner_.get()));
   ASSERT_TRUE(written.ok()) << written;
-  EXPECT_EQ(writes[0].outcome, Outcome::kBusy) << "its slot has another key";
-  EXPECT_EQ(writes[1].outcome, Outcome::kBusy);
-  EXPECT_EQ(writes[2].outcome, Outcome::kDone);
+  EXPECT_EQ(writes[0].result.outcome, Outcome::kBusy) << "its slot has another key";
+  EXPECT_EQ(writes[1].result.outcome, Outcome::kBusy);
+  EXPECT_EQ(writes[2].result.outcome, Outcome::kDone);
   std::map<uint64_t, uint64_t> contents = Contents();
   EXPECT_EQ(contents.size(), 102u);
   EXPECT_EQ(contents[12], 12u) << "of the owner";

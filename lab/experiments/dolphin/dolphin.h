@@ -2,11 +2,11 @@
 // memory servers.
 //
 // Rivals. Sherman is our B-link tree, with values in its entries. Its leaves have 448 bytes, the paper's 1 KB. The
-// threads of a machine combine their inserts into one leaf, as Sherman's queues of local locks do, but not their
-// updates. Marlin is the same tree with values in records, for lookups only: a lookup READs the leaf and then the
-// record. Its updates and its scans are not the paper's (an update of a record takes four round trips here, and records
-// that were loaded together are fetched with one READ), so the factors against those are quoted. SMART is not ours; all
-// factors against it are quoted.
+// threads of a machine combine their changes of one leaf, where Sherman's hand its lock on in a local queue. Marlin is
+// the same tree with values in records, for lookups only: a lookup READs the leaf and then the record. Its updates and
+// its scans are not the paper's (an update of a record takes four round trips here, and records that were loaded
+// together are fetched with one READ), so the factors against those are quoted. SMART is not ours; all factors against
+// it are quoted.
 #pragma once
 
 #include <string>
