@@ -134,9 +134,11 @@ requires(!Keys::kKeysElsewhere) {
       if (at >= 0) departures.push_back({.what = Do::kUpdate, .at = image.target_offset(at), .word = one.word});
     } else if (at >= 0) {
       one.result.outcome = Outcome::kExists;
-    } else if (slot = SlotToTake(image, slot + 1, lock_->node()); slot < 0 || image.SlotOf(word | kReservedBit) >= 0) {
+    } else if (image.SlotOf(word | kReservedBit) >= 0 || slot == image.slots()) {
       one.result.outcome = Outcome::kFull;
-      if (slot < 0) slot = image.slots();
+    } else if (slot = SlotToTake(image, slot + 1, lock_->node()); slot < 0) {
+      one.result.outcome = Outcome::kFull;
+      slot = image.slots();
     } else {
       reservations.push_back({slot, word});
       inserts.push_back(&one);

@@ -204,6 +204,45 @@ TEST_F(WriteCombinerTest, AnInsertIsVoidIfAnEarlierOneHasMetItsKey) {
   EXPECT_EQ(Contents().size(), 103u);
 }
 
+// An insert of several that meets a reserved slot of its key takes none, and the next one the lowest free slot: no
+// insert of another node may find a free slot before it.
+TEST_F(WriteCombinerTest, AnInsertThatIsMadeAloneTakesNoSlot) {
+  Client client(this);
+  client.Update(10, 10);
+  client.worker.Run();
+  auto& remote = dynamic_cast<WriteCombiner::Index&>(*client.remote);
+  const rdma::GlobalAddress leaf = remote.ExpectLeaf(12);
+  std::array<index::dolphin::LeafChanger<WriteCombiner::Keys>::Together, 2> writes = {{
+      {.key = 12, .word = Value(2).bits()},
+      {.key = 13, .word = Value(3).bits()},
+  }};
+  int lowest = -1;
+  const auto write = [&]() -> coro::Task<Status> {
+    index::dolphin::TernaryLock<WriteCombiner::Keys>::Stay stay;
+    auto look = co_await remote.editor().lock().Enter(leaf, index::dolphin::Part::kKeys, &stay);
+    if (!look.ok()) co_return look.status();
+    // A client that was inside has given up.
+    const int reserved = stay.image.FreeSlot();
+    const uint64_t word = stay.image.WordOf(12) | index::dolphin::kReservedBit;
+    StoreWord(cluster_.At(leaf) + stay.image.key_offset(reserved), word);
+    stay.image.set_key_word(reserved, word);
+    lowest = stay.image.FreeSlot();
+    co_return co_await remote.editor().changer().ChangeTogether(stay, writes);
+  };
+  const Status written = client.worker.BlockOn(write());
+  ASSERT_TRUE(written.ok()) << written;
+  EXPECT_EQ(writes[0].result.outcome, Outcome::kFull);
+  EXPECT_EQ(writes[1].result.outcome, Outcome::kDone);
+  index::dolphin::LeafImage image;
+  ASSERT_EQ(ReadOwnLeaf(cluster_.At(leaf), &image, index::dolphin::kDefaultKeyLines, /*locked_too=*/false),
+            index::dolphin::LeafLook::kWhole);
+  EXPECT_EQ(image.SlotOf(image.WordOf(13)), lowest);
+  client.Insert(12, 12);
+  client.worker.Run();
+  EXPECT_TRUE(client.errors.empty()) << client.errors[0];
+  EXPECT_EQ(Contents().size(), 102u);
+}
+
 // Threads of a node and the owner write the same keys. Each key is inserted once, and has a value that was written.
 TEST_F(WriteCombinerTest, ThreadsAndTheOwnerWriteTheSameLeaves) {
   constexpr uint64_t kKeys = 2000;
