@@ -65,6 +65,8 @@ coro::Task<StatusOr<Change>> Editor<Keys>::Insert(Key key, rdma::GlobalAddress r
       co_return std::move(change);
     }
     if (result->outcome == Outcome::kExists) {
+      // No other insert has this record: an earlier attempt, of which it was not known what became, has put it there.
+      if (Keys::kKeysElsewhere && result->existing == record.bits()) co_return std::move(change);
       const Status exists = absl::AlreadyExistsError(absl::StrCat("the key ", Keys::ToString(key), " is in the index"));
       if (existing == nullptr) co_return exists;
       LeafCopy place;
@@ -93,17 +95,21 @@ template <class Keys>
 coro::Task<StatusOr<Change>> Editor<Keys>::Remove(Key key, rdma::GlobalAddress record) {
   Patience patience(lock_.leaves()->patience_nanos());
   StatusOr<rdma::GlobalAddress> leaf = co_await LeafFor(key, /*expected=*/true);
+  bool was_uncertain = false;
   for (;;) {
     if (!leaf.ok()) co_return leaf.status();
     Change change;
     const StatusOr<Result> result = co_await changer_.Remove(*leaf, key, record.bits(), &change);
     if (!result.ok()) co_return result.status();
+    // Nobody else removes the entry of a record that this node has locked. So the next look tells.
+    if (result->outcome == Outcome::kAbsent && was_uncertain) co_return Change();
+    was_uncertain |= result->outcome == Outcome::kUncertain;
     if (result->outcome == Outcome::kDone) {
       if (result->entries <= schema_->slots() / kSparseShare) co_await Merge(key, &change);
       co_return std::move(change);
     }
     if (result->outcome == Outcome::kAbsent) co_return NotMapped<Keys>(key, record);
-    if (result->outcome == Outcome::kBusy && !patience.Pause()) co_return StaysInUse(*leaf);
+    if (result->outcome != Outcome::kElsewhere && !patience.Pause()) co_return StaysInUse(*leaf);
     leaf = co_await LeafFor(key, /*expected=*/false);
   }
 }
@@ -113,6 +119,7 @@ template <class Keys>
 coro::Task<Status> Editor<Keys>::Replace(Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
   Patience patience(lock_.leaves()->patience_nanos());
   StatusOr<rdma::GlobalAddress> leaf = co_await LeafFor(key, /*expected=*/true);
+  bool was_uncertain = false;
   for (;;) {
     if (!leaf.ok()) co_return leaf.status();
     StatusOr<Result> result = Result{};
@@ -129,13 +136,17 @@ coro::Task<Status> Editor<Keys>::Replace(Key key, rdma::GlobalAddress from, rdma
       if (*slot < 0) co_return NotMapped<Keys>(key, from);
       const rdma::GlobalAddress now =
           Keys::TargetOf(place.image.template entry<typename Keys::Entry>(*slot), place.address.node());
+      if (was_uncertain && now == to) co_return absl::OkStatus();
       result = co_await changer_.Replace(place.address, key, now.bits(), to.bits(), nullptr);
       if (result.ok() && result->outcome == Outcome::kAbsent) result->outcome = Outcome::kBusy;  // it has changed since
     }
     if (!result.ok()) co_return result.status();
     if (result->outcome == Outcome::kDone) co_return absl::OkStatus();
+    // As in Remove: the entry leads to `to` if the change was made.
+    if (result->outcome == Outcome::kAbsent && was_uncertain) co_return absl::OkStatus();
+    was_uncertain |= result->outcome == Outcome::kUncertain;
     if (result->outcome == Outcome::kAbsent) co_return NotMapped<Keys>(key, from);
-    if (result->outcome == Outcome::kBusy && !patience.Pause()) co_return StaysInUse(*leaf);
+    if (result->outcome != Outcome::kElsewhere && !patience.Pause()) co_return StaysInUse(*leaf);
     leaf = co_await LeafFor(key, /*expected=*/false);
   }
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/mutant.h"
 #include "base/sometimes.h"
@@ -37,12 +38,19 @@ int SlotToTake(const Leaf& image, int from, [[maybe_unused]] rdma::NodeId node) 
   return next < 0 ? slot : next;
 }
 
+Status NotKnown(rdma::GlobalAddress leaf) {
+  return absl::UnavailableError(
+      absl::StrCat("it is not known what became of a change of the leaf at ", leaf.ToString()));
+}
+
 }  // namespace
 
 template <class Keys>
 auto LeafChanger<Keys>::Depart(const Stay& stay, Departure departure, Change* change) -> coro::Task<StatusOr<Result>> {
   const StatusOr<typename Lock::Left> left = co_await lock_->Leave(stay, {&departure, 1});
   if (!left.ok()) co_return left.status();
+  if (!left->is_known && departure.what == Do::kSwap) co_return Result{.outcome = Outcome::kUncertain};
+  if (!left->is_known) co_return NotKnown(stay.leaf);
   // A CAS that finds another word is followed by the raise, too.
   if (left->before != 0 && change != nullptr) {
     change->AddChanged(stay.leaf, left->before, UnlockedState(NextState(left->before, false), stay.image.head.number));
@@ -84,7 +92,7 @@ requires(!Keys::kKeysElsewhere) {
     result.outcome = Outcome::kExists;
   } else if (image.SlotOf(word | kReservedBit) >= 0) {
     // Another insert of the key; or one that was given up, which goes when this one comes back alone.
-    Sometimes<"dolphin: an insert meets a reserved slot of its key">();
+    SometimesInTests<"dolphin: an insert meets a reserved slot of its key">();
     result = FullAs<Keys>(image);
   } else {
     int slot = SlotToTake(image, 0, lock_->node());
@@ -104,7 +112,7 @@ requires(!Keys::kKeysElsewhere) {
       }
       // If it is not known whose reservation it is, this insert comes back alone.
       if (!found.has_value() || *found == (word | kReservedBit) || *found == word) break;
-      Sometimes<"dolphin: an insert finds another key in its slot">();
+      SometimesInTests<"dolphin: an insert finds another key in its slot">();
       slot = SlotToTake(image, slot + 1, lock_->node());
     }
     result = FullAs<Keys>(image);
@@ -170,6 +178,7 @@ requires(!Keys::kKeysElsewhere) {
   }
   const StatusOr<typename Lock::Left> left = co_await lock_->Leave(stay, departures);
   if (!left.ok()) co_return left.status();
+  if (!left->is_known) co_return NotKnown(stay.leaf);
   for (Together& one : changes) {
     if (one.result.outcome != Outcome::kFull) continue;
     one.result = FullAs<Keys>(image);
@@ -197,7 +206,7 @@ requires(Keys::kKeysElsewhere) {
     const Departure departure{
         .what = Do::kInsert, .at = stay.image.key_offset(slot), .word = EntryFor(key, target).bits};
     const StatusOr<Result> done = co_await Depart(stay, departure, change);
-    if (done.ok() && done->outcome == Outcome::kBusy) Sometimes<"dolphin: an insert finds its slot in use">();
+    if (done.ok() && done->outcome == Outcome::kBusy) SometimesInTests<"dolphin: an insert finds its slot in use">();
     co_return done;
   } else {
     result = FullAs<Keys>(stay.image);

@@ -101,13 +101,13 @@ class TernaryLock {
     bool is_cas() const { return what == Do::kInsert || what == Do::kSwap; }
   };
   struct Left {
-    bool is_done = true;  // kInsert, kSwap: the word was what was expected
+    bool is_done = true;   // kInsert, kSwap: the word was what was expected
+    bool is_known = true;  // false: it is not known what a kUpdate, kInsert or kSwap did; others were made
     // The state word that was raised, in its unlocked form; 0: it is not known, or was not raised.
     uint64_t before = 0;
   };
   // Changes words of slots, raises the state word, takes the bit away, by one posting. A kUpdate alone raises nothing:
-  // it changes a value. Several changes are none of them CASes. Unavailable: it is not known what a kUpdate, kInsert or
-  // kSwap did; the others were made.
+  // it changes a value. Several changes are none of them CASes. Error: it is not known whether this node has left.
   coro::Task<StatusOr<Left>> Leave(const Stay& stay, std::span<const Departure> departures);
 
   // Takes the exclusive side of a leaf that had this unlocked state word. True: this channel is alone, and `image` is

@@ -465,6 +465,7 @@ class Client {
       }
       if (result->outcome == Outcome::kExists) co_return absl::AlreadyExistsError("");
       if (result->outcome == Outcome::kAbsent) co_return absl::NotFoundError("");
+      if (result->outcome == Outcome::kUncertain) co_return absl::UnavailableError("it is not known");
       if (!patience.Pause()) {
         co_return absl::UnavailableError(absl::StrCat("the leaf at ", at.ToString(), " stays in use: state ",
                                                       absl::Hex(LoadWord(world_->At(at))), ", holders ",
