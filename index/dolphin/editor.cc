@@ -46,6 +46,7 @@ coro::Task<StatusOr<Change>> Editor<Keys>::Insert(Key key, rdma::GlobalAddress r
   } else {
     leaf = co_await LeafFor(key, /*expected=*/true);
   }
+  bool was_uncertain = false;
   for (;;) {
     if (!leaf.ok()) co_return leaf.status();
     Change change;
@@ -65,8 +66,8 @@ coro::Task<StatusOr<Change>> Editor<Keys>::Insert(Key key, rdma::GlobalAddress r
       co_return std::move(change);
     }
     if (result->outcome == Outcome::kExists) {
-      // No other insert has this record: an earlier attempt, of which it was not known what became, has put it there.
-      if (Keys::kKeysElsewhere && result->existing == record.bits()) co_return std::move(change);
+      // No other insert has this record: the attempt of which it was not known what became has put it there.
+      if (was_uncertain && result->existing == record.bits()) co_return Change();
       const Status exists = absl::AlreadyExistsError(absl::StrCat("the key ", Keys::ToString(key), " is in the index"));
       if (existing == nullptr) co_return exists;
       LeafCopy place;
@@ -86,7 +87,8 @@ coro::Task<StatusOr<Change>> Editor<Keys>::Insert(Key key, rdma::GlobalAddress r
       leaf = place.address;  // it was removed meanwhile
       continue;
     }
-    if (result->outcome == Outcome::kBusy && !patience.Pause()) co_return StaysInUse(*leaf);
+    was_uncertain |= result->outcome == Outcome::kUncertain;
+    if (result->outcome != Outcome::kElsewhere && !patience.Pause()) co_return StaysInUse(*leaf);
     leaf = co_await LeafFor(key, /*expected=*/false);
   }
 }

@@ -49,7 +49,7 @@ template <class Keys>
 auto LeafChanger<Keys>::Depart(const Stay& stay, Departure departure, Change* change) -> coro::Task<StatusOr<Result>> {
   const StatusOr<typename Lock::Left> left = co_await lock_->Leave(stay, {&departure, 1});
   if (!left.ok()) co_return left.status();
-  if (!left->is_known && departure.what == Do::kSwap) co_return Result{.outcome = Outcome::kUncertain};
+  if (!left->is_known && departure.is_cas()) co_return Result{.outcome = Outcome::kUncertain};
   if (!left->is_known) co_return NotKnown(stay.leaf);
   // A CAS that finds another word is followed by the raise, too.
   if (left->before != 0 && change != nullptr) {

@@ -54,7 +54,7 @@ class LeafChanger {
     kAbsent,     // of the others: it is not, or not with what was expected
     kElsewhere,  // the leaf is dead, or does not cover the key
     kBusy,       // others change the leaf: try again
-    kUncertain,  // remove, replace: a posting has failed, and it is not known whether the change was made
+    kUncertain,  // a posting has failed, and it is not known whether the change was made; not of an update
     kFull,       // insert: by InsertAlone
   };
   struct Result {
