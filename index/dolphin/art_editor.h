@@ -68,7 +68,8 @@ class EntryHint {
   // `node`: with this state and prefix, as copied; `slot` is free.
   EntryHint(const NodeRef& node, size_t prefix_lines, uint64_t state, int slot, uint64_t entry);
   void Append(shared_leaf::Posting* posting);
-  // After the posting, whatever became of it: the node lives, and has no other entry for the byte.
+  // To be asked after the posting, whatever became of it. True: the entry is there, the node lives, and it has no other
+  // entry for the byte.
   bool IsThere();
   rdma::GlobalAddress node() const { return node_.address; }
   uint64_t entry() const { return entry_; }
@@ -79,7 +80,7 @@ class EntryHint {
   uint64_t state_;
   int slot_;
   uint64_t entry_;
-  // What was READ.
+  // The READs write here.
   uint64_t found_entry_ = 0;
   uint64_t found_state_ = 0;
   std::unique_ptr<NodeImage> found_;  // null: of the largest type

@@ -27,7 +27,7 @@ struct DolphinOptions {
   // Key lines of a leaf of integer keys: 1 to dolphin::kMostKeyLines. With 3 a leaf has 512 bytes and 21 slots; with 7
   // it has 1 KB and 49 slots, as in the paper.
   size_t key_lines = dolphin::kDefaultKeyLines;
-  // As that of BlinkOptions.
+  // How long the owner waits for a leaf that others hold, as in BlinkOptions.
   absl::Duration patience = absl::Seconds(10);
   IndexRights rights = IndexRights::kClients;
 };

@@ -144,7 +144,7 @@ coro::Task<Status> Editor<Keys>::Replace(Key key, rdma::GlobalAddress from, rdma
     }
     if (!result.ok()) co_return result.status();
     if (result->outcome == Outcome::kDone) co_return absl::OkStatus();
-    // As in Remove: the entry leads to `to` if the change was made.
+    // Nobody else changes the entry, as in Remove: it leads to `to`, because the change was made.
     if (result->outcome == Outcome::kAbsent && was_uncertain) co_return absl::OkStatus();
     was_uncertain |= result->outcome == Outcome::kUncertain;
     if (result->outcome == Outcome::kAbsent) co_return NotMapped<Keys>(key, from);

@@ -200,7 +200,7 @@ class NodeImage {
   uint64_t word(int slot) const { return words_[EntryOffset(prefix_lines_, slot) / kWordBytes]; }
   void set_word(int slot, uint64_t word) { words_[EntryOffset(prefix_lines_, slot) / kWordBytes] = word; }
   rdma::GlobalAddress AddressOf(int slot) const { return ref_.address + EntryOffset(prefix_lines_, slot); }
-  // What a free entry of this node has.
+  // A free entry of this node has this word.
   uint64_t free_word() const { return VersionOf(state()); }
 
   uint64_t EntryUpTo(int most) const {

@@ -31,10 +31,11 @@ struct IntegerKeys : shared_leaf::BasicIntegerKeys<LeafImage> {
     int slots() const { return static_cast<int>(key_lines) * kSlotsPerLine; }
   };
 
-  // By which inner nodes know a key, a low fence, or a point.
+  // Inner nodes know a key, a low fence or a point by these bytes.
   static ByteKey ArtKey(Key key) { return ArtKeyOf(key); }
   static constexpr bool IsBelow(Point) { return false; }
-  // Of all keys above `left` and up to `right` the one with the most zeros at its end: the shortest for inner nodes.
+  // Returns the key above `left` and up to `right` with the most zeros at its end: inner nodes need the fewest bytes
+  // for it.
   static Key Border(Key left, Key right, uint8_t /*level*/, bool /*appended*/) {
     const int common_bits = std::countl_zero(left ^ right) / 8 * 8;
     return right & ~(UINT64_MAX >> 8 >> common_bits);

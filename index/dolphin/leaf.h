@@ -213,7 +213,7 @@ struct LeafImage : BasicLeafImage<2 * kMostKeyLines> {
   // The keys of slots with entries, for images with targets, as bits.
   uint64_t used() const;
   int count() const { return std::popcount(used()); }
-  // The same, and an entry, for code of all kinds of leaves (BasicIntegerKeys).
+  // Code for all kinds of leaves names the type of the entry (BasicIntegerKeys).
   template <class Entry>
   uint64_t used() const {
     return used();

@@ -86,7 +86,8 @@ class LeafChanger {
     Key key;
     uint64_t word = 0;  // a target, or a new value
     bool is_update = false;
-    // Of Insert or Update. kFull, too: the insert is to be made alone, whether there is room or not.
+    // As Insert or Update return it, except that kFull also says that an insert has to be made alone, although there may
+    // be room.
     Result result{};
   };
   // Inserts keys and overwrites values, inside, and leaves: with as many postings as for one of them. The keys differ.
