@@ -71,6 +71,14 @@ Json PathsJson(const std::vector<txn::TablePaths>& paths) {
   return json;
 }
 
+Json UsageJson(const Usage& u) {
+  return {{"cpu", u.cpu},
+          {"nic_send", u.nic_send},
+          {"nic_serve", u.nic_serve},
+          {"link_out", u.link_out},
+          {"link_in", u.link_in}};
+}
+
 Json CalibrationJson(const Calibration& before_run, const Calibration& after_run) {
   return {{"dependent_read_ns_before_run", before_run.dependent_read_ns},
           {"dependent_read_ns_after_run", after_run.dependent_read_ns},

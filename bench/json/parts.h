@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/harness/calibration.h"
+#include "bench/harness/rack_usage.h"
 #include "bench/harness/report.h"
 #include "nlohmann/json.hpp"
 #include "rdma/statistics.h"
@@ -35,6 +36,8 @@ Json DistributionJson(const OperationReport& report);
 // An object with the kinds that had an operation or a conflict in the interval, by name: "finished", "aborted" and
 // "latency_us" with "p50", "p95", "p99" and "max". `names`: of interval.kinds.
 Json KindsJson(const Interval& interval, const std::vector<std::string>& names);
+
+Json UsageJson(const Usage& usage);
 
 Json CalibrationJson(const Calibration& before_run, const Calibration& after_run);
 

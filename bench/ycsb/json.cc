@@ -16,14 +16,6 @@ Json Of(const ycsb::KindReport& k, bool histogram) {
   return json;
 }
 
-Json Of(const Usage& u) {
-  return {{"cpu", u.cpu},
-          {"nic_send", u.nic_send},
-          {"nic_serve", u.nic_serve},
-          {"link_out", u.link_out},
-          {"link_in", u.link_in}};
-}
-
 Json StoreOf(const YcsbResult& result) {
   const index::Statistics& i = result.index;
   return {{"keys", i.keys},
@@ -84,8 +76,8 @@ std::string ToJson(const YcsbResult& result, bool histogram) {
   if (result.model.has_value()) json["model"] = Of(*result.model);
   if (result.simulation.has_value()) {
     const SimulationReport& s = *result.simulation;
-    json["simulation"] = {{"servers", Of(s.servers)},
-                          {"machines", Of(s.machines)},
+    json["simulation"] = {{"servers", UsageJson(s.servers)},
+                          {"machines", UsageJson(s.machines)},
                           {"nic_source", rdma::sim::FindNicProfile(result.options.nic)->source},
                           {"events", s.events},
                           {"switches", s.switches},

@@ -108,7 +108,7 @@ class ClientRun {
     json["paths"] = bench::PathsJson(sum.paths);
     json["cache_bytes_per_key"] = static_cast<double>(cache_bytes_ + sum.index.cache_bytes) /
                                   static_cast<double>(options_.machines) / static_cast<double>(options_.rows);
-    json["server"] = UsageJson(server);
+    json["server"] = bench::UsageJson(server);
     return json;
   }
 
@@ -121,14 +121,6 @@ class ClientRun {
       all += each.paths.accesses();
     }
     return static_cast<double>(calls) / static_cast<double>(std::max<uint64_t>(1, all));
-  }
-
-  static Json UsageJson(const bench::Usage& usage) {
-    return {{"cpu", usage.cpu},
-            {"nic_send", usage.nic_send},
-            {"nic_serve", usage.nic_serve},
-            {"link_out", usage.link_out},
-            {"link_in", usage.link_in}};
   }
 
   SimRack* const rack_;
@@ -200,20 +192,12 @@ Status Rack::StartServer() {
   if (!rack.ok()) return rack.status();
   rack_ = *std::move(rack);
   return rack_->OnNodes(0, 1, [this](int node) -> Status {
-    auto server = Open(node, {.data_nodes = 1, .server_threads = loaded_.server_threads, .seed = loaded_.seed});
+    auto server = rack_->Open(node, {.data_nodes = 1, .server_threads = loaded_.server_threads, .seed = loaded_.seed},
+                              TableOf(loaded_));
     if (!server.ok()) return server.status();
     server_ = *std::move(server);
     return absl::OkStatus();
   });
-}
-
-StatusOr<std::unique_ptr<txn::Database>> Rack::Open(int node, const txn::DatabaseOptions& options) {
-  auto opened = txn::Database::Open(&rack_->fabric(), static_cast<rdma::NodeId>(node), options);
-  if (!opened.ok()) return opened.status();
-  const StatusOr<const txn::Table*> table = (*opened)->CreateTable(TableOf(loaded_));
-  if (!table.ok()) return table.status();
-  GANNET_RETURN_IF_ERROR((*opened)->Start());
-  return opened;
 }
 
 Status Rack::Fill() {
@@ -233,7 +217,8 @@ Status Rack::Fill() {
 // and leaves when that is done.
 Status Rack::Train() {
   return rack_->OnNodes(1, 2, [this](int node) -> Status {
-    auto machine = Open(node, {.data_nodes = 1, .read_path = txn::ReadPathPolicy::kOneSided, .seed = loaded_.seed});
+    auto machine = rack_->Open(
+        node, {.data_nodes = 1, .read_path = txn::ReadPathPolicy::kOneSided, .seed = loaded_.seed}, TableOf(loaded_));
     if (!machine.ok()) return machine.status();
     const txn::Table* const table = (*machine)->FindTable(kTable);
     const RowKey key = rows_.KeyOf(0);
@@ -252,7 +237,8 @@ StatusOr<std::string> Rack::Run(const RackOptions& options) {
     return machines[static_cast<size_t>(node - 1)];
   };
   GANNET_RETURN_IF_ERROR(rack_->OnNodes(1, 1 + options.machines, [&](int node) -> Status {
-    auto opened = Open(node, {.data_nodes = 1, .read_path = txn::ReadPathPolicy::kOneSided, .seed = options.seed});
+    auto opened = rack_->Open(
+        node, {.data_nodes = 1, .read_path = txn::ReadPathPolicy::kOneSided, .seed = options.seed}, TableOf(loaded_));
     if (!opened.ok()) return opened.status();
     machine(node) = *std::move(opened);
     return absl::OkStatus();

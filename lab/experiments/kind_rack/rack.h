@@ -66,7 +66,6 @@ class Rack {
   Status StartServer();
   Status Fill();
   Status Train();
-  StatusOr<std::unique_ptr<txn::Database>> Open(int node, const txn::DatabaseOptions& options);
 
   const RackOptions loaded_;
   const Rows rows_;

@@ -35,4 +35,14 @@ Status SimRack::OnNodes(int first, int end, const std::function<Status(int node)
   return absl::OkStatus();
 }
 
+StatusOr<std::unique_ptr<txn::Database>> SimRack::Open(int node, const txn::DatabaseOptions& options,
+                                                       const txn::TableOptions& table) {
+  auto opened = txn::Database::Open(&fabric(), static_cast<rdma::NodeId>(node), options);
+  if (!opened.ok()) return opened.status();
+  const StatusOr<const txn::Table*> created = (*opened)->CreateTable(table);
+  if (!created.ok()) return created.status();
+  GANNET_RETURN_IF_ERROR((*opened)->Start());
+  return opened;
+}
+
 }  // namespace gannet::experiments

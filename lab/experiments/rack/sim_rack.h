@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "rdma/sim/sim_fabric.h"
 #include "rdma/sim/simulation.h"
+#include "txn/database.h"
 
 namespace gannet::experiments {
 
@@ -33,6 +34,9 @@ class SimRack {
   // Runs `work` on a thread of each node of [first, end) at the same time, because nodes wait for each other. Returns
   // an error of one of them, if there is one.
   Status OnNodes(int first, int end, const std::function<Status(int node)>& work);
+  // Opens the database of a node with one table, and starts it. On a thread of that node.
+  StatusOr<std::unique_ptr<txn::Database>> Open(int node, const txn::DatabaseOptions& options,
+                                                const txn::TableOptions& table);
 
  private:
   explicit SimRack(const rdma::sim::SimulationOptions& options) : simulation_(options) {}

@@ -102,8 +102,8 @@ class SpatialRun {
     json["rows_per_search"] = static_cast<double>(sum.rows) / std::max(1.0, static_cast<double>(sum.searches.count()));
     json["share_of_calls"] = ShareOfCalls(sum);
     json["paths"] = bench::PathsJson(sum.paths);
-    json["server"] = UsageJson(server);
-    json["machines"] = UsageJson(machines);
+    json["server"] = bench::UsageJson(server);
+    json["machines"] = bench::UsageJson(machines);
     return json;
   }
 
@@ -118,14 +118,6 @@ class SpatialRun {
       all += each.paths.accesses();
     }
     return static_cast<double>(calls) / static_cast<double>(std::max<uint64_t>(1, all));
-  }
-
-  static Json UsageJson(const bench::Usage& usage) {
-    return {{"cpu", usage.cpu},
-            {"nic_send", usage.nic_send},
-            {"nic_serve", usage.nic_serve},
-            {"link_out", usage.link_out},
-            {"link_in", usage.link_in}};
   }
 
   SimRack* const rack_;
@@ -193,20 +185,12 @@ Status SpatialRack::StartServer() {
   if (!rack.ok()) return rack.status();
   rack_ = *std::move(rack);
   return rack_->OnNodes(0, 1, [this](int node) -> Status {
-    auto server = Open(node, {.data_nodes = 1, .server_threads = loaded_.server_threads, .seed = loaded_.seed});
+    auto server = rack_->Open(node, {.data_nodes = 1, .server_threads = loaded_.server_threads, .seed = loaded_.seed},
+                              TableOf(loaded_));
     if (!server.ok()) return server.status();
     server_ = *std::move(server);
     return absl::OkStatus();
   });
-}
-
-StatusOr<std::unique_ptr<txn::Database>> SpatialRack::Open(int node, const txn::DatabaseOptions& options) {
-  auto opened = txn::Database::Open(&rack_->fabric(), static_cast<rdma::NodeId>(node), options);
-  if (!opened.ok()) return opened.status();
-  const StatusOr<const txn::Table*> table = (*opened)->CreateTable(TableOf(loaded_));
-  if (!table.ok()) return table.status();
-  GANNET_RETURN_IF_ERROR((*opened)->Start());
-  return opened;
 }
 
 // Fills by inserts, because the variants of the tree differ by them; a bulk load packs all variants alike.
@@ -243,7 +227,8 @@ StatusOr<std::string> SpatialRack::Run(const SpatialRackOptions& options) {
     return machines[static_cast<size_t>(node - 1)];
   };
   GANNET_RETURN_IF_ERROR(rack_->OnNodes(1, 1 + options.machines, [&](int node) -> Status {
-    auto opened = Open(node, {.data_nodes = 1, .read_path = options.reads, .seed = options.seed});
+    auto opened =
+        rack_->Open(node, {.data_nodes = 1, .read_path = options.reads, .seed = options.seed}, TableOf(loaded_));
     if (!opened.ok()) return opened.status();
     machine(node) = *std::move(opened);
     return absl::OkStatus();

@@ -62,7 +62,6 @@ class SpatialRack {
   explicit SpatialRack(const SpatialRackOptions& options) : loaded_(options) {}
   Status StartServer();
   Status Fill();
-  StatusOr<std::unique_ptr<txn::Database>> Open(int node, const txn::DatabaseOptions& options);
 
   const SpatialRackOptions loaded_;
   std::unique_ptr<SimRack> rack_;  // destroyed after the databases
