@@ -20,6 +20,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/coro/async.h"
@@ -106,7 +107,9 @@ class Commit {
   coro::Async<Status> RunReserved();
   Status CommitDirect() noexcept;  // an exception in the middle (memory) ends the process
   coro::Task<Status> CommitMixed();
-  coro::Task<Status> LockRemote();
+  bool ValidatesBehind(std::span<const rdma::Operation> locks) const;
+  // Takes the locks at other nodes. *validated: it also entered the epoch and did what Validation::Check does.
+  coro::Task<Status> LockRemote(Redo::Stay* stay, bool* validated);
   void NoteNoneHeld();
   coro::Task<Status> InstallAll();
 

@@ -249,7 +249,7 @@ coro::Task<Status> OneSidedInserts::ChangeLeaves(Redo::Stay* stay, bool* validat
     *validated = first_error.ok() && locked == static_cast<size_t>(to_prepare);
     if (*validated) {
       stay->Enter();
-      validation = validation_.AppendReads(/*in_the_past=*/false, &operations_);
+      validation = validation_.AppendReads(Validation::Moment::kNow, &operations_);
     }
     posted = absl::OkStatus();
     if (!operations_.empty()) posted = session_->channel->PostAlone(operations_);

@@ -60,10 +60,24 @@ class Redo {
     // May be called again. Must be called once, also by a commit that has failed.
     void Enter() {
       if (!redo_->is_reserved() || entered_ != 0) return;
-      entered_ = redo_->log_->writer().Enter();
-      redo_->epoch_ = entered_;
-      redo_->logged_ = true;
+      EnterEarly();
       log::MayDieHere(log::KillPoint::kCommitLocked);
+    }
+    // Begins it before the locks are held. When they are, Renew says whether the epoch is still the same, so that it
+    // was that of every moment in between. Otherwise the stay goes on in the new epoch, and what was validated in
+    // between does not count.
+    void EnterEarly() {
+      if (redo_->is_reserved()) Note(redo_->log_->writer().Enter());
+    }
+    bool Renew() {
+      if (entered_ == 0) return true;
+      const uint64_t early = entered_;
+      const uint64_t now = redo_->log_->writer().Enter();
+      redo_->log_->writer().Leave(early);
+      log::MayDieHere(log::KillPoint::kCommitLocked);
+      if (now == early) return true;
+      Note(now);
+      return false;
     }
     ~Stay() {
       if (entered_ == 0) return;
@@ -75,6 +89,11 @@ class Redo {
     Stay& operator=(const Stay&) = delete;
 
    private:
+    void Note(uint64_t entered) {
+      entered_ = redo_->epoch_ = entered;
+      redo_->logged_ = true;
+    }
+
     Redo* redo_;
     uint64_t entered_ = 0;
   };

@@ -65,17 +65,30 @@ uint64_t Validation::ConnectionOf(rdma::NodeId node) const {
   return written == writes_.entries().end() ? 0 : written->connection;
 }
 
-Validation::Pending Validation::AppendReads(bool in_the_past, std::vector<rdma::Operation>* operations) {
+bool Validation::ReadsOnlyAt(rdma::NodeId node) const {
+  const auto is_elsewhere = [this, node](const ReadEntry& entry) {
+    return !IsReadDirectly(entry) && entry.word.node() != node;
+  };
+  if (std::ranges::any_of(reads_.records(), is_elsewhere)) return false;
+  if (std::ranges::any_of(reads_.witnesses(), is_elsewhere)) return false;
+  if (redo_.is_reserved()) return true;  // the epochs
+  return std::ranges::any_of(reads_.records(), [this](const ReadEntry& entry) { return !IsReadDirectly(entry); }) ||
+         std::ranges::any_of(reads_.witnesses(),
+                             [this](const ReadEntry& entry) { return !IsReadDirectly(entry) && !IsConfirmed(entry); });
+}
+
+Validation::Pending Validation::AppendReads(Moment moment, std::vector<rdma::Operation>* operations) {
   const std::span<const ReadEntry> records = reads_.records();
   const std::span<const ReadEntry> witnesses = reads_.witnesses();
-  const size_t n = in_the_past && reads_.is_snapshot() ? 0 : reads_.size();
+  const size_t n = moment == Moment::kAny && reads_.is_snapshot() ? 0 : reads_.size();
   if (n == 0 && !reads_.empty()) Sometimes<"commit: what was read needs no validation">();
   words_.Clear();
   confirmed_.clear();
   for (size_t i = 0; i < n; ++i) {
     const ReadEntry& entry = i < records.size() ? records[i] : witnesses[i - records.size()];
     if (IsReadDirectly(entry)) continue;
-    if (i >= records.size() && session_->Confirms({entry.word, entry.seen})) {
+    // A claim confirms the moment at which it is looked at, which is too early if the locks are still to be taken.
+    if (i >= records.size() && moment != Moment::kBehindLocks && IsConfirmed(entry)) {
       Sometimes<"commit: a claim confirms a witness">();
       confirmed_.push_back(i);
       continue;
@@ -119,9 +132,9 @@ Status Validation::Judge(const Pending& pending, std::span<const rdma::Operation
   return unsaved;
 }
 
-coro::Task<Status> Validation::Check(bool in_the_past) {
+coro::Task<Status> Validation::Check(Moment moment) {
   operations_.clear();
-  const Pending pending = AppendReads(in_the_past, &operations_);
+  const Pending pending = AppendReads(moment, &operations_);
   if (!operations_.empty()) {
     Status status = co_await session_->channel->Post(operations_);
     if (!status.ok()) {

@@ -31,9 +31,16 @@ class Validation {
   void TakeReadForUpdate();
   // Looks at all that was read by this node's CPU. Aborted: something has changed.
   Status CheckLocal() const;
-  // Looks at all that was read, at other nodes by READs, whose errors it returns, too. `in_the_past`: the moment at
-  // which all was read may be any since the transaction began. FailedPrecondition: that of Redo::NoteRemoteEpochs.
-  coro::Task<Status> Check(bool in_the_past);
+  // The moment at which all that was read must have been as it was seen.
+  enum class Moment : uint8_t {
+    kAny,          // any since the transaction began; it changes nothing
+    kNow,          // all locks of the transaction are held
+    kBehindLocks,  // the READs follow the locks that are not held yet, in one posting to the same node
+  };
+
+  // Looks at all that was read, at other nodes by READs, whose errors it returns, too. FailedPrecondition: that of
+  // Redo::NoteRemoteEpochs.
+  coro::Task<Status> Check(Moment moment);
 
   // These are the two steps of Check: one adds the READs to *operations, which the caller posts, the other judges what
   // they found. The read set must not change in between.
@@ -41,11 +48,16 @@ class Validation {
     size_t words = 0;
     std::span<const uint64_t> epochs;
   };
-  Pending AppendReads(bool in_the_past, std::vector<rdma::Operation>* operations);
+  Pending AppendReads(Moment moment, std::vector<rdma::Operation>* operations);
   Status Judge(const Pending& pending, std::span<const rdma::Operation> operations);
+  // True if Check(kNow) would READ something, all of it at `node`, where this transaction changes records. (The epochs
+  // are those of the nodes that it touched.)
+  bool ReadsOnlyAt(rdma::NodeId node) const;
 
  private:
   uint64_t ConnectionOf(rdma::NodeId node) const;
+  // True if a claim shows that the witness has not changed, so that it need not be READ.
+  bool IsConfirmed(const ReadEntry& witness) const { return session_->Confirms({witness.word, witness.seen}); }
   std::span<const ReadEntry> RecordsInDoubt() const;
   bool IsOwnLockOf(const ReadEntry& read, uint64_t word) const;
   bool IsReadDirectly(const ReadEntry& read) const { return session_->direct && read.word.node() == session_->self; }
