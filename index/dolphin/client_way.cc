@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/runtime.h"
 #include "index/backoff.h"
 
 namespace gannet::index::dolphin {
@@ -32,7 +31,6 @@ ClientWay<Keys>::ClientWay(SharedInner* cache, shared_leaf::LeafChannel* leaves,
 template <class Keys>
 rdma::GlobalAddress ClientWay<Keys>::ExpectAt(const Point& point) {
   ArtWay way(root_, Keys::ArtKey(point).view(), Keys::IsBelow(point));
-  Charge(Cost::kIndexStep, 2);
   return Reading(view_)->Go(&way) && way.step() == ArtWay::Step::kFound ? way.leaf() : rdma::GlobalAddress();
 }
 
@@ -60,7 +58,6 @@ coro::Task<Status> ClientWay<Keys>::Go(ArtWay* way, bool by_copies) {
   NodeImage image;
   while (way->step() == ArtWay::Step::kRead) {
     if (by_copies && !way->must_read()) {
-      Charge(Cost::kIndexStep);
       if (Reading(view_)->Go(way)) break;
     }
     const NodeRef next = way->next();

@@ -136,12 +136,14 @@ coro::Task<Status> RemoteDolphin<Keys>::FindExpected(std::span<const index::Key>
                                                      std::span<rdma::GlobalAddress> leaves,
                                                      std::span<FindResult> results, std::span<bool> done) {
   std::array<rdma::GlobalAddress, kMostReads> wanted;
-  std::array<size_t, kMostReads> key_of;
+  std::array<uint8_t, kMostKeys> read_of;  // by key; kMostReads: none
   size_t n = 0;
   for (size_t i = 0; i < keys.size(); ++i) {
+    read_of[i] = kMostReads;
     if (done[i] || leaves[i].is_null() || !leaves_.CheckAddress(leaves[i]).ok()) continue;
-    key_of[n] = i;
-    wanted[n++] = leaves[i];
+    const auto same = std::find(wanted.begin(), wanted.begin() + n, leaves[i]);
+    read_of[i] = static_cast<uint8_t>(same - wanted.begin());
+    if (read_of[i] == n) wanted[n++] = leaves[i];
   }
   if (n == 0) co_return absl::OkStatus();
   std::array<Leaf, kMostReads> images;
@@ -150,8 +152,9 @@ coro::Task<Status> RemoteDolphin<Keys>::FindExpected(std::span<const index::Key>
   if (absl::IsInvalidArgument(read)) co_return absl::OkStatus();  // a copy of a node is wrong; the search finds out
   GANNET_CO_RETURN_IF_ERROR(read);
   statistics_.leaves_read += n;
-  for (size_t r = 0; r < n; ++r) {
-    const size_t i = key_of[r];
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const size_t r = read_of[i];
+    if (r == kMostReads) continue;
     const Key key = Keys::KeyFrom(keys[i]);
     const LeafCopy leaf{wanted[r], Keys::View(images[r])};
     leaves[i] = {};
@@ -170,21 +173,25 @@ coro::Task<Status> RemoteDolphin<Keys>::FindExpected(std::span<const index::Key>
 }
 
 // The leaves to which copies lead take one posting, and those that lack their keys another; the rest, and what has
-// changed, one search each.
+// changed, one search each. Keys of one leaf share a READ.
 template <class Keys>
 coro::Task<Status> RemoteDolphin<Keys>::FindMany(std::span<const index::Key> keys, std::span<FindResult> results) {
   const Status ready = co_await Prepare();
   GANNET_CO_RETURN_IF_ERROR(ready);
-  for (size_t first = 0; first < keys.size(); first += kMostReads) {
-    const size_t n = std::min(kMostReads, keys.size() - first);
+  for (size_t first = 0, n = 0; first < keys.size(); first += n) {
+    std::array<rdma::GlobalAddress, kMostKeys> leaves;
+    std::array<bool, kMostKeys> done{};
+    size_t different = 0;
+    for (n = 0; n < std::min(kMostKeys, keys.size() - first); ++n) {
+      const Key key = Keys::KeyFrom(keys[first + n]);
+      leaves[n] = doubtful_ == key ? rdma::GlobalAddress() : way_->Expect(key);
+      if (leaves[n].is_null() || std::find(leaves.begin(), leaves.begin() + n, leaves[n]) != leaves.begin() + n)
+        continue;
+      if (different == kMostReads) break;
+      ++different;
+    }
     const std::span<const index::Key> some = keys.subspan(first, n);
     const std::span<FindResult> found = results.subspan(first, n);
-    std::array<rdma::GlobalAddress, kMostReads> leaves;
-    std::array<bool, kMostReads> done{};
-    for (size_t i = 0; i < n; ++i) {
-      const Key key = Keys::KeyFrom(some[i]);
-      if (doubtful_ != key) leaves[i] = way_->Expect(key);
-    }
     for (const For use : {For::kEntry, For::kWitness}) {
       const Status read = co_await FindExpected(some, use, leaves, found, done);
       GANNET_CO_RETURN_IF_ERROR(read);
@@ -195,6 +202,35 @@ coro::Task<Status> RemoteDolphin<Keys>::FindMany(std::span<const index::Key> key
       if (!one.ok()) co_return one.status();
       found[i] = *one;
     }
+  }
+  co_return absl::OkStatus();
+}
+
+template <class Keys>
+coro::Task<Status> RemoteDolphin<Keys>::FindIn(rdma::GlobalAddress leaf, std::span<const index::Key> keys,
+                                               std::span<FindResult> results) {
+  Leaf image;
+  LeafLook look = LeafLook::kDead;
+  const Status read =
+      co_await lock()->ReadOnce(std::span(&leaf, 1), For::kEntry, std::span(&image, 1), std::span(&look, 1));
+  // A wrong address is what a stale or hostile copy of a node may have.
+  if (!read.ok() && !absl::IsInvalidArgument(read)) co_return read;
+  ++statistics_.leaves_read;
+  const bool is_whole = read.ok() && look == LeafLook::kWhole;
+  const LeafCopy copy{leaf, Keys::View(image)};
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const Key key = Keys::KeyFrom(keys[i]);
+    const std::optional<FindResult> result =
+        is_whole && Keys::CoversKey(copy.image, key) ? ResultIn(copy, key, For::kEntry) : std::nullopt;
+    if (!result.has_value()) {
+      const StatusOr<FindResult> one = co_await FindOne(key);
+      if (!one.ok()) co_return one.status();
+      results[i] = *one;
+      continue;
+    }
+    results[i] = *result;
+    ++statistics_.lookups;
+    ++statistics_.one_sided;
   }
   co_return absl::OkStatus();
 }

@@ -48,13 +48,15 @@ class RemoteDolphin final : public RemoteIndex, private InsertParts<Keys> {
   void Forget(const index::Key& key) override { doubtful_ = Keys::KeyFrom(key); }
   ClientStatistics statistics() const override;
 
-  // The following serve an engine of changes outside of transactions (ycsb/write_combiner.h).
+  // The following serve engines outside of transactions (ycsb/write_combiner.h, ycsb/read_delegation.h).
   bool changes_leaves() const { return rights_ == IndexRights::kClients; }
   // Makes the editor. InvalidArgument: the owner's index has other keys than this client was told.
   coro::Task<Status> Prepare() override;
   Editor<Keys>& editor() { return *editor_; }
   // The leaf of the key by the cache of inner nodes; null: it has no way to it.
   rdma::GlobalAddress ExpectLeaf(const Key& key) { return way_->Expect(key); }
+  // Does what FindMany does, for keys that are expected in this leaf: by one READ, as far as it has them.
+  coro::Task<Status> FindIn(rdma::GlobalAddress leaf, std::span<const index::Key> keys, std::span<FindResult> results);
 
  private:
   using Lock = TernaryLock<Keys>;
@@ -62,6 +64,7 @@ class RemoteDolphin final : public RemoteIndex, private InsertParts<Keys> {
   using Leaf = typename Keys::Leaf;
   using Entry = typename Keys::Entry;
   static constexpr size_t kMostReads = Lock::kMostReads;
+  static constexpr size_t kMostKeys = 64;  // of one posting of READs
 
   // What all clients have to know about the index.
   struct Described {
