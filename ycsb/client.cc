@@ -117,8 +117,7 @@ coro::Task<Status> Client::ReadRemembered(uint64_t key) {
 
 coro::Task<Status> Client::ReadEntry(uint64_t key) {
   const InEpoch in(connection_);
-  coro::Async<StatusOr<index::FindResult>> find = connection_->index(connection_->keys().OwnerOf(key)).Find(key);
-  const StatusOr<index::FindResult> found = co_await find;
+  const StatusOr<index::FindResult> found = co_await connection_->FindEntry(key);
   if (!found.ok()) co_return found.status();
   if (found->record.is_null()) co_return NotThere(key);
   CopyValue(found->record, value_);

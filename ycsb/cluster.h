@@ -81,6 +81,7 @@ struct Machine {
   std::vector<std::shared_ptr<index::SharedCache>> caches;  // of kinds whose clients change the index
   std::shared_ptr<index::CachePool> pool;                   // of these caches, if they have their memory in common
   std::shared_ptr<LeafQueues> queues;                       // of their leaves; null if its threads do not share
+  std::shared_ptr<LeafQueues> read_queues;                  // the same for lookups
   std::shared_ptr<LocationCache> locations;
   std::unique_ptr<index::shared_leaf::ClaimHolder> claims;  // of partitioned keys; null: it claims nothing
   std::atomic<int> running = 0;                             // threads of the present run that have not ended

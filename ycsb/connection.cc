@@ -56,6 +56,8 @@ StatusOr<std::unique_ptr<Connection>> Connection::Open(Cluster* cluster, int mac
   connection->chooser_.Resize(1, static_cast<size_t>(cluster->options().servers), txn::ReadPathPolicy::kAdaptive);
   connection->random_ = Random(Mix64(uint64_t{connection->channel_->node()} << 16 | connection->channel_->index()));
   connection->queues_ = home.queues != nullptr ? home.queues : std::make_shared<LeafQueues>();
+  connection->read_queues_ =
+      home.read_queues != nullptr ? home.read_queues : std::make_shared<LeafQueues>(ReadDelegation::kMostReads);
   auto epoch = rdma::EpochManager::Participant::Join(home.epochs);
   if (!epoch.ok()) return epoch.status();
   connection->epoch_ = *std::move(epoch);
@@ -97,6 +99,19 @@ void Connection::AddCombiners(index::RemoteIndex* index) {
   auto* const dolphin = dynamic_cast<WriteCombiner::Index*>(index);
   const bool is_changed = dolphin != nullptr && dolphin->changes_leaves();
   write_combiners_.push_back(is_changed ? std::make_unique<WriteCombiner>(dolphin, queues_.get(), &worker_) : nullptr);
+  delegations_.push_back(dolphin != nullptr ? std::make_unique<ReadDelegation>(dolphin, read_queues_.get(), &worker_)
+                                            : nullptr);
+}
+
+coro::Task<StatusOr<index::FindResult>> Connection::FindEntry(uint64_t key) {
+  const rdma::NodeId server = keys().OwnerOf(key);
+  if (delegations_[server] != nullptr) {
+    StatusOr<index::FindResult> found = co_await delegations_[server]->Find(key);
+    co_return found;
+  }
+  coro::Async<StatusOr<index::FindResult>> find = indexes_[server]->Find(index::Key(key));
+  StatusOr<index::FindResult> found = co_await find;
+  co_return found;
 }
 
 coro::Task<Status> Connection::Insert(uint64_t key, rdma::GlobalAddress entry) {

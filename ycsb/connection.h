@@ -21,6 +21,7 @@
 #include "ycsb/leaf_combiner.h"
 #include "ycsb/leaf_queues.h"
 #include "ycsb/location_cache.h"
+#include "ycsb/read_delegation.h"
 #include "ycsb/write_combiner.h"
 
 namespace gannet::ycsb {
@@ -64,6 +65,9 @@ class Connection {
   bool awaits_durability() const { return cluster_->options().durability == DurabilityMode::kSync; }
   size_t value_bytes() const { return cluster_->options().value_bytes; }
   index::RemoteIndex& index(rdma::NodeId server) { return *indexes_[server]; }
+  // Finds a key in the index of its server. Lookups in leaves of Dolphin are combined with those of the other threads
+  // of the machine.
+  coro::Task<StatusOr<index::FindResult>> FindEntry(uint64_t key);
   // Inserts an entry into the index of the key's server, or replaces the key's. Changes of leaves by verbs are combined
   // with those of the other threads of the machine.
   coro::Task<Status> Insert(uint64_t key, rdma::GlobalAddress entry);
@@ -110,10 +114,12 @@ class Connection {
   std::unique_ptr<rdma::EpochManager::Participant> epoch_;
   std::vector<std::shared_ptr<index::SharedCache>> own_caches_;  // those that other threads do not share
   std::vector<std::unique_ptr<index::RemoteIndex>> indexes_;
-  std::shared_ptr<LeafQueues> queues_;
-  // By server; null if its clients do not change leaves of this kind.
+  std::shared_ptr<LeafQueues> queues_;       // of changes
+  std::shared_ptr<LeafQueues> read_queues_;  // of lookups
+  // By server; null for other kinds of leaves, or where clients do not change them.
   std::vector<std::unique_ptr<LeafCombiner>> combiners_;
   std::vector<std::unique_ptr<WriteCombiner>> write_combiners_;
+  std::vector<std::unique_ptr<ReadDelegation>> delegations_;
   std::shared_ptr<LocationCache> locations_;
   std::vector<DurableEpoch> durable_;  // by server
   coro::Worker worker_;                // destroyed first: its coroutines use the other members

@@ -96,6 +96,8 @@ class Runner {
       cluster->machine(i).locations.reset();
       cluster->machine(i).caches.clear();
       cluster->machine(i).queues = options.caches.share ? std::make_shared<LeafQueues>() : nullptr;
+      cluster->machine(i).read_queues =
+          options.caches.share ? std::make_shared<LeafQueues>(ReadDelegation::kMostReads) : nullptr;
       for (int server = 0; options.caches.share && server < cluster->options().servers; ++server) {
         AddCaches(&cluster->machine(i));
       }

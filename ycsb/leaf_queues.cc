@@ -12,11 +12,15 @@ bool LeafQueues::Join(rdma::GlobalAddress leaf, Waiter* waiter) {
   Charge(Cost::kIndexStep);
   Part& part = PartOf(leaf);
   const std::lock_guard lock(part.mutex);
-  const auto [at, leads] = part.queues.try_emplace(leaf.bits());
+  const auto [at, is_first] = part.queues.try_emplace(leaf.bits());
+  Queue& queue = at->second;
+  const bool leads = is_first || queue.leaders < most_leaders_;
+  if (leads && !is_first) ++queue.leaders;
   waiter->leaf_ = leaf;
   waiter->turn_ = Turn::kLeads;
+  waiter->has_waited_ = !leads;
   waiter->state_ = leads ? Waiter::State::kResumed : Waiter::State::kWaiting;
-  if (!leads) at->second.waiting.push_back(waiter);
+  if (!leads) queue.waiting.push_back(waiter);
   return !leads;
 }
 
@@ -28,21 +32,22 @@ void LeafQueues::Wake(Waiter* waiter, Turn turn) {
 
 void LeafQueues::DisperseQueue(Part& part, rdma::GlobalAddress leaf) {
   const auto at = part.queues.find(leaf.bits());
-  for (Waiter* const waiter : at->second.waiting) Wake(waiter, Turn::kAgain);
-  part.queues.erase(at);
+  Queue& queue = at->second;
+  for (Waiter* const waiter : queue.waiting) Wake(waiter, Turn::kAgain);
+  queue.waiting.clear();
+  if (--queue.leaders == 0) part.queues.erase(at);
 }
 
 // Called when its worker ends. A waiter that was passed the lead and will not be resumed passes it on.
 void LeafQueues::Withdraw(Waiter* waiter) {
   Part& part = PartOf(waiter->leaf_);
   const std::lock_guard lock(part.mutex);
-  const auto at = part.queues.find(waiter->leaf_.bits());
   switch (waiter->state_) {
     case Waiter::State::kWaiting:
-      std::erase(at->second.waiting, waiter);
+      std::erase(part.queues.find(waiter->leaf_.bits())->second.waiting, waiter);
       return;
     case Waiter::State::kTaken:
-      std::ranges::replace(at->second.taken, waiter, nullptr);
+      std::ranges::replace(waiter->taken_by_->taken_, waiter, nullptr);
       return;
     case Waiter::State::kResumed:
       if (waiter->turn_ == Turn::kLeads) DisperseQueue(part, waiter->leaf_);
@@ -72,10 +77,11 @@ void LeafQueues::Leader::Take(size_t most, const std::function<void(const Waiter
   const std::lock_guard lock(part.mutex);
   Queue& queue = part.queues.find(leaf_.bits())->second;
   const auto end = queue.waiting.begin() + static_cast<ptrdiff_t>(std::min(most, queue.waiting.size()));
-  queue.taken.assign(queue.waiting.begin(), end);
+  taken_.assign(queue.waiting.begin(), end);
   queue.waiting.erase(queue.waiting.begin(), end);
-  for (Waiter* const waiter : queue.taken) {
+  for (Waiter* const waiter : taken_) {
     waiter->state_ = Waiter::State::kTaken;
+    waiter->taken_by_ = this;
     visit(*waiter);
   }
 }
@@ -85,8 +91,8 @@ void LeafQueues::Leader::Answer(const std::function<std::optional<Turn>(size_t n
   const std::lock_guard lock(part.mutex);
   Queue& queue = part.queues.find(leaf_.bits())->second;
   std::vector<Waiter*> again;
-  for (size_t i = 0; i < queue.taken.size(); ++i) {
-    Waiter* const waiter = queue.taken[i];
+  for (size_t i = 0; i < taken_.size(); ++i) {
+    Waiter* const waiter = taken_[i];
     if (waiter == nullptr) continue;
     if (const std::optional<Turn> turn = answer(i, *waiter); turn.has_value()) {
       Wake(waiter, *turn);
@@ -95,7 +101,7 @@ void LeafQueues::Leader::Answer(const std::function<std::optional<Turn>(size_t n
       again.push_back(waiter);
     }
   }
-  queue.taken.clear();
+  taken_.clear();
   queue.waiting.insert(queue.waiting.begin(), again.begin(), again.end());
 }
 
@@ -105,7 +111,7 @@ void LeafQueues::Leader::Pass(const std::function<void(Waiter&)>& hand) {
   const auto at = part.queues.find(leaf_.bits());
   Queue& queue = at->second;
   if (queue.waiting.empty()) {
-    part.queues.erase(at);
+    if (--queue.leaders == 0) part.queues.erase(at);
     return;
   }
   Waiter* const next = queue.waiting.front();

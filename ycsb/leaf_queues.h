@@ -1,7 +1,9 @@
 // LeafQueues: the clients of an index in this process that want to change the same leaf at the same time, in any of its
-// threads (ROLEX, FAST'23, 3.4: threads of a machine share a lock; Sherman, SIGMOD'22, has queues of local locks).
+// threads (ROLEX, FAST'23, 3.4: threads of a machine share a lock; Sherman, SIGMOD'22, has queues of local locks); or
+// that want to READ it (read_delegation.h).
 //
-// The first client that comes to a leaf leads. Others that come meanwhile wait, and send nothing. When the leader has
+// The first client that comes to a leaf leads. (Of queues of READs, the first few do.) Others that come meanwhile wait,
+// and send nothing. When the leader has
 // the leaf's lock, it takes those that wait, makes their changes in the posting of its own, and answers them
 // (leaf_combiner.h). Then it passes the lead, with its image of the leaf, to the first of those that have come since.
 //
@@ -40,10 +42,14 @@ namespace gannet::ycsb {
 
 class LeafQueues {
  public:
+  // At most `leaders` clients lead the queue of a leaf at a time.
+  explicit LeafQueues(size_t leaders = 1) : most_leaders_(leaders) {}
+
   // What a client has come to: see above.
   enum class Turn : uint8_t { kLeads, kAnswered, kAgain };
 
   // A client's place in a queue, in the frame of its coroutine, whose worker is `worker`.
+  class Leader;
   class Waiter {
    public:
     explicit Waiter(coro::Worker* worker) : worker_(worker) {}
@@ -53,6 +59,9 @@ class LeafQueues {
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;
 
+    // False: it leads since it came to its last queue.
+    bool has_waited() const { return has_waited_; }
+
    private:
     friend class LeafQueues;
     enum class State : uint8_t { kWaiting, kTaken, kResumed };
@@ -60,10 +69,12 @@ class LeafQueues {
     coro::Worker* const worker_;
     coro::Worker::Parked parked_;
     LeafQueues* waits_in_ = nullptr;  // until it is resumed; the coroutine's
+    bool has_waited_ = false;         // likewise
     // Guarded by the queue's mutex, until it is resumed.
     rdma::GlobalAddress leaf_;
     State state_ = State::kResumed;
     Turn turn_ = Turn::kLeads;
+    Leader* taken_by_ = nullptr;
   };
 
   // co_await queues.Enter(leaf, &waiter): suspends unless it leads at once.
@@ -115,14 +126,17 @@ class LeafQueues {
     void Disperse();
 
    private:
+    friend class LeafQueues;
+
     LeafQueues* queues_;
     const rdma::GlobalAddress leaf_;
+    std::vector<Waiter*> taken_;  // null: withdrawn, or answered; guarded by the queue's mutex
   };
 
  private:
   struct Queue {
     std::vector<Waiter*> waiting;
-    std::vector<Waiter*> taken;  // null: withdrawn, or answered
+    size_t leaders = 1;
   };
   struct alignas(kLineBytes) Part {
     Mutex mutex;
@@ -136,8 +150,10 @@ class LeafQueues {
   void Withdraw(Waiter* waiter);
   // The part's mutex is held. The waiter may be gone afterwards.
   static void Wake(Waiter* waiter, Turn turn);
+  // Those that wait are told kAgain, and one lead ends.
   static void DisperseQueue(Part& part, rdma::GlobalAddress leaf);
 
+  const size_t most_leaders_;
   std::array<Part, kParts> parts_;
 };
 
