@@ -62,15 +62,41 @@ coro::Task<StatusOr<LeafLook>> ArtEditor::Read(NodeRef node, NodeImage* image) {
   co_return look;
 }
 
-EntryHint::EntryHint(const NodeRef& node, size_t prefix_lines, uint64_t state, int slot, uint64_t entry)
-    : node_(node), word_(node.address + EntryOffset(prefix_lines, slot)), state_(state), slot_(slot), entry_(entry) {
+coro::Task<void> ArtEditor::ReadOnce(std::span<const NodeRef> nodes) {
+  std::array<NodeImage, kMostNodes> images;
+  std::array<rdma::Operation, kMostNodes> reads;
+  size_t n = 0;
+  for (const NodeRef& node : nodes) {
+    if (!MayBeNode(node)) continue;
+    NodeImage& image = images[n];
+    image.Expect(node, prefix_lines_);
+    Charge(Cost::kRecordLine, image.size() / kLineBytes);
+    reads[n++] = rdma::Operation::Read(node.address, image.data(), static_cast<uint32_t>(image.size()));
+  }
+  if (n == 0) co_return;
+  const Status status = co_await leaves_->channel()->Post(std::span(reads).first(n));
+  for (NodeImage& image : std::span(images).first(n)) {
+    if (status.ok() && watch_ != nullptr && image.Look() == LeafLook::kWhole) watch_->NoteNode(image);
+  }
+}
+
+EntryHint::EntryHint(const NodeRef& node, size_t prefix_lines, uint64_t state, int slot, uint64_t entry,
+                     rdma::GlobalAddress leaf)
+    : node_(node),
+      word_(node.address + EntryOffset(prefix_lines, slot)),
+      state_(state),
+      slot_(slot),
+      entry_(entry),
+      leaf_(leaf) {
   if (node.type == kLargestNode) return;
   found_ = std::make_unique<NodeImage>();
   found_->Expect(node, prefix_lines);
 }
 
 void EntryHint::Append(shared_leaf::Posting* posting) {
+  const uint64_t pointer = ReversePointer(node_);
   posting->Add(rdma::Operation::CompareAndSwap(word_, VersionOf(state_), entry_));
+  posting->Write(leaf_ + kReverseOffset, std::as_bytes(std::span(&pointer, 1)));
   if (found_ != nullptr) {
     posting->Add(rdma::Operation::Read(node_.address, found_->data(), static_cast<uint32_t>(found_->size())));
   } else {
@@ -85,14 +111,16 @@ bool EntryHint::IsThere() {
          found_->Has(ByteOf(entry_)) == 1;
 }
 
-coro::Task<ArtEditor::Swapped> ArtEditor::Swap(Link link, uint64_t desired, rdma::GlobalAddress leaf,
-                                               rdma::GlobalAddress holder) {
+coro::Task<ArtEditor::Swapped> ArtEditor::Swap(Link link, uint64_t desired, const Holders* holders) {
   uint64_t state = 0;
-  uint64_t parent = holder.bits();
-  std::array<rdma::Operation, 3> operations = {rdma::Operation::CompareAndSwap(link.word, link.entry, desired)};
+  std::array<uint64_t, 2> pointers;
+  std::array<rdma::Operation, 4> operations = {rdma::Operation::CompareAndSwap(link.word, link.entry, desired)};
   size_t count = 1;
-  if (!leaf.is_null()) {
-    operations[count++] = rdma::Operation::Write(&parent, leaf + offsetof(LockLine, parent), kWordBytes);
+  for (size_t i = 0; holders != nullptr && i < holders->size(); ++i) {
+    const Holder& holder = (*holders)[i];
+    if (holder.leaf.is_null()) continue;
+    pointers[i] = ReversePointer(holder.node);
+    operations[count++] = rdma::Operation::Write(&pointers[i], holder.leaf + kReverseOffset, kWordBytes);
   }
   // An entry goes to any free slot, so another editor may add one for the same byte to another slot.
   const bool may_be_double = !IsEntry(link.entry) && IsEntry(desired) && link.node.type != kLargestNode;
@@ -177,14 +205,13 @@ coro::Task<bool> ArtEditor::Find(std::string_view low, std::optional<NodeRef> st
   co_return false;
 }
 
-coro::Task<ArtEditor::Fresh*> ArtEditor::NewNode(NodeType type, std::string_view prefix, rdma::GlobalAddress parent,
-                                                 Nodes* nodes) {
+coro::Task<ArtEditor::Fresh*> ArtEditor::NewNode(NodeType type, std::string_view prefix, Nodes* nodes) {
   const StatusOr<shared_leaf::FreeBlock> block = co_await blocks_[type - kSmallestNode]->Take(leaves_->Connection());
   if (!block.ok()) co_return nullptr;
   nodes->push_back(std::make_unique<Fresh>());
   Fresh* const fresh = nodes->back().get();
   fresh->block = *block;
-  fresh->image.Make({block->address, type}, prefix_lines_, block->word, prefix, parent);
+  fresh->image.Make({block->address, type}, prefix_lines_, block->word, prefix);
   co_return fresh;
 }
 
@@ -329,31 +356,33 @@ coro::Task<void> ArtEditor::Lose(uint64_t entry, std::string_view prefix) {
 }
 
 coro::Task<bool> ArtEditor::Plan(std::string_view low, rdma::GlobalAddress leaf, const Place& place, Nodes* nodes,
-                                 uint64_t* entry, rdma::GlobalAddress* holder) {
+                                 uint64_t* entry, Holders* holders) {
   const std::string_view prefix = place.node.prefix();
-  rdma::GlobalAddress parent = place.node.address();
+  *holders = {};
+  Holder& holder = holders->front();
+  holder = {.node = place.node.ref(), .leaf = leaf};
   const uint64_t there = place.entry();
   Fresh* fork = nullptr;
   size_t above = prefix.size();  // bytes of the prefix of the node that has the entry for `low`, or for `last`
   if (there != 0 && !IsLeafWith(low, prefix, there)) {
     const ByteKey other = place.has_child ? ByteKey(place.child.prefix()) : LowOf(prefix, there);
     above = CommonBytes(other.view(), low);
-    fork = co_await NewNode(kSmallestNode, low.substr(0, above), parent, nodes);
+    fork = co_await NewNode(kSmallestNode, low.substr(0, above), nodes);
     if (fork == nullptr) co_return false;
     const rdma::GlobalAddress to = ChildOf(there, owner()).address;
     fork->image.Add(place.has_child ? NodeEntry(place.child, ByteAt(other.view(), above))
                                     : LeafEntry(to, other.view(), above));
-    parent = fork->image.address();
+    holder.node = fork->image.ref();
+    if (!place.has_child && leaves_->CheckAddress(to).ok()) holders->back() = {.node = holder.node, .leaf = to};
   }
   uint64_t to_low = LeafEntry(leaf, low, above);
-  *holder = parent;
   if (low.size() > above + kEntryBytes) {
     const size_t bytes = low.size() - kEntryBytes;
-    Fresh* const last = co_await NewNode(kSmallestNode, low.substr(0, bytes), parent, nodes);
+    Fresh* const last = co_await NewNode(kSmallestNode, low.substr(0, bytes), nodes);
     if (last == nullptr) co_return false;
     last->image.Add(LeafEntry(leaf, low, bytes));
     to_low = NodeEntry(last->image, ByteAt(low, above));
-    *holder = last->image.address();
+    holder.node = last->image.ref();
   }
   *entry = to_low;
   if (fork == nullptr) co_return true;
@@ -374,18 +403,18 @@ coro::Task<ArtEditor::Outcome> ArtEditor::AddAt(const ByteKey& low, rdma::Global
   if (grows && place->links.empty()) co_return Outcome::kAgain;  // the way began in the middle
   Nodes nodes;
   uint64_t entry = 0;
-  rdma::GlobalAddress holder;
-  bool has_nodes = co_await Plan(low.view(), leaf, *place, &nodes, &entry, &holder);
+  Holders holders;
+  bool has_nodes = co_await Plan(low.view(), leaf, *place, &nodes, &entry, &holders);
   Fresh* copy = nullptr;
   if (has_nodes && grows) {
     const NodeImage& node = place->node;
     const auto type = static_cast<NodeType>(node.type() + 1);
-    copy = co_await NewNode(type, node.prefix(), place->links.back().node.address, &nodes);
+    copy = co_await NewNode(type, node.prefix(), &nodes);
     has_nodes = copy != nullptr;
     if (has_nodes) {
       copy->image.AddAll(node);
       copy->image.Add(entry);
-      if (holder == node.address()) holder = copy->image.address();
+      if (holders.front().node == node.ref()) holders.front().node = copy->image.ref();
     }
   }
   if (!has_nodes) {
@@ -399,7 +428,7 @@ coro::Task<ArtEditor::Outcome> ArtEditor::AddAt(const ByteKey& low, rdma::Global
   }
   Link link = grows ? place->links.back() : place->LinkAt(slot);
   if (grows) entry = NodeEntry(copy->image, ByteOf(link.entry));
-  Swapped swapped = co_await Swap(link, entry, leaf, holder);
+  Swapped swapped = co_await Swap(link, entry, &holders);
   // The node was replaced, and the entry is in its copy, or gets there soon. An entry for a leaf is made again. One for
   // new nodes is put there now, if it still fits, because new nodes that were given up could be linked later.
   const uint64_t there = grows ? link.entry : place->entry();
@@ -411,12 +440,12 @@ coro::Task<ArtEditor::Outcome> ArtEditor::AddAt(const ByteKey& low, rdma::Global
       swapped = Swapped::kDone;
     } else if (grows && now->node.address() == place->node.address() && !now->links.empty()) {
       link = now->links.back();
-      if (link.entry == there) swapped = co_await Swap(link, entry, leaf, holder);
+      if (link.entry == there) swapped = co_await Swap(link, entry, &holders);
     } else if (!grows && now->node.prefix() == prefix && now->entry() == there) {
       const int at = now->slot >= 0 ? now->slot : now->node.FreeSlot(now->byte);
       if (at < 0) break;
       link = now->LinkAt(at);
-      swapped = co_await Swap(link, entry, leaf, holder);
+      swapped = co_await Swap(link, entry, &holders);
     }
     // It may have been carried over just now.
     if (swapped == Swapped::kChanged) swapped = Swapped::kUncertain;

@@ -60,13 +60,14 @@ class ArtWatch {
   ~ArtWatch() = default;
 };
 
-// An entry for a new leaf that goes out with other verbs, by a client's copy of the node: [CAS of a free entry, READ of
-// the node]. Of the largest type, where each byte has its place, only the entry and the state are READ. Where that
-// fails, AddLeaf does it.
+// An entry for a new leaf that goes out with other verbs, by a client's copy of the node: [CAS of a free entry, WRITE
+// of the leaf's reverse pointer, READ of the node]. Of the largest type, where each byte has its place, only the entry
+// and the state are READ. Where that fails, AddLeaf does it.
 class EntryHint {
  public:
-  // `node`: with this state and prefix, as copied; `slot` is free.
-  EntryHint(const NodeRef& node, size_t prefix_lines, uint64_t state, int slot, uint64_t entry);
+  // `node`: with this state and prefix, as copied; `slot` is free. `entry`: that of `leaf`.
+  EntryHint(const NodeRef& node, size_t prefix_lines, uint64_t state, int slot, uint64_t entry,
+            rdma::GlobalAddress leaf);
   void Append(shared_leaf::Posting* posting);
   // To be asked after the posting, whatever became of it. True: the entry is there, the node lives, and it has no other
   // entry for the byte.
@@ -80,6 +81,7 @@ class EntryHint {
   uint64_t state_;
   int slot_;
   uint64_t entry_;
+  rdma::GlobalAddress leaf_;
   // The READs write here.
   uint64_t found_entry_ = 0;
   uint64_t found_state_ = 0;
@@ -102,6 +104,9 @@ class ArtEditor {
 
   // READs a node once, or several times if it is torn. kTorn: there is no node. An error: the owner cannot be reached.
   coro::Task<StatusOr<LeafLook>> Read(NodeRef node, NodeImage* image);
+  // READs different nodes once, in one posting, for the watch. What becomes of it is not told.
+  static constexpr size_t kMostNodes = 3;
+  coro::Task<void> ReadOnce(std::span<const NodeRef> nodes);
 
   // `low`: of the leaf, as ArtKeyOf for integer keys. `start`: a node on the way to it, from a cache. False: given up;
   // the entry may be there nevertheless, and others may have been lost.
@@ -158,17 +163,23 @@ class ArtEditor {
   coro::Task<Outcome> FindOnce(std::string_view low, std::optional<NodeRef> start, Place* place);
   coro::Task<bool> Find(std::string_view low, std::optional<NodeRef> start, Place* place);
   coro::Task<Outcome> AddAt(const ByteKey& low, rdma::GlobalAddress leaf, bool replaces, Place* place);
-  // Makes the nodes that are needed between the place and the leaf. *entry: what leads to them; *holder: the node that
-  // has the leaf's entry.
+  // The node that has the entry of a leaf now, and becomes its reverse pointer. Of an added leaf, and of the one whose
+  // entry a new node has taken over (null: none).
+  struct Holder {
+    NodeRef node;
+    rdma::GlobalAddress leaf{};
+  };
+  using Holders = std::array<Holder, 2>;
+  // Makes the nodes that are needed between the place and the leaf. *entry: what leads to them.
   coro::Task<bool> Plan(std::string_view low, rdma::GlobalAddress leaf, const Place& place, Nodes* nodes,
-                        uint64_t* entry, rdma::GlobalAddress* holder);
+                        uint64_t* entry, Holders* holders);
   // Null: there is no block.
-  coro::Task<Fresh*> NewNode(NodeType type, std::string_view prefix, rdma::GlobalAddress parent, Nodes* nodes);
+  coro::Task<Fresh*> NewNode(NodeType type, std::string_view prefix, Nodes* nodes);
   coro::Task<bool> Write(const Nodes& nodes);
   // Gives back blocks of new nodes that nothing leads to, or a word of an editor that has given up.
   coro::Task<void> Abandon(Nodes* nodes, bool were_written);
-  // Changes an entry from link.entry. `leaf`: gets the hint that its entry is in `holder`; null: none does.
-  coro::Task<Swapped> Swap(Link link, uint64_t desired, rdma::GlobalAddress leaf = {}, rdma::GlobalAddress holder = {});
+  // Changes an entry from link.entry.
+  coro::Task<Swapped> Swap(Link link, uint64_t desired, const Holders* holders = nullptr);
   // Declares a node dead. *late: what its block has then. False: somebody else has done it, or it is not known.
   coro::Task<bool> Kill(const NodeImage& node, NodeImage* late);
   // The node was replaced by `copy`.

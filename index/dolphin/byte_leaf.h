@@ -1,6 +1,6 @@
 // The leaf of Dolphin for byte keys. The rules are those of leaf.h; this header has what is different.
 //
-//   line 0, lock    | state | constant | holders | parent | 32 bytes spare |    changed by atomics only
+//   line 0, lock    | state | constant | holders | reverse | 32 bytes spare |   changed word by word
 //   line 1, head    | number | shape | 16 bytes spare | right | 24 bytes spare |
 //   F fence lines   | number | 56 bytes of fences |          F: 1 to 4, one number for the whole index
 //   6 entry lines   | number | 7 entries |

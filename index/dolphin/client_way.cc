@@ -1,8 +1,11 @@
 #include "index/dolphin/client_way.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/sometimes.h"
 #include "index/backoff.h"
 
 namespace gannet::index::dolphin {
@@ -81,6 +84,7 @@ coro::Task<Status> ClientWay<Keys>::LocateFor(For use, Point point, LeafCopy* le
   using Step = typename LeafSearch<Keys>::Step;
   LeafSearch<Keys> search(root_, first_, point, /*has_copies=*/true);
   Patience patience(leaves_->patience_nanos());
+  ReversePointers reverse{};  // of the last two leaves
   for (;;) {
     if (search.step() == Step::kWay) {
       const std::optional<ArtWay::Misled> wrong = search.TakeWrong();
@@ -91,12 +95,13 @@ coro::Task<Status> ClientWay<Keys>::LocateFor(For use, Point point, LeafCopy* le
     } else if (search.step() == Step::kLeaf) {
       leaf->address = search.leaf();
       Keys::ForgetKeys(&leaf->keys);
-      const StatusOr<LeafLook> look = co_await Read(use, leaf);
+      reverse = {reverse.back(), 0};
+      const StatusOr<LeafLook> look = co_await Read(use, leaf, &reverse.back());
       if (!look.ok() && !absl::IsInvalidArgument(look.status())) co_return look.status();
       search.TakeLeaf(look.value_or(LeafLook::kDead), leaf->image);
     } else if (search.step() == Step::kFound) {
       // If others know the way, this brings it into the cache.
-      if (search.was_detour()) co_await NoteSplit(Keys::LowOf(leaf->image), leaf->address);
+      if (search.was_detour()) co_await NoteDetour(Keys::LowOf(leaf->image), leaf->address, reverse);
       co_return absl::OkStatus();
     } else if (patience.Pause()) {
       search.Again();
@@ -108,14 +113,18 @@ coro::Task<Status> ClientWay<Keys>::LocateFor(For use, Point point, LeafCopy* le
 }
 
 template <class Keys>
-coro::Task<StatusOr<LeafLook>> ClientWay<Keys>::Read(For use, LeafCopy* leaf) {
+coro::Task<StatusOr<LeafLook>> ClientWay<Keys>::Read(For use, LeafCopy* leaf, uint64_t* reverse) {
   if constexpr (Keys::kKeysElsewhere) {
     typename Keys::Leaf raw;
     const StatusOr<LeafLook> look = co_await lock_->Read(leaf->address, use, &raw);
-    if (look.ok() && *look == LeafLook::kWhole) leaf->image = Keys::View(raw);
+    if (look.ok() && *look == LeafLook::kWhole) {
+      leaf->image = Keys::View(raw);
+      *reverse = raw.lock.reverse;
+    }
     co_return look;
   } else {
     const StatusOr<LeafLook> look = co_await lock_->Read(leaf->address, use, &leaf->image);
+    *reverse = leaf->image.lock.reverse;
     co_return look;
   }
 }
@@ -125,8 +134,8 @@ std::optional<EntryHint> ClientWay<Keys>::HintOf(const Key& border, rdma::Global
   const ByteKey low = Keys::ArtKey(border);
   const std::optional<ArtCache::FreeEntry> free = Reading(view_)->FreeEntryFor(root_, low.view());
   if (!mends_ || !free.has_value()) return std::nullopt;
-  return EntryHint(free->node, prefix_lines_, free->state, free->slot,
-                   LeafEntry(right, low.view(), free->prefix_bytes));
+  return EntryHint(free->node, prefix_lines_, free->state, free->slot, LeafEntry(right, low.view(), free->prefix_bytes),
+                   right);
 }
 
 template <class Keys>
@@ -146,6 +155,27 @@ coro::Task<void> ClientWay<Keys>::NoteSplit(Key border, rdma::GlobalAddress righ
   ArtWay way(root_, low.view());
   const Status gone = co_await Go(&way, /*by_copies=*/false);
   gone.IgnoreError();  // it is a hint
+}
+
+// Whoever split the left leaf has either added an entry to the node that had led to it, or put one or two new nodes
+// there. The reverse pointers of the two leaves name those (III-A1). So one posting brings what has changed into the
+// cache.
+template <class Keys>
+coro::Task<void> ClientWay<Keys>::NoteDetour(Key border, rdma::GlobalAddress right, ReversePointers reverse) {
+  const std::optional<NodeRef> known = StartFor(Keys::ArtKey(border));
+  std::array<NodeRef, ArtEditor::kMostNodes> nodes = {known.value_or(NodeRef())};
+  size_t n = known.has_value() ? 1 : 0;
+  for (const uint64_t pointer : reverse) {
+    const NodeRef named = NodeOfReversePointer(pointer);
+    const auto end = nodes.begin() + static_cast<ptrdiff_t>(n);
+    if (!named.address.is_null() && std::find(nodes.begin(), end, named) == end) nodes[n++] = named;
+  }
+  co_await editor_.ReadOnce(std::span(nodes).first(n));
+  if (ExpectAt(Keys::At(border)) == right) {
+    Sometimes<"leaf: reverse pointers name what leads to a new leaf">();
+    co_return;
+  }
+  co_await NoteSplit(border, right);
 }
 
 template <class Keys>

@@ -32,6 +32,7 @@ class ClientWay final : public Locator<Keys>, private ArtWatch {
   using Point = typename Keys::Point;
   using LeafCopy = shared_leaf::LeafCopyOf<Keys>;
   using For = typename TernaryLock<Keys>::For;
+  using ReversePointers = typename Locator<Keys>::ReversePointers;
 
   // `cache` and `leaves` must outlive this. `first`: the first leaf, which never dies. `node`, `id`, `timeout`: as
   // those of BorrowedBlocks.
@@ -50,11 +51,10 @@ class ClientWay final : public Locator<Keys>, private ArtWatch {
   coro::Task<Status> Locate(Point point, LeafCopy* leaf) override { return LocateFor(For::kEntry, point, leaf); }
   // The image is as that of TernaryLock::Read for this use.
   coro::Task<Status> LocateFor(For use, Point point, LeafCopy* leaf);
-  // How the new leaf is made known by the posting that makes it. nullopt: only NoteSplit can do that.
-  std::optional<EntryHint> HintOf(const Key& border, rdma::GlobalAddress right);
-  // The posting is over. False: NoteSplit is needed.
-  bool NoteHint(EntryHint* hint);
+  std::optional<EntryHint> HintOf(const Key& border, rdma::GlobalAddress right) override;
+  bool NoteHint(EntryHint* hint) override;
   coro::Task<void> NoteSplit(Key border, rdma::GlobalAddress right) override;
+  coro::Task<void> NoteDetour(Key border, rdma::GlobalAddress right, ReversePointers reverse) override;
   coro::Task<void> NoteAbsorbed(Key low, rdma::GlobalAddress leaf) override;
 
  private:
@@ -72,7 +72,8 @@ class ClientWay final : public Locator<Keys>, private ArtWatch {
 
   // Goes on with a way to its end. `by_copies` false: READs all of it.
   coro::Task<Status> Go(ArtWay* way, bool by_copies);
-  coro::Task<StatusOr<LeafLook>> Read(For use, LeafCopy* leaf);
+  // *reverse: the leaf's reverse pointer.
+  coro::Task<StatusOr<LeafLook>> Read(For use, LeafCopy* leaf, uint64_t* reverse);
   std::optional<NodeRef> StartFor(const ByteKey& key);
 
   shared_leaf::LeafChannel* leaves_;

@@ -17,6 +17,8 @@ namespace {
 
 // A leaf with less than this part of its slots is merged with a neighbour.
 constexpr int kSparseShare = 4;
+// Right links to follow before a search. The caches of a client are behind by one or two splits.
+constexpr int kMostRights = 3;
 
 Status StaysInUse(rdma::GlobalAddress leaf) {
   return absl::UnavailableError(absl::StrCat("the leaf at ", leaf.ToString(), " stays in use by others; try again"));
@@ -25,44 +27,69 @@ Status StaysInUse(rdma::GlobalAddress leaf) {
 }  // namespace
 
 template <class Keys>
-coro::Task<StatusOr<rdma::GlobalAddress>> Editor<Keys>::LeafFor(Key key, bool expected) {
-  if (expected) {
-    const rdma::GlobalAddress leaf = locator_->Expect(key);
-    if (!leaf.is_null()) co_return leaf;
-  }
+coro::Task<Status> Editor<Keys>::Begin(Way* way) {
+  way->leaf = locator_->Expect(way->key);
+  if (!way->leaf.is_null()) co_return absl::OkStatus();
+  const Status located = co_await Locate(way);
+  co_return located;
+}
+
+template <class Keys>
+coro::Task<Status> Editor<Keys>::Locate(Way* way) {
   LeafCopy place;
-  const Status located = co_await locator_->Locate(Keys::At(key), &place);
-  if (!located.ok()) co_return located;
-  co_return place.address;
+  const Status located = co_await locator_->Locate(Keys::At(way->key), &place);
+  if (located.ok()) way->leaf = place.address;
+  way->rights = 0;
+  co_return located;
+}
+
+template <class Keys>
+coro::Task<Status> Editor<Keys>::GoOn(Way* way, const Result& result) {
+  if (result.outcome == Outcome::kElsewhere && !result.right.is_null() && way->rights < kMostRights &&
+      lock_.leaves()->CheckAddress(result.right).ok()) {
+    ++way->rights;
+    way->left = result;
+    way->leaf = result.right;
+    co_return absl::OkStatus();
+  }
+  const Status located = co_await Locate(way);
+  co_return located;
+}
+
+template <class Keys>
+coro::Task<void> Editor<Keys>::NoteWay(const Way& way, const Result& done) {
+  if (way.rights == 0) co_return;
+  co_await locator_->NoteDetour(way.left.border, way.left.right, {way.left.reverse, done.reverse});
 }
 
 template <class Keys>
 coro::Task<StatusOr<Change>> Editor<Keys>::Insert(Key key, rdma::GlobalAddress record, rdma::GlobalAddress* existing,
                                                   std::optional<FullLeaf> full_leaf) {
   Patience patience(lock_.leaves()->patience_nanos());
-  StatusOr<rdma::GlobalAddress> leaf = rdma::GlobalAddress();
+  Way way(key);
   if (full_leaf.has_value()) {
-    leaf = full_leaf->leaf;
+    way.leaf = full_leaf->leaf;
   } else {
-    leaf = co_await LeafFor(key, /*expected=*/true);
+    const Status begun = co_await Begin(&way);
+    GANNET_CO_RETURN_IF_ERROR(begun);
   }
   bool was_uncertain = false;
   for (;;) {
-    if (!leaf.ok()) co_return leaf.status();
     Change change;
     StatusOr<Result> result = Result{};
     if (full_leaf.has_value()) {
       result = std::exchange(full_leaf, std::nullopt)->result;
     } else {
-      result = co_await changer_.Insert(*leaf, key, record.bits(), &change);
+      result = co_await changer_.Insert(way.leaf, key, record.bits(), &change);
     }
     while (result.ok() && result->outcome == Outcome::kFull) {
       const Result full = *result;
-      result = co_await changer_.InsertAlone(*leaf, full, key, record.bits(), &change);
+      result = co_await changer_.InsertAlone(way.leaf, full, key, record.bits(), &change);
     }
     if (!result.ok()) co_return result.status();
     if (result->outcome == Outcome::kDone) {
-      if (!result->right.is_null()) co_await locator_->NoteSplit(result->border, result->right);
+      co_await NoteWay(way, *result);
+      if (!result->right.is_null() && !result->is_known) co_await locator_->NoteSplit(result->border, result->right);
       co_return std::move(change);
     }
     if (result->outcome == Outcome::kExists) {
@@ -84,35 +111,40 @@ coro::Task<StatusOr<Change>> Editor<Keys>::Insert(Key key, rdma::GlobalAddress r
         if (place.image.SlotOf(place.image.WordOf(key)) >= 0) co_return DamagedLeaf(place.address);
       }
       if (!patience.Pause()) co_return StaysInUse(place.address);
-      leaf = place.address;  // it was removed meanwhile
+      way.leaf = place.address;  // it was removed meanwhile
+      way.rights = 0;
       continue;
     }
     was_uncertain |= result->outcome == Outcome::kUncertain;
-    if (result->outcome != Outcome::kElsewhere && !patience.Pause()) co_return StaysInUse(*leaf);
-    leaf = co_await LeafFor(key, /*expected=*/false);
+    if (result->outcome != Outcome::kElsewhere && !patience.Pause()) co_return StaysInUse(way.leaf);
+    const Status gone = co_await GoOn(&way, *result);
+    GANNET_CO_RETURN_IF_ERROR(gone);
   }
 }
 
 template <class Keys>
 coro::Task<StatusOr<Change>> Editor<Keys>::Remove(Key key, rdma::GlobalAddress record) {
   Patience patience(lock_.leaves()->patience_nanos());
-  StatusOr<rdma::GlobalAddress> leaf = co_await LeafFor(key, /*expected=*/true);
+  Way way(key);
+  const Status begun = co_await Begin(&way);
+  GANNET_CO_RETURN_IF_ERROR(begun);
   bool was_uncertain = false;
   for (;;) {
-    if (!leaf.ok()) co_return leaf.status();
     Change change;
-    const StatusOr<Result> result = co_await changer_.Remove(*leaf, key, record.bits(), &change);
+    const StatusOr<Result> result = co_await changer_.Remove(way.leaf, key, record.bits(), &change);
     if (!result.ok()) co_return result.status();
     // Nobody else removes the entry of a record that this node has locked. So the next look tells.
     if (result->outcome == Outcome::kAbsent && was_uncertain) co_return Change();
     was_uncertain |= result->outcome == Outcome::kUncertain;
     if (result->outcome == Outcome::kDone) {
+      co_await NoteWay(way, *result);
       if (result->entries <= schema_->slots() / kSparseShare) co_await Merge(key, &change);
       co_return std::move(change);
     }
     if (result->outcome == Outcome::kAbsent) co_return NotMapped<Keys>(key, record);
-    if (result->outcome != Outcome::kElsewhere && !patience.Pause()) co_return StaysInUse(*leaf);
-    leaf = co_await LeafFor(key, /*expected=*/false);
+    if (result->outcome != Outcome::kElsewhere && !patience.Pause()) co_return StaysInUse(way.leaf);
+    const Status gone = co_await GoOn(&way, *result);
+    GANNET_CO_RETURN_IF_ERROR(gone);
   }
 }
 
@@ -120,15 +152,16 @@ coro::Task<StatusOr<Change>> Editor<Keys>::Remove(Key key, rdma::GlobalAddress r
 template <class Keys>
 coro::Task<Status> Editor<Keys>::Replace(Key key, rdma::GlobalAddress from, rdma::GlobalAddress to) {
   Patience patience(lock_.leaves()->patience_nanos());
-  StatusOr<rdma::GlobalAddress> leaf = co_await LeafFor(key, /*expected=*/true);
+  Way way(key);
+  const Status begun = co_await Begin(&way);
+  GANNET_CO_RETURN_IF_ERROR(begun);
   bool was_uncertain = false;
   for (;;) {
-    if (!leaf.ok()) co_return leaf.status();
     StatusOr<Result> result = Result{};
     if (!from.is_null()) {
-      result = co_await changer_.Replace(*leaf, key, from.bits(), to.bits(), nullptr);
+      result = co_await changer_.Replace(way.leaf, key, from.bits(), to.bits(), nullptr);
     } else if constexpr (!Keys::kKeysElsewhere) {
-      result = co_await changer_.Update(*leaf, key, to.bits());
+      result = co_await changer_.Update(way.leaf, key, to.bits());
     } else {
       LeafCopy place;
       const Status located = co_await locator_->Locate(Keys::At(key), &place);
@@ -143,13 +176,17 @@ coro::Task<Status> Editor<Keys>::Replace(Key key, rdma::GlobalAddress from, rdma
       if (result.ok() && result->outcome == Outcome::kAbsent) result->outcome = Outcome::kBusy;  // it has changed since
     }
     if (!result.ok()) co_return result.status();
-    if (result->outcome == Outcome::kDone) co_return absl::OkStatus();
+    if (result->outcome == Outcome::kDone) {
+      co_await NoteWay(way, *result);
+      co_return absl::OkStatus();
+    }
     // Nobody else changes the entry, as in Remove: it leads to `to`, because the change was made.
     if (result->outcome == Outcome::kAbsent && was_uncertain) co_return absl::OkStatus();
     was_uncertain |= result->outcome == Outcome::kUncertain;
     if (result->outcome == Outcome::kAbsent) co_return NotMapped<Keys>(key, from);
-    if (result->outcome != Outcome::kElsewhere && !patience.Pause()) co_return StaysInUse(*leaf);
-    leaf = co_await LeafFor(key, /*expected=*/false);
+    if (result->outcome != Outcome::kElsewhere && !patience.Pause()) co_return StaysInUse(way.leaf);
+    const Status gone = co_await GoOn(&way, *result);
+    GANNET_CO_RETURN_IF_ERROR(gone);
   }
 }
 
@@ -183,7 +220,7 @@ coro::Task<Status> Editor<Keys>::Fill(rdma::GlobalAddress leaf, std::span<const 
   draft.set_right(right);
   shared_leaf::Posting posting;
   draft.AppendChange(&posting);
-  const Status done = co_await lock_.Commit(leaf, &posting);
+  const Status done = co_await lock_.Commit(leaf, &posting, posting.size());
   co_return done;
 }
 

@@ -30,7 +30,7 @@ class Editor {
          Locator<Keys>* locator, IndexRights rights = IndexRights::kClients)
       : schema_(schema),
         lock_(leaves, schema->shape_lines(), book, rights),
-        changer_(&lock_, schema, blocks),
+        changer_(&lock_, schema, blocks, locator),
         locator_(locator) {}
 
   TernaryLock<Keys>& lock() { return lock_; }
@@ -61,8 +61,23 @@ class Editor {
   using Outcome = typename Changer::Outcome;
   using Result = typename Changer::Result;
 
-  // Where to try a change of the key: the expected leaf, or the right one.
-  coro::Task<StatusOr<rdma::GlobalAddress>> LeafFor(Key key, bool expected);
+  // The leaves that a change of a key tries.
+  struct Way {
+    explicit Way(Key of) : key(of) {}
+
+    const Key key;
+    rdma::GlobalAddress leaf;
+    // The right siblings that led here since the last search, and what the last of them has told.
+    int rights = 0;
+    Result left;
+  };
+  // The expected leaf, or else the right one.
+  coro::Task<Status> Begin(Way* way);
+  // `result`: of the try in the last leaf, which was not made. To the right one, or to its right sibling.
+  coro::Task<Status> GoOn(Way* way, const Result& result);
+  // The change was made, in a leaf to which right links may have led: others of this node get to know the way.
+  coro::Task<void> NoteWay(const Way& way, const Result& done);
+  coro::Task<Status> Locate(Way* way);
   // Merges the leaf of a key, in which a removal has left few entries, with a neighbour, if both fit well. *change: as
   // of the removal; then of both, or empty if others have changed the leaf in between.
   coro::Task<void> Merge(Key key, Change* change);

@@ -41,8 +41,7 @@ ByteKey LowOf(std::string_view prefix, uint64_t entry) {
   return ByteKey(std::string_view(bytes.data(), size));
 }
 
-void NodeImage::Make(const NodeRef& ref, size_t prefix_lines, uint64_t last_word, std::string_view prefix,
-                     rdma::GlobalAddress parent) {
+void NodeImage::Make(const NodeRef& ref, size_t prefix_lines, uint64_t last_word, std::string_view prefix) {
   GANNET_CHECK(prefix.size() <= (prefix_lines == 0 ? kHeadPrefixBytes : kMostPrefix), "a prefix of %d bytes",
                prefix.size());
   Expect(ref, prefix_lines);
@@ -52,7 +51,6 @@ void NodeImage::Make(const NodeRef& ref, size_t prefix_lines, uint64_t last_word
   for (size_t line = 0; line < size() / kLineBytes; ++line) words_[line * 8] = rdma::VersionWord(state);
   words_[0] = state;
   words_[kShapeOffset / kWordBytes] = ShapeOf(ref.type, prefix.size());
-  words_[kNodeParentOffset / kWordBytes] = parent.bits();
   const size_t first = std::min(prefix.size(), kHeadPrefixBytes);
   if (first > 0) std::memcpy(data() + kPrefixOffset, prefix.data(), first);
   if (first < prefix.size()) {
@@ -89,9 +87,8 @@ int NodeImage::SlotOf(int byte) const {
 
 int NodeImage::FreeSlot(int byte) const {
   if (ref_.type == kLargestNode) return byte;
-  Bytes met;
   for (int slot = 0; slot < slots(); ++slot) {
-    if (!IsEntry(word(slot)) || !met.Add(ByteOf(word(slot)))) return slot;
+    if (!IsEntry(word(slot))) return slot;
   }
   return -1;
 }

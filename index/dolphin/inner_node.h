@@ -1,6 +1,6 @@
 // The inner node of Dolphin (MSST'24, III-A1): a node of an adaptive radix tree (art.h), in the owner's memory.
 //
-//   line 0          | state | shape | parent | prefix, 40 bytes |
+//   line 0          | state | shape | 8 spare | prefix, 40 bytes |
 //   [ line 1        | number | 24 bytes more of the prefix | 32 spare | ]      if keys may have more than 40 bytes
 //   entry lines     | number | 7 entries |                                     1, 2, 8 or 37 lines
 //
@@ -9,7 +9,6 @@
 //            is dead. A node is dead for good; its block may become another one.
 //   number   of a line: the state, marked with kNotAState. So lines of one life of the block agree.
 //   shape    type (bits 0 to 7), bytes of the prefix (bits 8 to 15)
-//   parent   a hint: the node that led here when this one was made
 //   prefix   what all keys below the node begin with. At most kMostPrefix bytes, and longer than that of the parent.
 //   entry    | mark 1 | type of the child 3, 0: leaf | byte + 1, 9 bits | more, 9 bits | line of the child 42 |
 //            Without the mark the entry is free; then it has the number of the line, without its mark. So a late CAS
@@ -72,7 +71,6 @@ constexpr size_t EntryOffset(size_t prefix_lines, int slot) {
   return line * kLineBytes + static_cast<size_t>(1 + slot % kEntriesPerLine) * kWordBytes;
 }
 inline constexpr size_t kShapeOffset = 1 * kWordBytes;
-inline constexpr size_t kNodeParentOffset = 2 * kWordBytes;
 inline constexpr size_t kPrefixOffset = 3 * kWordBytes;
 
 struct NodeRef {
@@ -80,6 +78,15 @@ struct NodeRef {
   NodeType type = kLeafType;
   friend bool operator==(const NodeRef&, const NodeRef&) = default;
 };
+// The reverse pointer of a leaf (III-A2): the node that has its entry, as one word. A null node: the word names none.
+inline uint64_t ReversePointer(const NodeRef& node) {
+  return node.address.bits() | node.type;
+}
+inline NodeRef NodeOfReversePointer(uint64_t word) {
+  const auto type = static_cast<NodeType>(word % kLineBytes);
+  if (type < kSmallestNode || type > kLargestNode) return {};
+  return {rdma::GlobalAddress::FromBits(word - type), type};
+}
 
 // "Byte + 1" of a key behind its first `at` bytes; 0 if it ends there.
 constexpr int ByteAt(std::string_view key, size_t at) {
@@ -179,8 +186,7 @@ class NodeImage {
     prefix_lines_ = prefix_lines;
   }
   // Begins a new node without entries in a dead block, whose state is `last_word`.
-  void Make(const NodeRef& ref, size_t prefix_lines, uint64_t last_word, std::string_view prefix,
-            rdma::GlobalAddress parent);
+  void Make(const NodeRef& ref, size_t prefix_lines, uint64_t last_word, std::string_view prefix);
   // Judges the copy: kWhole, kDead or kTorn. If it is kWhole, prefix() is set.
   LeafLook Look();
 
@@ -228,8 +234,8 @@ class NodeImage {
   }
   // The slot of the byte's entry; -1: there is none.
   int SlotOf(int byte) const;
-  // The slot where an entry for a byte that has none may go: one that is free, or has an entry that does not count.
-  // -1: the node is full.
+  // The slot where an entry for a byte that has none may go. -1: the node is full. Of two entries for a byte, the one
+  // that does not count now may be the one that stays (ArtEditor::Swap), so its slot is not free.
   int FreeSlot(int byte) const;
   // Number of entries for a byte. More than one: only the first counts.
   int Has(int byte) const;

@@ -58,7 +58,7 @@ LeafLook ReadOwnLeaf(const std::byte* leaf, Leaf* image, size_t shape_lines, boo
 void BeginBlock(std::byte* block) {
   StoreWord(block + offsetof(LockLine, constant), kNoRecord);
   StoreWord(block + kHoldersOffset, 0);
-  StoreWord(block + offsetof(LockLine, parent), 0);
+  StoreWord(block + kReverseOffset, 0);
 }
 
 template <class Leaf>

@@ -2,7 +2,7 @@
 // Clients change single words of a leaf at once, under the shared side of a lock of three states, and whole lines under
 // the exclusive side:
 //
-//   line 0, lock    | state | constant | holders | parent | 32 bytes spare |    changed by atomics only
+//   line 0, lock    | state | constant | holders | reverse | 32 bytes spare |   changed word by word
 //   line 1, head    | number | shape | low | high | right | 24 bytes spare |
 //   G key lines     | number | 7 key words |
 //   G target lines  | number | 7 targets |
@@ -13,7 +13,7 @@
 //   constant stands where a record has its meta word, and is none: a stale address of a record that leads here finds no
 //            key.
 //   holders  bit n: node n is inside, on the shared side
-//   parent   a hint: the inner node that led here last
+//   reverse  a hint: the inner node that has the entry of the leaf (ReversePointer); 0: it was not told
 //   number   of a line: the version that the last exclusive change of the leaf has published, marked with kNotAState.
 //            Equal in all lines.
 //   shape    G, the number of key lines
@@ -117,7 +117,7 @@ struct LockLine {
   uint64_t state = kAbsentBit;
   uint64_t constant = kNoRecord;
   uint64_t holders = 0;
-  uint64_t parent = 0;
+  uint64_t reverse = 0;
   std::array<uint64_t, 4> spare{};
 };
 static_assert(sizeof(LockLine) == kLineBytes);
@@ -140,6 +140,7 @@ static_assert(sizeof(SlotLine) == kLineBytes);
 
 // Places of the words that are changed one by one.
 inline constexpr size_t kHoldersOffset = offsetof(LockLine, holders);
+inline constexpr size_t kReverseOffset = offsetof(LockLine, reverse);
 constexpr size_t KeyOffset(int slot) {
   const auto line = static_cast<size_t>(slot / kSlotsPerLine);
   return (2 + line) * kLineBytes + static_cast<size_t>(1 + slot % kSlotsPerLine) * kWordBytes;

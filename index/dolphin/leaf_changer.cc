@@ -29,6 +29,18 @@ typename LeafChanger<Keys>::Result FullAs(const typename Keys::Leaf& image) {
   return result;
 }
 
+// A whole leaf that does not cover the key.
+template <class Keys>
+typename LeafChanger<Keys>::Result ElsewhereThan(const typename Keys::Leaf& image, const typename Keys::Key& key) {
+  typename LeafChanger<Keys>::Result result{.outcome = LeafChanger<Keys>::Outcome::kElsewhere};
+  const auto& view = Keys::View(image);
+  if (Keys::IsLast(view) || !Keys::EndsBefore(view, Keys::At(key))) return result;
+  result.right = image.right();
+  result.border = Keys::NextLow(view);
+  result.reverse = image.lock.reverse;
+  return result;
+}
+
 // The next slot that was free in the image.
 template <class Leaf>
 int SlotToTake(const Leaf& image, int from, [[maybe_unused]] rdma::NodeId node) {
@@ -55,7 +67,7 @@ auto LeafChanger<Keys>::Depart(const Stay& stay, Departure departure, Change* ch
   if (left->before != 0 && change != nullptr) {
     change->AddChanged(stay.leaf, left->before, UnlockedState(NextState(left->before, false), stay.image.head.number));
   }
-  Result result{.outcome = Outcome::kDone};
+  Result result{.outcome = Outcome::kDone, .reverse = stay.image.lock.reverse};
   // Another insert has the slot: this one starts over.
   if (!left->is_done) result.outcome = departure.what == Do::kInsert ? Outcome::kBusy : Outcome::kAbsent;
   co_return result;
@@ -87,7 +99,7 @@ requires(!Keys::kKeysElsewhere) {
   const uint64_t word = image.WordOf(key);
   Result result;
   if (!image.Covers(key)) {
-    result.outcome = Outcome::kElsewhere;
+    result = ElsewhereThan<Keys>(image, key);
   } else if (image.SlotOf(word) >= 0) {
     result.outcome = Outcome::kExists;
   } else if (image.SlotOf(word | kReservedBit) >= 0) {
@@ -198,7 +210,7 @@ requires(Keys::kKeysElsewhere) {
   if (covers) same = co_await shared_leaf::FindKey<Keys>(lock_->leaves(), *schema_, key, &place);
   Result result;
   if (!covers) {
-    result.outcome = Outcome::kElsewhere;
+    result = ElsewhereThan<Keys>(stay.image, key);
   } else if (same.ok() && *same >= 0) {
     result.outcome = Outcome::kExists;
     result.existing = TargetAt(place.image, *same);
@@ -243,7 +255,7 @@ template <class Keys>
 auto LeafChanger<Keys>::InsertLocked(rdma::GlobalAddress leaf, const Leaf& image, Key key, uint64_t target,
                                      std::optional<shared_leaf::FreeBlock>* block, Change* change)
     -> coro::Task<StatusOr<Result>> {
-  Result result{.outcome = Outcome::kDone};
+  Result result{.outcome = Outcome::kDone, .reverse = image.lock.reverse};
   LeafDraft<Keys> draft(leaf, image);
   std::optional<LeafDraft<Keys>> fresh;
   Posting posting;
@@ -293,16 +305,22 @@ auto LeafChanger<Keys>::InsertLocked(rdma::GlobalAddress leaf, const Leaf& image
     GANNET_CO_RETURN_IF_ERROR(status);
     co_return result;
   }
-  status = co_await Commit(draft, &posting, change);
+  std::optional<EntryHint> hint;
+  if (fresh.has_value() && locator_ != nullptr) hint = locator_->HintOf(result.border, result.right);
+  status = co_await Commit(draft, &posting, change, &hint);
   GANNET_CO_RETURN_IF_ERROR(status);
+  result.is_known = hint.has_value() && locator_->NoteHint(&*hint);
   // This is not AddCreated, for the reason in BasicLeafChanger::Split (shared_leaf/change/leaf_change.cc).
   if (fresh.has_value() && change != nullptr) change->AddChanged(fresh->address(), fresh->before(), fresh->after());
   co_return result;
 }
 
 template <class Keys>
-coro::Task<Status> LeafChanger<Keys>::Commit(const LeafDraft<Keys>& draft, Posting* posting, Change* change) {
-  const Status status = co_await lock_->Commit(draft.address(), posting);
+coro::Task<Status> LeafChanger<Keys>::Commit(const LeafDraft<Keys>& draft, Posting* posting, Change* change,
+                                             std::optional<EntryHint>* hint) {
+  const size_t changes = posting->size();
+  if (hint != nullptr && hint->has_value()) (*hint)->Append(posting);
+  const Status status = co_await lock_->Commit(draft.address(), posting, changes);
   if (status.ok() && change != nullptr) change->AddChanged(draft.address(), draft.before(), draft.after());
   co_return status;
 }
@@ -347,8 +365,8 @@ auto LeafChanger<Keys>::ChangeSlot(rdma::GlobalAddress leaf, Key key, Wanted wan
   const std::optional<Departure> departure = DepartureFor(stay.image, key, wanted);
   if (!departure.has_value()) {
     const bool covers = Keys::CoversKey(Keys::View(stay.image), key);
-    const Outcome outcome = covers ? Outcome::kAbsent : Outcome::kElsewhere;
-    const StatusOr<Result> unchanged = co_await Depart(stay, Result{.outcome = outcome});
+    const Result result = covers ? Result{.outcome = Outcome::kAbsent} : ElsewhereThan<Keys>(stay.image, key);
+    const StatusOr<Result> unchanged = co_await Depart(stay, result);
     co_return unchanged;
   }
   StatusOr<Result> done = co_await Depart(stay, *departure, change);

@@ -35,6 +35,7 @@
 #include "base/status.h"
 #include "index/dolphin/leaf.h"
 #include "index/dolphin/leaf_draft.h"
+#include "index/dolphin/locator.h"
 #include "index/dolphin/ternary_lock.h"
 #include "index/index.h"
 #include "index/shared_leaf/blocks/block_source.h"
@@ -62,15 +63,19 @@ class LeafChanger {
     uint64_t existing = 0;  // kExists: the key's target, where it is known
     uint64_t state = 0;     // kFull: the state word that the leaf had
     bool splits = false;    // kFull: it has no removed entries or reserved slots that could be used again
-    // kDone, of a split: the new leaf, null otherwise, and its low fence.
+    // kDone, of a split: the new leaf, null otherwise, and its low fence. kElsewhere: the right sibling and its low
+    // fence, if the leaf ends before the key.
     rdma::GlobalAddress right{};
     Key border{};
-    int entries = 0;  // kDone, of a removal: those that were left
+    bool is_known = false;  // kDone, of a split: the new leaf has an entry
+    uint64_t reverse = 0;   // kDone, kElsewhere: the reverse pointer of the leaf
+    int entries = 0;        // kDone, of a removal: those that were left
   };
 
-  // All must outlive this.
-  LeafChanger(TernaryLock<Keys>* lock, const Schema* schema, shared_leaf::BlockSource* blocks)
-      : lock_(lock), schema_(schema), blocks_(blocks) {}
+  // All must outlive this. `locator`: gives the hints that go with splits; null: there are none.
+  LeafChanger(TernaryLock<Keys>* lock, const Schema* schema, shared_leaf::BlockSource* blocks,
+              Locator<Keys>* locator = nullptr)
+      : lock_(lock), schema_(schema), blocks_(blocks), locator_(locator) {}
 
   // Each adds to *change what it did to state words.
   coro::Task<StatusOr<Result>> Insert(rdma::GlobalAddress leaf, Key key, uint64_t target, Change* change);
@@ -86,8 +91,8 @@ class LeafChanger {
     Key key;
     uint64_t word = 0;  // a target, or a new value
     bool is_update = false;
-    // As Insert or Update return it, except that kFull also says that an insert has to be made alone, although there may
-    // be room.
+    // As Insert or Update return it, except that kFull also says that an insert has to be made alone, although there
+    // may be room.
     Result result{};
   };
   // Inserts keys and overwrites values, inside, and leaves: with as many postings as for one of them. The keys differ.
@@ -137,12 +142,14 @@ class LeafChanger {
   Entry EntryFor(const Key& key, uint64_t target) const { return Keys::EntryOf(IndexEntryFor(key, target)); }
   coro::Task<StatusOr<Result>> InsertLocked(rdma::GlobalAddress leaf, const Leaf& image, Key key, uint64_t target,
                                             std::optional<shared_leaf::FreeBlock>* block, Change* change);
-  // Commits a draft that AppendRelease has released in `posting`.
-  coro::Task<Status> Commit(const LeafDraft<Keys>& draft, Posting* posting, Change* change);
+  // Commits a draft that AppendRelease has released in `posting`. `hint`: of the new leaf of a split; may be empty.
+  coro::Task<Status> Commit(const LeafDraft<Keys>& draft, Posting* posting, Change* change,
+                            std::optional<EntryHint>* hint = nullptr);
 
   Lock* lock_;
   const Schema* schema_;
   shared_leaf::BlockSource* blocks_;
+  Locator<Keys>* locator_;
 };
 
 }  // namespace gannet::index::dolphin

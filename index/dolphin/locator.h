@@ -2,8 +2,13 @@
 // cache and READs. Keys: as in keys.h.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <optional>
+
 #include "base/coro/task.h"
 #include "base/status.h"
+#include "index/dolphin/art_editor.h"
 #include "index/shared_leaf/leaf/integer_keys.h"
 #include "rdma/global_address.h"
 
@@ -21,6 +26,24 @@ class Locator {
   // A split has made the leaf `right`, which begins at `border`. Without this, the right link of its left sibling leads
   // there.
   virtual coro::Task<void> NoteSplit(typename Keys::Key border, rdma::GlobalAddress right) = 0;
+  // What NoteSplit does, for a client that came to the leaf over its left sibling. `reverse`: the reverse pointers of
+  // both, or 0.
+  using ReversePointers = std::array<uint64_t, 2>;
+  virtual coro::Task<void> NoteDetour(typename Keys::Key border, rdma::GlobalAddress right, ReversePointers reverse) {
+    static_cast<void>(reverse);
+    return NoteSplit(border, right);
+  }
+  // How the posting that makes a new leaf makes it known; nullopt: only NoteSplit can. After the posting NoteHint says
+  // whether NoteSplit is needed.
+  virtual std::optional<EntryHint> HintOf(const typename Keys::Key& border, rdma::GlobalAddress right) {
+    static_cast<void>(border);
+    static_cast<void>(right);
+    return std::nullopt;
+  }
+  virtual bool NoteHint(EntryHint* hint) {
+    static_cast<void>(hint);
+    return false;
+  }
   // The leaf that began at `low` was absorbed.
   virtual coro::Task<void> NoteAbsorbed(typename Keys::Key low, rdma::GlobalAddress leaf) = 0;
 };

@@ -44,7 +44,7 @@ Status OwnArt::MakeRoot(Context& context, rdma::GlobalAddress first_leaf) {
   const StatusOr<FreeBlock> block = pool(kLargestNode).Take(context);
   if (!block.ok()) return block.status();
   NodeImage image;
-  image.Make({block->address, kLargestNode}, prefix_lines_, block->word, "", {});
+  image.Make({block->address, kLargestNode}, prefix_lines_, block->word, "");
   image.Add(EntryWord({first_leaf, kLeafType}, 0));
   StoreNode(image, node_->memory().data() + block->address.offset());
   root_ = block->address;
@@ -115,18 +115,18 @@ void OwnArt::ForEachByte(std::span<const ArtLeaf> leaves, size_t prefix_bytes,
   }
 }
 
-StatusOr<uint64_t> OwnArt::BuildChild(Context& context, std::span<const ArtLeaf> leaves, size_t prefix_bytes, int byte,
-                                      rdma::GlobalAddress parent) {
+StatusOr<uint64_t> OwnArt::BuildChild(Context& context, std::span<const ArtLeaf> leaves, size_t prefix_bytes,
+                                      int byte) {
   const std::string_view first = leaves.front().low.view();
   if (leaves.size() == 1 && first.size() <= prefix_bytes + kEntryBytes) {
     return LeafEntry(leaves.front().leaf, first, prefix_bytes);
   }
   const size_t common = leaves.size() == 1 ? first.size() - kEntryBytes : CommonBytes(first, leaves.back().low.view());
-  return BuildNode(context, leaves, first.substr(0, common), byte, parent);
+  return BuildNode(context, leaves, first.substr(0, common), byte);
 }
 
 StatusOr<uint64_t> OwnArt::BuildNode(Context& context, std::span<const ArtLeaf> leaves, std::string_view prefix,
-                                     int byte, rdma::GlobalAddress parent) {
+                                     int byte) {
   int children = 0;
   ForEachByte(leaves, prefix.size(), [&children](int, std::span<const ArtLeaf>) { ++children; });
   NodeType type = kSmallestNode;
@@ -134,11 +134,11 @@ StatusOr<uint64_t> OwnArt::BuildNode(Context& context, std::span<const ArtLeaf> 
   const StatusOr<FreeBlock> block = pool(type).Take(context);
   if (!block.ok()) return block.status();
   const auto image = std::make_unique<NodeImage>();
-  image->Make({block->address, type}, prefix_lines_, block->word, prefix, parent);
+  image->Make({block->address, type}, prefix_lines_, block->word, prefix);
   Status status;
   ForEachByte(leaves, prefix.size(), [&](int of, std::span<const ArtLeaf> below) {
     if (!status.ok()) return;
-    const StatusOr<uint64_t> entry = BuildChild(context, below, prefix.size(), of, block->address);
+    const StatusOr<uint64_t> entry = BuildChild(context, below, prefix.size(), of);
     if (entry.ok()) {
       image->Add(*entry);
     } else {
@@ -159,7 +159,7 @@ Status OwnArt::Build(Context& context, std::span<const ArtLeaf> leaves) {
   Status status;
   ForEachByte(leaves, 0, [&](int byte, std::span<const ArtLeaf> below) {
     if (!status.ok()) return;
-    const StatusOr<uint64_t> entry = BuildChild(context, below, 0, byte, root_);
+    const StatusOr<uint64_t> entry = BuildChild(context, below, 0, byte);
     if (entry.ok()) {
       entries.push_back(*entry);
     } else {

@@ -107,14 +107,12 @@ class OwnArt {
   size_t MostNodes() const;
   Status Reached(absl::flat_hash_set<uint64_t>* nodes) const;
   // Makes the node for leaves that have this prefix. *made: all nodes, for an error.
-  StatusOr<uint64_t> BuildNode(Context& context, std::span<const ArtLeaf> leaves, std::string_view prefix, int byte,
-                               rdma::GlobalAddress parent);
+  StatusOr<uint64_t> BuildNode(Context& context, std::span<const ArtLeaf> leaves, std::string_view prefix, int byte);
   // Calls visit(byte, leaves of that byte) for each byte that follows the prefix.
   static void ForEachByte(std::span<const ArtLeaf> leaves, size_t prefix_bytes,
                           const std::function<void(int, std::span<const ArtLeaf>)>& visit);
   // The entry for these leaves in a node with this prefix.
-  StatusOr<uint64_t> BuildChild(Context& context, std::span<const ArtLeaf> leaves, size_t prefix_bytes, int byte,
-                                rdma::GlobalAddress parent);
+  StatusOr<uint64_t> BuildChild(Context& context, std::span<const ArtLeaf> leaves, size_t prefix_bytes, int byte);
 
   struct Built {
     NodeType type;

@@ -129,10 +129,10 @@ class TernaryLock {
   coro::Task<Status> GiveBack(const shared_leaf::LeafLock& lock) {
     return Release(lock.address(), lock.Lock().operand, lock.unlocked());
   }
-  // Posts a change of the leaf, which ends with the CAS that releases it, or with that and the CASes of leaves that it
-  // has made.
-  coro::Task<Status> Commit(rdma::GlobalAddress leaf, shared_leaf::Posting* posting) {
-    return leaves_->Commit(leaf, posting);
+  // Posts a change of the leaf, its first `changes` verbs, which end with the CAS that releases it, or with that and
+  // the CASes of leaves that it has made.
+  coro::Task<Status> Commit(rdma::GlobalAddress leaf, shared_leaf::Posting* posting, size_t changes) {
+    return leaves_->Commit(leaf, posting, changes);
   }
 
  private:

@@ -654,14 +654,14 @@ const KeySource& SourceOf(uint64_t seed) {
 
 TEST(DolphinArt, ChangesOfThreeNodesLoseNothing) {
   Tally tally;
-  for (uint64_t seed = 1; seed <= Seeds(90); ++seed) {
+  for (uint64_t seed = 1; seed <= Seeds(420); ++seed) {
     ASSERT_EQ(Trial(seed, SourceOf(seed), RaceFaults()).Go(&tally), "") << SourceOf(seed).name;
     ASSERT_EQ(tally.given_up, 0u) << "seed " << seed << ", " << SourceOf(seed).name;
   }
   // An entry may be carried over to the copy of its node after a removal has looked for it there.
   EXPECT_LT(tally.wrong, tally.changes / 1000);
   EXPECT_LE(tally.most_detours, 1u);
-  EXPECT_GT(tally.changes, Seeds(90) * 100);
+  EXPECT_GT(tally.changes, Seeds(420) * 100);
   std::printf("%lu changes: %lu entries wrong\n", static_cast<unsigned long>(tally.changes),
               static_cast<unsigned long>(tally.wrong));
 }

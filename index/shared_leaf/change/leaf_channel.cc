@@ -331,12 +331,13 @@ coro::Task<Status> LeafChannel::GiveBack(const LeafLock& draft) {
   co_return status;
 }
 
-coro::Task<Status> LeafChannel::Commit(rdma::GlobalAddress leaf, Posting* posting) {
+coro::Task<Status> LeafChannel::Commit(rdma::GlobalAddress leaf, Posting* posting, size_t changes) {
   const auto held = locked_.find(leaf.bits());
   GANNET_CHECK(held != locked_.end(), "a change of a leaf that is not locked: %s", leaf.ToString());
   for (rdma::Operation& operation : posting->operations()) operation.connection = held->second.connection;
   Status posted = co_await Post(posting->operations());
-  Status done = co_await TakeChange(leaf, posting->operations(), std::move(posted));
+  Status done =
+      co_await TakeChange(leaf, posting->operations().first(std::min(changes, posting->size())), std::move(posted));
   co_return done;
 }
 

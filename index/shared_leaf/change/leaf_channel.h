@@ -145,7 +145,8 @@ class LeafChannel {
   // Posts a change of `leaf`, whose lock Lock took: its WRITEs end with line 0 that unlocks it. Further leaves in the
   // posting are new, or locked by Lock and released by a CAS in the posting. Last in it may be FAAs that are hints: if
   // the change has to be posted again, they are made twice, or not at all, and their results may stay what they were.
-  coro::Task<Status> Commit(rdma::GlobalAddress leaf, Posting* posting);
+  // Verbs behind the first `changes` are hints that are never posted again.
+  coro::Task<Status> Commit(rdma::GlobalAddress leaf, Posting* posting, size_t changes = SIZE_MAX);
   // Posts verbs that are not part of a change, on writable memory of the owner. If it fails, they may have taken
   // effect.
   coro::Task<Status> PostHint(std::span<rdma::Operation> operations);
