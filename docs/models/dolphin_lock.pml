@@ -9,8 +9,8 @@
  * (fabric.h, 2). The verbs of a client take effect in the order posted (fabric.h, 3). What one READ brings is seen in any order.
  * A client is a node. It may die between any two of its steps, and takes no step after that (fabric.h, 5).
  *
- * Clients. IDU: insert (claim by CAS, target, key), blind update, remove. SMO: insert, split, absorb, tidy. Each begins at any
- * block, because a cached address may be stale. Those that wait for the lock's end give up instead; a holder of the SMO lock waits
+ * Clients. IDU: insert (claim by CAS, target, key), two inserts of one stay, blind update, remove. SMO: insert, split, absorb, tidy.
+ * Each begins at any block, because a cached address may be stale. Those that wait for the lock's end give up instead; a holder of the SMO lock waits
  * until the leaf is drained, so a bit that stays would end in an invalid end state. The owner repairs after a death and sweeps.
  * Reader: (1) one READ, and the value or absence of a key; (2) an FAA of 0 on the state word, the READ, and later the validation;
  * (3) the owner's CPU, which takes locked leaves, too (OWNER_READS).
@@ -31,8 +31,8 @@
  * Run:  spin -a SWITCHES dolphin_lock.pml && gcc -O2 -w -DSAFETY -DCOLLAPSE -DVECTORSZ=2048 -DMEMLIM=5500 -o pan pan.c &&
  *       ./pan -m400000 -n -w24                      (tests/models/check.sh does this for the cases in dolphin_lock.cases)
  * Size: OPS1 OPS2 OPS3 (operations of each client; 1 1 0), DEATHS (1); SET1 SET2 SET3: which operations, bits: 1 insert, 2 update,
- * 4 remove, 8 insert under the SMO lock, 16 split, 32 absorb, 64 tidy (127). CLIENT_READ_LINES: clients, too, see the lines of a READ
- * one by one. FAILS: a posting of each client may fail, after any part of it has taken effect, and is repeated. START_EMPTY, START_FULL, START_SPLIT: the leaf at the beginning. NO_READER, NO_R1, NO_R2, OWNER_READS; RB, RK: the
+ * 4 remove, 8 insert under the SMO lock, 16 split, 32 absorb, 64 tidy (127); 128 two inserts of one stay. CLIENT_READ_LINES: clients,
+ * too, see the lines of a READ one by one. FAILS: a posting of each client may fail, after any part of it has taken effect, and is repeated. START_EMPTY, START_FULL, START_SPLIT: the leaf at the beginning. NO_READER, NO_R1, NO_R2, OWNER_READS; RB, RK: the
  * reader's block and key. GIVE_UP: holders may give the lock back before the leaf is drained. ONE_WORD: inserts of one word (byte
  * keys): CAS, raise and leave in one posting.
  *
@@ -66,6 +66,9 @@
  *   OWNER_READS NO_R1 NO_R2: SET1=7 SET2=7 RB=0 RK=2 6.7 M; SET1=7 SET2=32 START_SPLIT RB=1 RK=3 4.2 M; SET1=7 SET2=120 START_SPLIT RB=0 RK=3 22.8 M;
  *     SET1=7 SET2=16 START_FULL RB=1 RK=3 40.7 M; SET1=120 SET2=120 START_SPLIT RB=1 RK=3 23.5 M
  * The largest takes 4.8 GB and three minutes; all 56 together are 1.6 billion states.
+ * Two inserts of one stay, and another client, START_EMPTY SET1=128:
+ *   NO_READER: SET2=255 1.8 M, with FAILS 5.4 M; SET2=133 DEATHS=2 1.8 M; SET2=5 OPS2=2 1.6 M; SET2=1 OPS3=1 SET3=4 17.3 M
+ *   P1, NO_R2: SET2=4 RB=0 RK=1 DEATHS=0 4.1 M.   P2, NO_R1: SET2=5 RB=0 31.3 M
  * Not complete: NO_R2 SET1=7 SET2=120 START_SPLIT RB=0 RK=3 in one run (127 M states in 5.5 GB, no error); the runs of P1 are its parts.
  *
  * Must fail, each alone and with the switches named (states until found):
@@ -75,11 +78,14 @@
  *   NO_DRAIN, NO_DRAIN_RIGHT   an SMO does not wait for IDU (NO_READER, the second with START_SPLIT: 129,000; 504,000)
  *   NO_BUMP, BUMP_EARLY  an insert does not change the state word, or does so first (NO_R1 DEATHS=0: 3,200; 10,000)
  *   NO_CLAIM             the CAS of the key word publishes it, before its value (NO_R2 DEATHS=0: 115,000)
- *   ANY_SLOT             an insert takes any free slot (NO_READER START_EMPTY: 6,700)
+ *   ANY_SLOT             an insert takes any free slot (NO_READER START_EMPTY: 6,700). The first of two of one stay takes any, and
+ *                        the second the other one (with SET1=128 SET2=1: 12,000)
+ *   NOT_VOID             the second insert of a stay is made although the first one has met its key (NO_READER START_EMPTY SET1=128 SET2=1:
+ *                        50,000)
  *   REUSE_GONE           an insert takes a removed slot (NO_READER OPS2=2 SET1=1 SET2=5: 337,000)
  *   KEEP_LINES           (NO_READER CLIENT_READ_LINES START_SPLIT OPS1=2 SET1=36 SET2=1: 813,000)
  *   RIGHT_LIVE           a split opens the right leaf before its commit (NO_READER: 32,000)
- *   REPEAT_WORDS, LIVE_FIRST   (NO_READER FAILS DEATHS=0)
+ *   REPEAT_WORDS, LIVE_FIRST   (NO_READER FAILS DEATHS=0; the first also with START_EMPTY SET1=128 SET2=2: 800)
  *   HEAD_EARLY           an absorb commits before the entries are there (NO_READER START_SPLIT: 33,000)
  *   READER_NO_NUMBERS    a reader that skips the numbers (NO_R2 START_SPLIT SET1=32 SET2=2 DEATHS=0: 636,000)
  *   READER_NO_GENERATION a reader that skips the generation (NO_R2 START_FULL SET1=16 SET2=2 DEATHS=0: 2,769,000)
@@ -186,6 +192,7 @@ inline bump(b_) { assert(VER(st[b_]) < 31); st[b_] = st[b_] + 1 }
 #define OP_SPLIT 5
 #define OP_ABSORB 6
 #define OP_TIDY 7
+#define OP_TOGETHER 8
 
 /* A posting of a client that lives may fail, after any part of it has taken effect: once for each client. */
 #ifdef FAILS
@@ -257,6 +264,7 @@ next:
     :: set & 16 -> op = OP_SPLIT
     :: set & 32 -> op = OP_ABSORB
     :: set & 64 -> op = OP_TIDY
+    :: set & 128 -> op = OP_TOGETHER
     fi;
     /* An address from the cache, maybe a stale one. */
     if
@@ -264,13 +272,17 @@ next:
     :: else -> if :: b = 0 :: b = 1 fi
     fi;
     if
-    :: op <= OP_XINSERT -> if :: k = 1 :: k = 2 :: k = 3 fi
+    :: op <= OP_XINSERT || op == OP_TOGETHER -> if :: k = 1 :: k = 2 :: k = 3 fi
+    :: else -> skip
+    fi;
+    if
+    :: op == OP_TOGETHER -> if :: g = k % 3 + 1 :: g = (k + 1) % 3 + 1 fi      /* another key */
     :: else -> skip
     fi;
     v = me + 1
   }
   if
-  :: op <= OP_REMOVE ->
+  :: op <= OP_REMOVE || op == OP_TOGETHER ->
 #ifndef LOOK_FIRST
      ENTER;
 #endif
@@ -291,7 +303,8 @@ next:
 #endif
      skip;
      d_step {
-       ok = (OWN(seen) == 0 && !IS_DEAD(seen) && GEN(seen) == ihn && AGREE(ikn[0]) && AGREE(ikn[1]) && ilo <= k && k < ihi);
+       ok = (OWN(seen) == 0 && !IS_DEAD(seen) && GEN(seen) == ihn && AGREE(ikn[0]) && AGREE(ikn[1]) && ilo <= k && k < ihi &&
+             (op != OP_TOGETHER || (ilo <= g && g < ihi)));
        seen = 0; ihn = 0; ilo = 0; ihi = 0; irt = 0; ikn[0] = 0; ikn[1] = 0;
 #ifdef REUSE_GONE
        if :: op == OP_INSERT && ikw[0] == GONE -> ikw[0] = 0; n = 1 :: else -> skip fi;
@@ -302,6 +315,7 @@ next:
        :: ok && op == OP_INSERT ->
           s = (ikw[0] == 0 -> 0 : (ikw[1] == 0 -> 1 : NS));
           ok = (s < NS && ikw[0] != k && ikw[0] != CLAIM + k && ikw[1] != k && ikw[1] != CLAIM + k)
+       :: ok && op == OP_TOGETHER -> s = 0; ok = (ikw[0] == 0 && ikw[1] == 0)
        :: else ->
           s = (ikw[0] == k -> 0 : (ikw[1] == k -> 1 : NS)); ok = (s < NS)
        fi
@@ -383,6 +397,58 @@ resolve: skip;
         SHARED_STEP( ok = (kw[b * NS + s] == k); if :: ok -> kw[b * NS + s] = GONE; val[k] = 0; note(k) :: else -> skip fi );
         STEP( bump(b) );
         LEAVE
+     :: op == OP_TOGETHER ->
+        /* Two inserts of one stay, of k and of g, each into the lowest free slot that is left. If the CAS of the first one has
+         * found the key of the second one, that is void, although its slot was free. x: which are made (bits); todo: whose
+         * words are written; n: the second one is void. */
+#ifdef ANY_SLOT
+        if :: s = 1 :: skip fi;
+#endif
+        SHARED_STEP( x = kw[b * NS + s]; if :: x == 0 -> kw[b * NS + s] = CLAIM + k :: else -> skip fi );
+        SHARED_STEP( w = kw[b * NS + 1 - s]; if :: w == 0 -> kw[b * NS + 1 - s] = CLAIM + g :: else -> skip fi );
+        d_step {
+#ifndef NOT_VOID
+          n = (w == 0 && (x == g || x == CLAIM + g) -> 1 : 0);
+#endif
+          x = (x == 0 -> 1 : 0) | (w == 0 && n == 0 -> 2 : 0); w = 0; todo = x
+        }
+        if :: x == 0 && n == 0 -> LEAVE; goto next :: else -> skip fi;
+together:
+        if
+        :: todo & 1 ->
+           SHARED_STEP( tw[b * NS + s] = v );
+           MAY_FAIL(retogether);
+           SHARED_STEP( if :: kw[b * NS + s] != k -> kw[b * NS + s] = k; publish(k, v) :: else -> skip fi );
+           MAY_FAIL(retogether)
+        :: else -> skip
+        fi;
+        if
+        :: todo & 2 ->
+           SHARED_STEP( tw[b * NS + 1 - s] = v );
+           MAY_FAIL(retogether);
+           SHARED_STEP( if :: kw[b * NS + 1 - s] != g -> kw[b * NS + 1 - s] = g; publish(g, v) :: else -> skip fi );
+           MAY_FAIL(retogether)
+        :: n == 1 ->
+           SHARED_STEP( kw[b * NS + 1 - s] = GONE );
+           MAY_FAIL(retogether)
+        :: else -> skip
+        fi;
+        STEP( bump(b); if :: x & 1 -> told[k] = 1 :: else -> skip fi; if :: x & 2 -> told[g] = 1 :: else -> skip fi );
+        MAY_FAIL(retogether);
+        LEAVE;
+        goto next
+#ifdef FAILS
+retogether: skip;
+        /* The words of an insert are written again while its slot has its claim. */
+        d_step {
+          again = 0;
+#ifndef REPEAT_WORDS
+          if :: kw[b * NS + s] != CLAIM + k -> todo = todo & 2 :: else -> skip fi;
+          if :: kw[b * NS + 1 - s] != CLAIM + g -> todo = todo & 1 :: else -> skip fi
+#endif
+        }
+        goto together
+#endif
      fi
   :: else ->
      STEP( ok = (OWN(st[b]) == 0 && !IS_DEAD(st[b])); if :: ok -> st[b] = LOCKED(st[b], me) :: else -> skip fi );
