@@ -59,6 +59,7 @@ enum class Mutant : uint8_t {
   kRaiseFirst,           // it raises the state word before that
   kNoReservation,        // an insert publishes its key before the target
   kAnySlot,              // the inserts of some nodes do not take the first free slot
+  kNotVoid,              // an insert of several stays although an earlier one has met its key
   kNoDrain,              // a holder of the exclusive side does not wait for those who are inside
   kHeadFirst,            // a leaf gets the range of its sibling before the entries
   kOneHighFence,         // a change of the high fence overwrites the copy that counts
