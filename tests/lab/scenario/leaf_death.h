@@ -1,5 +1,6 @@
 // A client of an index that clients change dies at one of the verbs of a change, in virtual time. Within 50 ms the
-// owner has repaired what it left.
+// owner has repaired what it left. It dies alone, or while a client of another node works in the same leaves
+// (busy_neighbour.h).
 //
 //   for (uint64_t verbs = 1;; ++verbs) {
 //     LeafDeath death({.kind = kind, .change = LeafChange::kSplit});
@@ -29,9 +30,11 @@
 #include "index/record_header.h"
 #include "index/shared_leaf/blocks/block_lending.h"
 #include "index/shared_leaf/blocks/block_stock.h"
+#include "index/shared_leaf/claim/claim.h"
 #include "index/shared_leaf/leaf/leaf.h"
 #include "index/shared_leaf/leaf/tagged_leaf.h"
 #include "lab/scenario/memory_check.h"
+#include "tests/lab/scenario/busy_neighbour.h"
 #include "tests/txn/hasty_kinds.h"
 #include "tests/txn/simulated_cluster.h"
 #include "txn/record/record.h"
@@ -56,6 +59,8 @@ struct LeafDeathCase {
   txn::IndexKind kind = txn::HastyBlink();
   index::KeyKind keys = index::KeyKind::kInteger;
   LeafChange change = LeafChange::kInsert;
+  std::optional<BusyNeighbour::By> neighbour = {};  // nullopt: there is none
+  uint64_t seed = 1;                                // of what the neighbour does, and when
 };
 
 // Nodes: 0 is the owner, 1 dies, 2 is another client.
@@ -63,17 +68,15 @@ class LeafDeath {
  public:
   explicit LeafDeath(const LeafDeathCase& test)
       : case_(test),
-        cluster_(3, {}, {.read_path = txn::ReadPathPolicy::kOneSided, .call_timeout = absl::Milliseconds(10)},
-                 {Rows(test)}) {
+        cluster_(3, SimulationOf(test),
+                 {.read_path = txn::ReadPathPolicy::kOneSided, .call_timeout = absl::Milliseconds(10)}, {Rows(test)}) {
     On(0, [&](txn::Session& session) {
       at_first_ = UnaccountedBytes(cluster_.database(0)).value();
       Fill(session);
     });
     // The victim is known to the owner, and its caches lead to leaves.
     On(1, [&](txn::Session& session) {
-      const index::OwnedKey key = KeyOf(kSpare);
-      Run(session, [&](txn::BlockingTransaction& t) { return t.Insert(rows(1), key.view(), uint64_t{0}); });
-      Run(session, [&](txn::BlockingTransaction& t) { return t.Remove(rows(1), key.view()); });
+      Introduce(session, 1);
       MakeRecords();
       const StatusOr<index::RemoteIndex*> remote = session.state().RemoteIndexOf(rows(1), 0);
       ASSERT_TRUE(remote.ok()) << remote.status();
@@ -82,36 +85,69 @@ class LeafDeath {
         ASSERT_TRUE(session.worker().BlockOn(Find(*remote, touched.view())).ok());
       }
     });
+    if (!case_.neighbour.has_value()) return;
+    On(2, [this](txn::Session& session) { Introduce(session, 2); });
+    On(0, [this](txn::Session&) { MakeNeighbour(); });
   }
   ~LeafDeath() {
     if (dead_) cluster_.Abandon(1);
+    if (neighbour_died_) cluster_.Abandon(2);
   }
 
   // Makes the change. The client dies when this many of its verbs have left its NIC. False: there were fewer.
   bool DieAfter(uint64_t verbs) {
     bool done = false;
+    if (neighbour_.has_value()) {
+      neighbour_thread_ = cluster_.Start(2, [this](txn::Session& session) { neighbour_->Work(session); });
+    }
     On(1, [&](txn::Session& session) {
       const StatusOr<index::RemoteIndex*> remote = session.state().RemoteIndexOf(rows(1), 0);
       cluster_.fabric().KillAfterVerbs(1, verbs);
-      const Status status = Change(session, *remote);
+      session.state().participant->Enter();
+      changed_ = Change(session, *remote);
+      session.state().participant->Leave();
       cluster_.fabric().KillAfterVerbs(1, UINT64_MAX);
-      EXPECT_TRUE(status.ok()) << status;
       done = true;
     });
     dead_ = !done;
     return dead_;
   }
 
+  // Number of changes that the other client has made, after WhatIsWrong.
+  int changes_of_neighbour() const { return neighbour_->changes(); }
+
   // Looks after 50 ms. Empty: nothing is wrong. If the client lives, memory is not looked at, because it holds some.
   std::string WhatIsWrong() {
     SleepForNanos(50'000'000);
     std::string wrong;
+    if (neighbour_.has_value()) {
+      if (!neighbour_->is_over()) wrong = "the other client has to wait";
+      cluster_.simulation().Join(neighbour_thread_);
+      if (wrong.empty()) wrong = neighbour_->wrong();
+      if (!wrong.empty()) return wrong;
+    }
+    if (!dead_ && !changed_.ok() && !(absl::IsAlreadyExists(changed_) && may_rival_have_won()))
+      return changed_.ToString();
     On(0, [&](txn::Session& session) { wrong = Look(session); });
+    if (!wrong.empty() || !dead_) return wrong;
+    if (neighbour_.has_value()) {
+      // What it holds is free when it has died, too.
+      cluster_.fabric().Kill(2);
+      neighbour_died_ = true;
+      SleepForNanos(50'000'000);
+    }
+    On(0, [&](txn::Session&) { wrong = LookAtMemory(); });
     return wrong;
   }
 
  private:
   static constexpr uint64_t kSpare = 100'000;
+
+  static rdma::sim::SimulationOptions SimulationOf(const LeafDeathCase& test) {
+    if (!test.neighbour.has_value()) return {};
+    return {.seed = test.seed,
+            .faults = {.scatter_lines = 0.3, .preempt = 0.02, .slow_completion = 0.05, .slow_nanos = 20'000}};
+  }
 
   static txn::TableOptions Rows(const LeafDeathCase& test) {
     const bool bytes = test.keys == index::KeyKind::kBytes;
@@ -146,6 +182,13 @@ class LeafDeath {
   }
   static coro::Task<StatusOr<index::FindResult>> Find(index::RemoteIndex* remote, index::Key key) {
     co_return co_await remote->Find(key);
+  }
+
+  // Makes a client known to the owner, so that what it leaves is repaired when it dies.
+  void Introduce(txn::Session& session, int node) {
+    const index::OwnedKey key = KeyOf(kSpare);
+    Run(session, [&](txn::BlockingTransaction& t) { return t.Insert(rows(node), key.view(), uint64_t{0}); });
+    Run(session, [&](txn::BlockingTransaction& t) { return t.Remove(rows(node), key.view()); });
   }
 
   // Ascending keys fill most leaves. The changes are made in leaves that suit them.
@@ -225,16 +268,59 @@ class LeafDeath {
   void MakeRecords() {
     if (case_.change == LeafChange::kInsertByTransaction) return;
     for (const uint64_t n : touched_) {
-      const index::OwnedKey key = KeyOf(n);
-      old_[n] = index().Find(key.view()).record;
-      if (std::ranges::count(removed_, n) > 0) continue;
-      rdma::SlabCache slab(cluster_.database(0).state().slab.get());
-      const uint64_t payload = n;
-      const auto made = txn::MakeLockedRecord(slab, rows(0).id(), key.view(), std::as_bytes(std::span(&payload, 1)), 0);
-      ASSERT_TRUE(made.ok()) << made.status();
-      StoreWord(made->block, index::NextState(made->state, false));
-      new_[n] = cluster_.database(0).node().AddressOf(made->block);
+      old_[n] = index().Find(KeyOf(n).view()).record;
+      if (!old_[n].is_null()) records_.push_back(old_[n]);
+      if (std::ranges::count(removed_, n) == 0) new_[n] = MakeRecord(n);
     }
+  }
+  rdma::GlobalAddress MakeRecord(uint64_t n) {
+    const index::OwnedKey key = KeyOf(n);
+    rdma::SlabCache slab(cluster_.database(0).state().slab.get());
+    const uint64_t payload = n;
+    const auto made = txn::MakeLockedRecord(slab, rows(0).id(), key.view(), std::as_bytes(std::span(&payload, 1)), 0);
+    EXPECT_TRUE(made.ok()) << made.status();
+    StoreWord(made->block, index::NextState(made->state, false));
+    records_.push_back(cluster_.database(0).node().AddressOf(made->block));
+    return records_.back();
+  }
+
+  // Its keys are in the leaves that the change touches, and in those to the right of them.
+  void MakeNeighbour() {
+    std::vector<BusyNeighbour::Key> keys;
+    const bool by_verbs = case_.neighbour == BusyNeighbour::By::kVerbs;
+    const auto add = [&](uint64_t n) {
+      BusyNeighbour::Key key{.number = n, .key = KeyOf(n), .is_there = model_.contains(n)};
+      if (by_verbs && !key.is_there) key.record = MakeRecord(n);
+      if (by_verbs && key.is_there) records_.push_back(key.record = index().Find(key.key.view()).record);
+      keys.push_back(std::move(key));
+    };
+    bool is_near = false;
+    for (const std::vector<uint64_t>& leaf : Leaves()) {
+      if (leaf.empty()) continue;
+      const bool was_near = is_near;
+      is_near =
+          std::ranges::any_of(touched_, [&leaf](uint64_t n) { return leaf.front() <= n && n < leaf.back() + 10; });
+      if (!was_near && !is_near) continue;
+      for (size_t i = 0; i < leaf.size(); ++i) {
+        // A removal may leave the leaf so empty that it is merged; not all are removed, so that it is there for long.
+        if (i % 2 == 0 && std::ranges::count(touched_, leaf[i]) == 0) add(leaf[i]);
+        if (i % 2 == 1 || is_near) add(leaf[i] + 2);
+      }
+    }
+    std::optional<BusyNeighbour::Key> rival;
+    const bool by_transaction = case_.change == LeafChange::kInsertByTransaction;
+    // A client of the index may find an entry of a transaction that is then undone.
+    if (!added_.empty() && case_.seed % 2 == 0 && !(by_transaction && by_verbs)) {
+      const uint64_t n = added_.front();
+      rival = {.number = n, .key = KeyOf(n)};
+      if (by_verbs) rival->record = MakeRecord(n);
+    }
+    neighbour_.emplace(*case_.neighbour, case_.seed, &rows(2), std::move(keys), std::move(rival));
+  }
+  // The rival has inserted its key, or may have.
+  bool may_rival_have_won() const {
+    return neighbour_.has_value() && neighbour_->rival().has_value() && neighbour_->rival()->is_there &&
+           neighbour_->has_won() != false;
   }
 
   Status Change(txn::Session& session, index::RemoteIndex* remote) {
@@ -268,6 +354,9 @@ class LeafDeath {
     ForEachNode([&](rdma::GlobalAddress at) {
       const uint64_t state = LoadWord(At(at));
       if (index::IsLocked(state)) wrong = absl::StrCat("a node is locked: ", absl::Hex(state));
+      if (dead_ && case_.kind == txn::HastyDex() && index::shared_leaf::IsClaimedBy(1, state)) {
+        wrong = absl::StrCat("a dead client has a claim: ", absl::Hex(state));
+      }
     });
     const auto look = [&](const auto& read) {
       lender().blocks().ForEach([&](rdma::GlobalAddress at) {
@@ -283,6 +372,9 @@ class LeafDeath {
       look([&](const std::byte* leaf) {
         const LeafLook judged = index::dolphin::ReadOwnLeaf(leaf, &image, shape_lines, /*locked_too=*/false);
         if (judged == LeafLook::kWhole && image.lock.holders != 0) wrong = "somebody stays inside a leaf";
+        for (int slot = 0; judged == LeafLook::kWhole && slot < image.slots(); ++slot) {
+          if (IsReserved(image, slot)) wrong = "a slot stays reserved";
+        }
         return judged;
       });
     };
@@ -295,6 +387,8 @@ class LeafDeath {
     }
     return wrong;
   }
+  static bool IsReserved(const index::dolphin::LeafImage& leaf, int slot) { return leaf.IsReserved(slot); }
+  static bool IsReserved(const index::dolphin::ByteLeafImage& /*leaf*/, int /*slot*/) { return false; }
   // All blocks of the index: leaves and inner nodes, alive or not.
   void ForEachNode(const std::function<void(rdma::GlobalAddress)>& visit) {
     for (size_t n = 0; n < index::shared_leaf::kMostPools; ++n) {
@@ -307,9 +401,15 @@ class LeafDeath {
     if (!wrong.empty()) return wrong;
     const Status structure = index().CheckStructure();
     if (!structure.ok()) return structure.ToString();
-    if (dead_) wrong = LookAtBlocks();
-    if (wrong.empty()) wrong = LookAtKeys(session);
-    if (!wrong.empty() || !dead_) return wrong;
+    // A lookup by the owner may mend an inner node, for which it borrows blocks.
+    if (dead_ && !neighbour_.has_value()) wrong = LookAtBlocks();
+    return wrong.empty() ? LookAtKeys(session) : wrong;
+  }
+  // All clients are dead.
+  std::string LookAtMemory() {
+    std::string wrong = LookAtNodes();
+    if (wrong.empty() && neighbour_.has_value()) wrong = LookAtBlocks();
+    if (!wrong.empty()) return wrong;
     int lent = 0;
     cluster_.database(0).state().lent_records->ForEach([&lent](rdma::GlobalAddress, size_t) { ++lent; });
     if (lent > 0) return absl::StrCat(lent, " blocks for records are lent to a dead client");
@@ -317,8 +417,8 @@ class LeafDeath {
     return memory.ok() ? "" : memory.ToString();
   }
 
-  // Every block of the index is one of its nodes, or free, and none is lent to the dead client. This node itself has
-  // not borrowed any yet.
+  // Every block of the index is one of its nodes, or free, or the owner has borrowed it; and none is lent to a dead
+  // client. Alone, the owner has not borrowed any yet. Otherwise another repair must find nothing to take back.
   std::string LookAtBlocks() {
     for (size_t n = 0; n < index::shared_leaf::kMostPools; ++n) {
       const index::shared_leaf::LeafBlocks* const pool = lender().pool(n);
@@ -326,11 +426,18 @@ class LeafDeath {
       size_t nodes = 0;
       pool->ForEach([&](rdma::GlobalAddress at) { nodes += index::IsAbsent(LoadWord(At(at))) ? 0 : 1; });
       const index::shared_leaf::LeafBlocks::Counts counts = pool->counts();
-      if (counts.lent + counts.in_use == nodes) continue;
+      const size_t used = counts.lent + counts.in_use;
+      if (used == nodes || (neighbour_died_ && used > nodes && !IsLentToTheDead(*pool))) continue;
       return absl::StrCat(counts.lent, " blocks of pool ", n, " are lent and ", counts.in_use, " in use, for ", nodes,
                           " nodes");
     }
     return "";
+  }
+  bool IsLentToTheDead(const index::shared_leaf::LeafBlocks& pool) {
+    const size_t free = pool.counts().free;
+    index().RepairAfter(1);
+    index().RepairAfter(2);
+    return pool.counts().free != free;
   }
 
   // The change took place as a whole, or not at all. Everything else is as it was.
@@ -345,25 +452,42 @@ class LeafDeath {
     for (const index::Entry& entry : found.entries) there.emplace(entry.key, entry.record);
     if (there.size() != found.entries.size()) return "a scan finds a key twice";
     std::set<bool> made;
-    unindexed_ = 0;
-    for (const uint64_t n : added_) made.insert(there.contains(KeyOf(n)));
+    const bool may_be_of_rival = may_rival_have_won();
+    for (const uint64_t n : added_) {
+      if (!may_be_of_rival || n != neighbour_->rival()->number) made.insert(there.contains(KeyOf(n)));
+    }
     for (const uint64_t n : removed_) made.insert(!there.contains(KeyOf(n)));
-    for (const uint64_t n : replaced_) made.insert(there.at(KeyOf(n)) != old_.at(n));
-    if (made.size() != 1) return "a transaction inserted some of its keys";
-    const bool is_made = *made.begin();
-    if (!is_made && !dead_) return "the change was not made";
+    for (const uint64_t n : replaced_) {
+      const auto at = there.find(KeyOf(n));
+      if (at == there.end()) return absl::StrCat("the key ", n, " is lost");
+      made.insert(at->second != old_.at(n));
+    }
+    if (made.size() > 1) return "a transaction inserted some of its keys";
+    const bool is_made = !made.empty() && *made.begin();
+    if (is_made && neighbour_.has_value() && neighbour_->has_won() == true) return "two clients inserted one key";
+    if (!is_made && !dead_ && !may_be_of_rival) return "the change was not made";
+    if (!is_made && neighbour_.has_value() && neighbour_->has_won() == false) {
+      return "the other client met a key that is not there";
+    }
     std::set<uint64_t> expected = model_;
     if (is_made) {
       for (const uint64_t n : removed_) expected.erase(n);
       expected.insert(added_.begin(), added_.end());
     }
-    // The records made for this test that are in no index.
-    const bool outside = case_.change == LeafChange::kInsertByTransaction ? false
-                         : !replaced_.empty()                             ? true
-                         : !removed_.empty()                              ? is_made
-                                                                          : !is_made;
-    unindexed_ = outside ? txn::BlockBytesOf(KeyOf(0).view(), sizeof(uint64_t)) : 0;
-    if (there.size() != expected.size()) return absl::StrCat(there.size(), " keys, expected ", expected.size());
+    if (neighbour_.has_value()) {
+      for (const BusyNeighbour::Key& key : neighbour_->keys()) {
+        if (key.is_there) expected.insert(key.number);
+        if (!key.is_there) expected.erase(key.number);
+      }
+      if (may_be_of_rival) expected.insert(neighbour_->rival()->number);
+    }
+    // The records made for this test, or taken out of the index by its clients, that are in no index.
+    std::set<uint64_t> in_index;
+    for (const auto& [key, record] : there) in_index.insert(record.bits());
+    unindexed_ = 0;
+    for (const rdma::GlobalAddress record : records_) {
+      if (!in_index.contains(record.bits())) unindexed_ += txn::BlockBytesOf(KeyOf(0).view(), sizeof(uint64_t));
+    }
     for (const uint64_t n : expected) {
       const index::OwnedKey key = KeyOf(n);
       const auto at = there.find(key);
@@ -374,6 +498,7 @@ class LeafDeath {
           txn::RunBlockingBody(session, [&](txn::BlockingTransaction& t) { return t.Get(rows(0), key.view(), &row); });
       if (!read.ok()) return read.ToString();
     }
+    if (there.size() != expected.size()) return absl::StrCat(there.size(), " keys, expected ", expected.size());
     return "";
   }
 
@@ -390,6 +515,12 @@ class LeafDeath {
   std::vector<uint64_t> touched_;
   std::map<uint64_t, rdma::GlobalAddress> old_;
   std::map<uint64_t, rdma::GlobalAddress> new_;
+  // Those that the clients of the index, without transactions, put into it or take out.
+  std::vector<rdma::GlobalAddress> records_;
+  std::optional<BusyNeighbour> neighbour_;
+  Runtime::Thread* neighbour_thread_ = nullptr;
+  bool neighbour_died_ = false;
+  Status changed_;
   int64_t at_first_ = 0;
   int64_t unindexed_ = 0;
   bool dead_ = false;
