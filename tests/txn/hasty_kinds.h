@@ -15,15 +15,15 @@ namespace gannet::txn {
 
 inline constexpr absl::Duration kHastyPatience = absl::Microseconds(50);
 
-// `kCreate`: of the kind, with its `Options`.
-template <IndexKind kKind, auto kCreate, class Options>
+// `kCreate`: of the kind, with its `Options`. The patience is `kTimes` as long.
+template <IndexKind kKind, auto kCreate, class Options, int kTimes = 1>
 IndexKind RegisterHasty() {
   index::IndexKindEntry entry = index::EntryOf(kKind);
-  entry.name = absl::StrCat("hasty_", entry.name);
+  entry.name = absl::StrCat(kTimes == 1 ? "hasty_" : "less_hasty_", entry.name);
   entry.register_methods = [](index::IndexService*) {};  // those of the kind serve it
   entry.create = [](index::IndexService* service, index::IndexId id, const index::IndexOptions& options) {
     return kCreate(service, id, options.key_kind,
-                   Options{.max_key_bytes = options.max_key_bytes, .patience = kHastyPatience});
+                   Options{.max_key_bytes = options.max_key_bytes, .patience = kTimes * kHastyPatience});
   };
   return index::RegisterIndexKind(entry).value();
 }
@@ -50,6 +50,20 @@ inline IndexKind HastyKind(IndexKind kind) {
   if (kind == IndexKind::kDex) return HastyDex();
   GANNET_CHECK(kind == IndexKind::kDolphin, "%s has no hasty kind", index::EntryOf(kind).name);
   return HastyDolphin();
+}
+
+// Owners of these outlast the millisecond until the simulated fabric knows of a death, where a decided removal from the
+// index must wait for the repair: they try it six times (txn/node/index_damage.h). `hasty`: one of those above.
+inline IndexKind LessHasty(IndexKind hasty) {
+  constexpr int kTimes = 10;
+  static const IndexKind blink = RegisterHasty<IndexKind::kBlink, index::CreateBlink, index::BlinkOptions, kTimes>();
+  static const IndexKind rolex = RegisterHasty<IndexKind::kRolex, index::CreateRolex, index::RolexOptions, kTimes>();
+  static const IndexKind dex = RegisterHasty<IndexKind::kDex, index::CreateDex, index::BlinkOptions, kTimes>();
+  static const IndexKind dolphin =
+      RegisterHasty<IndexKind::kDolphin, index::CreateDolphin, index::DolphinOptions, kTimes>();
+  if (hasty == HastyBlink()) return blink;
+  if (hasty == HastyRolex()) return rolex;
+  return hasty == HastyDex() ? dex : dolphin;
 }
 
 }  // namespace gannet::txn
