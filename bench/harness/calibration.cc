@@ -17,6 +17,7 @@ constexpr uint64_t kReads = 400'000;
 // The time is checked after this many reads, because an emulated machine would take seconds for all of them.
 constexpr uint64_t kReadsPerLook = 10'000;
 constexpr uint64_t kLongestNanos = 250'000'000;
+constexpr absl::Duration kShortestCalibratedRun = absl::Seconds(1);
 
 // A bijection of [0, 2^bits): the place of step `i` of the walk. It looks random to a prefetcher.
 uint64_t PlaceOfStep(uint64_t i, int bits) {
@@ -67,6 +68,11 @@ StatusOr<Calibration> Calibrate() {
   munmap(memory, bytes);
   return Calibration{.dependent_read_ns = static_cast<double>(elapsed) / static_cast<double>(reads),
                      .buffer_bytes = bytes};
+}
+
+StatusOr<Calibration> CalibrateForRun(absl::Duration run) {
+  if (run < kShortestCalibratedRun) return Calibration();
+  return Calibrate();
 }
 
 }  // namespace gannet::bench

@@ -82,7 +82,7 @@ std::string ToJson(const YcsbResult& result, bool histogram) {
                           {"events", s.events},
                           {"switches", s.switches},
                           {"virtual_seconds", s.virtual_seconds}};
-  } else {
+  } else if (result.before_run_calibration.is_measured()) {
     json["calibration"] = CalibrationJson(result.before_run_calibration, result.after_run_calibration);
   }
   json["load_seconds"] = result.load_seconds;

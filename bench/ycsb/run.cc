@@ -84,7 +84,7 @@ Status Run(YcsbCluster& cluster, const YcsbProgress& progress, const std::atomic
 // Measures the speed of this machine, unless time is virtual.
 Status CalibrateFor(const YcsbOptions& options, Calibration* calibration) {
   if (options.simulated()) return absl::OkStatus();
-  const StatusOr<Calibration> measured = Calibrate();
+  const StatusOr<Calibration> measured = CalibrateForRun(*options.duration);
   if (measured.ok()) *calibration = *measured;
   return measured.status();
 }

@@ -127,7 +127,7 @@ Status Run(TpccCluster& cluster, Progress& progress, TpccResult* result) {
     progress.Step("making memory resident");
     if (!Prefault(cluster, *o.prefault)) return absl::CancelledError("stopped while memory was made resident");
   }
-  StatusOr<bench::Calibration> calibration = bench::Calibrate();
+  StatusOr<bench::Calibration> calibration = bench::CalibrateForRun(options.duration);
   if (!calibration.ok()) return calibration.status();
   result->before_run_calibration = *calibration;
   std::optional<LogWatch> log;
@@ -148,7 +148,7 @@ Status Run(TpccCluster& cluster, Progress& progress, TpccResult* result) {
   result->options.run.coroutines = result->run->coroutines;
   result->options.in_flight = result->run->in_flight;
   result->interrupted = InterruptGuard::requested();
-  calibration = bench::Calibrate();
+  calibration = bench::CalibrateForRun(options.duration);
   if (!calibration.ok()) return calibration.status();
   result->after_run_calibration = *calibration;
   result->after_run = MeasureMemory(cluster.databases());

@@ -68,9 +68,11 @@ void AddTiles(const TpccResult& result, HtmlPage* page) {
 
 HtmlPage::Facts MachineDuring(const TpccResult& result) {
   HtmlPage::Facts facts = MachineFacts();
-  facts.emplace_back("a dependent read from memory", absl::StrFormat("%.0f ns before the run, %.0f ns after it",
-                                                                     result.before_run_calibration.dependent_read_ns,
-                                                                     result.after_run_calibration.dependent_read_ns));
+  if (result.before_run_calibration.is_measured()) {
+    facts.emplace_back("a dependent read from memory", absl::StrFormat("%.0f ns before the run, %.0f ns after it",
+                                                                       result.before_run_calibration.dependent_read_ns,
+                                                                       result.after_run_calibration.dependent_read_ns));
+  }
   facts.emplace_back("memory of this process", FormatBytes(result.after_run.resident_bytes));
   return facts;
 }

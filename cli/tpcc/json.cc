@@ -165,7 +165,7 @@ std::string ToJson(const TpccResult& result) {
   if (!result.not_checked.empty()) json["not_checked"] = result.not_checked;
   json["configuration"] = ConfigurationJson(result);
   json["load_seconds"] = result.load_seconds;
-  if (result.run.has_value()) {
+  if (result.before_run_calibration.is_measured()) {
     json["calibration"] = bench::CalibrationJson(result.before_run_calibration, result.after_run_calibration);
   }
   return JsonText(json);

@@ -165,7 +165,7 @@ std::string ToText(const TpccResult& result, const TextStyle& style) {
   text += "\n" + Memory(result, style.width);
   if (!result.not_checked.empty()) text += "\nconsistency: NOT CHECKED: " + result.not_checked + "\n";
   if (!result.consistency.empty()) text += "\n" + Consistency(result);
-  if (result.run.has_value())
+  if (result.before_run_calibration.is_measured())
     text += "\n" + CalibrationText(result.before_run_calibration, result.after_run_calibration);
   return Wrap(text, style.width);
 }

@@ -41,7 +41,7 @@ HtmlPage::Facts MachineDuring(const bench::YcsbResult& result) {
   HtmlPage::Facts facts = MachineFacts();
   if (result.simulation.has_value()) {
     facts.emplace_back("times", "of the simulated rack, not of this machine");
-  } else {
+  } else if (result.before_run_calibration.is_measured()) {
     facts.emplace_back("a dependent read from memory", absl::StrFormat("%.0f ns before the run, %.0f ns after it",
                                                                        result.before_run_calibration.dependent_read_ns,
                                                                        result.after_run_calibration.dependent_read_ns));

@@ -156,8 +156,11 @@ std::string ToText(const bench::YcsbResult& result, const TextStyle& style) {
   if (style.histograms) text += HistogramsText(reports, style.width) + "\n";
   text += VerbsText("operation", reports, result.run.all.verbs, style.width) + "\n" + Lookups(result.run) +
           Move(result.run) + Paths(result, style.width) + Store(result) + Log(result);
-  text += result.simulation.has_value() ? "\n" + Simulation(result, style.width)
-                                        : CalibrationText(result.before_run_calibration, result.after_run_calibration);
+  if (result.simulation.has_value()) {
+    text += "\n" + Simulation(result, style.width);
+  } else if (result.before_run_calibration.is_measured()) {
+    text += CalibrationText(result.before_run_calibration, result.after_run_calibration);
+  }
   return Wrap(text, style.width);
 }
 

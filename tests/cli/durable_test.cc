@@ -325,9 +325,10 @@ TEST_F(DurableTest, VerifyNamesTheDamagedPlaceAndSalvageListsIt) {
 }
 
 TEST_F(DurableTest, AnOlderCheckpointTakesThePlaceOfADamagedOne) {
+  // The checkpoint of the load has what no log has: it has no older one.
   do {
     Run({"--checkpoint-every", "50ms"});
-  } while (Checkpoints().size() < 2);
+  } while (Report().at("durability").at("checkpoints") == 0 || Checkpoints().size() < 2);
   const fs::path file = LargestOfCheckpoint();
   Damage(file, static_cast<std::streamoff>(4096 + 512));
   const Outcome verify = RunProgram({"verify", Path("data")});

@@ -54,7 +54,7 @@ void ExpectComplete(const Json& report) {
 }
 
 TEST_F(YcsbTest, OnSharedMemoryReportsEverything) {
-  const Json report = Report({"--duration", "100ms", "--warmup", "10ms"});
+  const Json report = Report({"--duration", "1s", "--warmup", "10ms"});
   ExpectComplete(report);
   EXPECT_GT(report.at("model").at("sub_models"), 0);
   EXPECT_GT(report.at("calibration").at("dependent_read_ns_before_run").get<double>(), 0);
