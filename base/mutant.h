@@ -13,6 +13,7 @@ enum class Mutant : uint8_t {
   kNone,
   kSkipValidation,       // a transaction commits without validating its reads
   kValidateEarly,        // a transaction validates before it has locked what it changes
+  kValidateBesideLocks,  // its locks and its validation share a posting, also where they go to several nodes
   kSkipWitness,          // absences and scanned ranges are not validated: phantoms
   kConfirmUnseen,        // an owner calls all of its answers snapshots, without another look at their words
   kUnlockBeforeInstall,  // a record is unlocked before its new payload is written

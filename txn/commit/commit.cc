@@ -150,6 +150,7 @@ Status Commit::CommitDirect() noexcept {
 // node.
 bool Commit::ValidatesBehind(std::span<const rdma::Operation> locks) const {
   if (locks.empty() || std::ranges::any_of(writes_.entries(), IsPrepared)) return false;
+  if (GANNET_MUTANT(kValidateBesideLocks)) return true;
   const rdma::NodeId node = locks.front().remote.node();
   const auto is_there = [node](const rdma::Operation& lock) { return lock.remote.node() == node; };
   return std::ranges::all_of(locks, is_there) && validation_.ReadsOnlyAt(node);

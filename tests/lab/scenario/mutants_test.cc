@@ -21,6 +21,7 @@ struct Case {
   bool deaths = false;
   const char* workload = "registers";
   const char* ordered_index = "xstore";  // another one: two nodes, and one-sided paths
+  int nodes = 0;                         // 0: as the seed says
 };
 
 Case Rectangles(Mutant mutant, const char* name, uint64_t within) {
@@ -31,6 +32,12 @@ Case Rectangles(Mutant mutant, const char* name, uint64_t within) {
 Case InsertsByVerbs(Mutant mutant, const char* name, uint64_t within) {
   Case test{mutant, name, within, /*durable=*/true};
   test.ordered_index = "rolex";
+  return test;
+}
+
+Case OfThreeNodes(Mutant mutant, const char* name, uint64_t within) {
+  Case test{mutant, name, within};
+  test.nodes = 3;
   return test;
 }
 
@@ -80,6 +87,7 @@ uint64_t SeedsUntilCaught(const Case& test, uint64_t within, std::string* verdic
     sweep.scenario.nodes = 2;
     sweep.scenario.read_path = "one_sided";
   }
+  if (test.nodes > 0) sweep.scenario.nodes = test.nodes;
   uint64_t run = 0;
   uint64_t caught = 0;
   const Status status = RunSweep(sweep, [&](const ScenarioReport& report) {
@@ -108,6 +116,7 @@ INSTANTIATE_TEST_SUITE_P(
     All, MutantsTest,
     ::testing::Values(
         Case{Mutant::kSkipValidation, "SkipValidation", 10}, Case{Mutant::kValidateEarly, "ValidateEarly", 20},
+        OfThreeNodes(Mutant::kValidateBesideLocks, "ValidateBesideLocks", 100),
         Case{Mutant::kSkipWitness, "SkipWitness", 10}, Case{Mutant::kUnlockBeforeInstall, "UnlockBeforeInstall", 10},
         Case{Mutant::kLoseSecondLine, "LoseSecondLine", 10}, Case{Mutant::kReuseWithoutGrace, "ReuseWithoutGrace", 40},
         Case{Mutant::kAcknowledgeEarly, "AcknowledgeEarly", 20, true},
