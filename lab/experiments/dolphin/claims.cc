@@ -30,7 +30,8 @@ constexpr char kAtomics[] =
 constexpr char kHalfFull[] =
     "leaves that are half full have 25 keys; a scan READs one leaf more than it expects to need";
 constexpr char kPopularLink[] =
-    "the server of the most popular key has a full link, by READs of 1 KB; leaves of our Sherman have 448 bytes";
+    "a READ of 1 KB takes longer than one of our Sherman's 448 bytes, and a machine has at most six of a leaf in "
+    "flight";
 constexpr char kSplits[] =
     "the mean has splits, and the clients that find a leaf split by others; without them it is 3 (range-write)";
 
