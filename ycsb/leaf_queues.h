@@ -150,7 +150,7 @@ class LeafQueues {
   void Withdraw(Waiter* waiter);
   // The part's mutex is held. The waiter may be gone afterwards.
   static void Wake(Waiter* waiter, Turn turn);
-  // Those that wait are told kAgain, and one lead ends.
+  // Tells those that wait kAgain, and ends one lead.
   static void DisperseQueue(Part& part, rdma::GlobalAddress leaf);
 
   const size_t most_leaders_;

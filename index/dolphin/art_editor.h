@@ -69,7 +69,7 @@ class EntryHint {
   EntryHint(const NodeRef& node, size_t prefix_lines, uint64_t state, int slot, uint64_t entry,
             rdma::GlobalAddress leaf);
   void Append(shared_leaf::Posting* posting);
-  // To be asked after the posting, whatever became of it. True: the entry is there, the node lives, and it has no other
+  // Call it after the posting, also if that has failed. True: the entry is there, the node lives, and it has no other
   // entry for the byte.
   bool IsThere();
   rdma::GlobalAddress node() const { return node_.address; }
@@ -104,7 +104,7 @@ class ArtEditor {
 
   // READs a node once, or several times if it is torn. kTorn: there is no node. An error: the owner cannot be reached.
   coro::Task<StatusOr<LeafLook>> Read(NodeRef node, NodeImage* image);
-  // READs different nodes once, in one posting, for the watch. What becomes of it is not told.
+  // READs different nodes once, in one posting, for the watch. The caller does not learn whether that succeeds.
   static constexpr size_t kMostNodes = 3;
   coro::Task<void> ReadOnce(std::span<const NodeRef> nodes);
 

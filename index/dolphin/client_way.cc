@@ -157,8 +157,8 @@ coro::Task<void> ClientWay<Keys>::NoteSplit(Key border, rdma::GlobalAddress righ
   gone.IgnoreError();  // it is a hint
 }
 
-// Whoever split the left leaf has either added an entry to the node that had led to it, or put one or two new nodes
-// there. The reverse pointers of the two leaves name those (III-A1). So one posting brings what has changed into the
+// The client that split the left leaf added an entry to the node that had led to it, or one or two new nodes below that
+// node. The reverse pointers of the two leaves name the new nodes (III-A1). So one posting brings all of them into the
 // cache.
 template <class Keys>
 coro::Task<void> ClientWay<Keys>::NoteDetour(Key border, rdma::GlobalAddress right, ReversePointers reverse) {

@@ -26,8 +26,8 @@ class Locator {
   // A split has made the leaf `right`, which begins at `border`. Without this, the right link of its left sibling leads
   // there.
   virtual coro::Task<void> NoteSplit(typename Keys::Key border, rdma::GlobalAddress right) = 0;
-  // What NoteSplit does, for a client that came to the leaf over its left sibling. `reverse`: the reverse pointers of
-  // both, or 0.
+  // Does what NoteSplit does, for a client that came to the leaf from its left sibling. `reverse`: the reverse pointers
+  // of both leaves, or 0.
   using ReversePointers = std::array<uint64_t, 2>;
   virtual coro::Task<void> NoteDetour(typename Keys::Key border, rdma::GlobalAddress right, ReversePointers reverse) {
     static_cast<void>(reverse);

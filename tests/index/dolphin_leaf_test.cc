@@ -602,7 +602,7 @@ class Trial {
       } else if (!Keys::kKeysElsewhere && what == 7 && !world_.options_.merges) {
         WriteTogether(&client, key, &random);
       } else {
-        // Of several inserts of one stay the last one has a rival mostly.
+        // The last of several inserts of one stay mostly has a rival.
         const bool rivals = awaits_.has_value() && races_[*awaits_].is_open && !random.OneIn(4);
         Write(&client, rivals ? *awaits_ : key, &random, world_.options_.merges && i > 20);
       }

@@ -30,7 +30,8 @@ class ReadDelegationTest : public DolphinLeavesTest {
   static coro::Task<void> Yields(Client* client) {
     for (int i = 0; i < 10; ++i) co_await client->worker.Yield();
   }
-  // As many lookups of a key as have READs of their own. Afterwards these have taken effect, and are on their way back.
+  // Begins as many lookups of a key as may have READs in flight. Afterwards the READs have taken effect, but have not
+  // completed.
   using Lookups = std::array<std::optional<uint64_t>, kMostReads>;
   static void FindAndHold(Client* client, uint64_t key, Lookups* found) {
     client->channel.Hold();

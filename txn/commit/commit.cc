@@ -26,7 +26,8 @@
 // are issued together (owner_calls.h).
 //
 // If one other node has all words to lock and to READ, the two steps share a posting (ValidatesBehind): that node
-// performs the READs after the locks (fabric.h, 3), and the own records were locked before. So an update of remote
+// performs the READs after the locks (fabric.h, 3), and the own records were locked before. With a log, the epoch is
+// entered before the posting, and counts if it has not ended behind it (Redo::Stay::Renew). So an update of remote
 // records takes three round trips: reads, lock and validation, install. With several nodes it is four, because a READ
 // at one of them may come before a lock at another. FORD (FAST'22) comes to three by locking each record with its first
 // READ. That would hold locks while the body runs. And the lock would need a word of its own, which is 0 while it is

@@ -131,7 +131,7 @@ class LeafDeath {
     On(0, [&](txn::Session& session) { wrong = Look(session); });
     if (!wrong.empty() || !dead_) return wrong;
     if (neighbour_.has_value()) {
-      // What it holds is free when it has died, too.
+      // The other client dies, too, so that what it holds becomes free.
       cluster_.fabric().Kill(2);
       neighbour_died_ = true;
       SleepForNanos(50'000'000);
@@ -517,7 +517,7 @@ class LeafDeath {
   std::vector<uint64_t> touched_;
   std::map<uint64_t, rdma::GlobalAddress> old_;
   std::map<uint64_t, rdma::GlobalAddress> new_;
-  // Those that the clients of the index, without transactions, put into it or take out.
+  // The records that clients of the index insert or remove without a transaction.
   std::vector<rdma::GlobalAddress> records_;
   std::optional<BusyNeighbour> neighbour_;
   Runtime::Thread* neighbour_thread_ = nullptr;
