@@ -181,11 +181,13 @@ std::optional<SplitPlan<Keys>> PlanSplit(const shared_leaf::LeafCopyOf<Keys>& le
   if (key < key_at(sorted.back())) {
     kept = n / 2;
     size_t best = Keys::ArtKey(border_at(kept)).size();
-    for (size_t near = n / 2 - n / 8; near <= n / 2 + n / 8; ++near) {
-      const size_t size = Keys::ArtKey(border_at(near)).size();
-      if (size >= best) continue;
-      best = size;
-      kept = near;
+    for (size_t away = 1; away <= n / 4; ++away) {
+      for (const size_t near : {n / 2 - away, n / 2 + away}) {
+        const size_t size = Keys::ArtKey(border_at(near)).size();
+        if (size >= best) continue;
+        best = size;
+        kept = near;
+      }
     }
   }
   plan.border = border_at(kept);

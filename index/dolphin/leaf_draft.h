@@ -108,8 +108,9 @@ struct SplitPlan {
   typename Keys::Key border{};  // low fence of the right leaf
 };
 // `leaf`: full, covers `key` and does not have it; all its keys are known. If the key comes behind all others, keys are
-// being appended: all stay. Otherwise each leaf gets about half: where the border is shortest, because that takes the
-// least of inner nodes (art_editor.h). nullopt: it has a key twice, so a client has damaged it.
+// being appended: all stay. Otherwise each leaf gets a quarter or more: where the border is shortest, because that
+// takes the least of inner nodes (art_editor.h), and as near to the middle as that may be. nullopt: it has a key twice,
+// so a client has damaged it.
 template <class Keys>
 std::optional<SplitPlan<Keys>> PlanSplit(const shared_leaf::LeafCopyOf<Keys>& leaf, const typename Keys::Key& key);
 
