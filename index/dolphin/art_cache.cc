@@ -1,81 +1,160 @@
 #include "index/dolphin/art_cache.h"
 
-#include <algorithm>
 #include <cstring>
-#include <new>
 #include <utility>
 
+#include "base/check.h"
 #include "base/random.h"
 #include "base/runtime.h"
 
 namespace gannet::index::dolphin {
 namespace {
 
-// The C library's allocator takes this much for an object.
-constexpr size_t kAllocationBytes = 16;
-constexpr size_t kAllocationHeader = 8;
 // The table grows by a quarter when it is filled by seven eighths.
-constexpr size_t kFirstPlaces = 16;
+constexpr size_t kFirstSlots = 16;
+
+uint64_t LineOf(rdma::GlobalAddress node) {
+  return node.offset() / kLineBytes;
+}
 
 }  // namespace
 
-size_t ArtCache::Node::LowerBound(int byte) const {
-  const std::span<const uint64_t> all = entries();
-  const auto at = std::partition_point(all.begin(), all.end(), [byte](uint64_t entry) { return ByteOf(entry) < byte; });
-  return static_cast<size_t>(at - all.begin());
-}
-uint64_t ArtCache::Node::EntryUpTo(int most) const {
-  const size_t at = LowerBound(most + 1);
-  return at == 0 ? 0 : entries()[at - 1];
-}
-uint64_t ArtCache::Node::EntryFrom(int least) const {
-  const size_t at = LowerBound(least);
-  return at == count_ ? 0 : entries()[at];
+// --- The table ---
+
+ArtCopy ArtCache::At(Place place) const {
+  return ArtCopy(reinterpret_cast<std::byte*>(chunks_[place / kUnitsOfPlaces].memory.get() + place % kUnitsOfPlaces));
 }
 
-ArtCache::~ArtCache() {
-  for (Node* const node : table_) ::operator delete(node);
+size_t ArtCache::HomeOf(uint64_t line) const {
+  return static_cast<size_t>(static_cast<unsigned __int128>(Mix64(line)) * table_.size() >> 64);
 }
 
-ArtCache::Node* ArtCache::NewNode(size_t prefix_bytes, size_t entries) {
-  const size_t prefix_words = (prefix_bytes + kWordBytes - 1) / kWordBytes;
-  const size_t wanted = sizeof(Node) + (prefix_words + entries) * kWordBytes;
-  const size_t bytes = RoundUp(wanted + kAllocationHeader, kAllocationBytes) - kAllocationHeader;
-  Node* const node = new (::operator new(bytes)) Node{};
-  node->prefix_bytes_ = static_cast<uint8_t>(prefix_bytes);
-  node->capacity_ = static_cast<uint16_t>((bytes - sizeof(Node)) / kWordBytes - prefix_words);
-  return node;
+size_t ArtCache::SlotOf(uint64_t line) const {
+  size_t slot = HomeOf(line);
+  while (table_[slot] != kNowhere && At(table_[slot]).line() != line) slot = slot + 1 == table_.size() ? 0 : slot + 1;
+  return slot;
 }
 
-size_t ArtCache::BytesOf(const Node& node) {
-  return sizeof(Node) + (node.PrefixWords() + node.capacity_) * kWordBytes + kAllocationHeader;
+std::optional<size_t> ArtCache::SlotIfKnown(rdma::GlobalAddress node) const {
+  if (table_.empty()) return std::nullopt;
+  const size_t slot = SlotOf(LineOf(node));
+  return table_[slot] == kNowhere ? std::nullopt : std::optional(slot);
 }
 
-size_t ArtCache::HomeOf(uint64_t address) const {
-  return static_cast<size_t>(static_cast<unsigned __int128>(Mix64(address)) * table_.size() >> 64);
+void ArtCache::GrowTable() {
+  std::vector<Place> old(std::max(kFirstSlots, table_.size() + table_.size() / 4), kNowhere);
+  old.swap(table_);
+  for (const Place place : old) {
+    if (place != kNowhere) table_[SlotOf(At(place).line())] = place;
+  }
 }
 
-size_t ArtCache::PlaceOf(uint64_t address) const {
-  size_t place = HomeOf(address);
-  while (table_[place] != nullptr && table_[place]->address_ != address)
-    place = place + 1 == table_.size() ? 0 : place + 1;
-  return place;
+// Nodes behind the freed slot move up if a search would not find them any more.
+void ArtCache::EraseSlot(size_t slot) {
+  Free(table_[slot]);
+  --nodes_;
+  for (size_t next = slot;;) {
+    next = next + 1 == table_.size() ? 0 : next + 1;
+    if (table_[next] == kNowhere) break;
+    const size_t home = HomeOf(At(table_[next]).line());
+    const bool stays = slot < next ? slot < home && home <= next : slot < home || home <= next;
+    if (stays) continue;
+    table_[slot] = table_[next];
+    slot = next;
+  }
+  table_[slot] = kNowhere;
 }
 
-const ArtCache::Node* ArtCache::Find(rdma::GlobalAddress node) const {
-  if (table_.empty()) return nullptr;
-  const Node* const found = table_[PlaceOf(node.bits())];
-  if (found == nullptr) return nullptr;
-  // Readers share the line: it is written once in a round of the hand.
-  const std::atomic_ref used(found->used_);
-  if (used.load(std::memory_order_relaxed) == 0) used.store(1, std::memory_order_relaxed);
-  return found;
+// --- Memory ---
+
+void ArtCache::OpenChunk() {
+  if (free_chunks_.empty()) {
+    open_ = chunks_.size();
+    chunks_.emplace_back();
+  } else {
+    open_ = free_chunks_.back();
+    free_chunks_.pop_back();
+  }
+  chunks_[open_].memory = std::make_unique_for_overwrite<uint32_t[]>(kUnits);
+}
+
+ArtCache::Place ArtCache::Allocate(size_t bytes) {
+  const size_t units = bytes / ArtCopy::kUnit;
+  if (chunks_.empty() || chunks_[open_].filled + units > kUnits) OpenChunk();
+  const size_t place = open_ * kUnitsOfPlaces + chunks_[open_].filled;
+  GANNET_CHECK(place <= UINT32_MAX, "a cache of %d chunks", chunks_.size());
+  chunks_[open_].filled += units;
+  return static_cast<Place>(place);
+}
+
+void ArtCache::Free(Place place) {
+  ArtCopy copy = At(place);
+  const size_t bytes = copy.bytes();
+  chunks_[place / kUnitsOfPlaces].gaps += bytes;
+  gaps_ += bytes;
+  copy.GiveUp();
+}
+
+void ArtCache::CloseGaps() {
+  const auto most = std::ranges::max_element(chunks_, {}, &Chunk::gaps);
+  const auto number = static_cast<size_t>(most - chunks_.begin());
+  if (number == open_) OpenChunk();
+  const size_t end = chunks_[number].filled;
+  for (size_t unit = 1; unit < end;) {
+    const ArtCopy copy = At(static_cast<Place>(number * kUnitsOfPlaces + unit));
+    const size_t bytes = copy.bytes();
+    unit += bytes / ArtCopy::kUnit;
+    if (copy.is_given_up()) continue;
+    const size_t slot = SlotOf(copy.line());
+    const Place place = Allocate(bytes);
+    At(place).CopyFrom(copy);
+    table_[slot] = place;
+  }
+  gaps_ -= chunks_[number].gaps;
+  chunks_[number] = Chunk();
+  free_chunks_.push_back(number);
+}
+
+// Second chance: two rounds find a victim, if there is one.
+void ArtCache::MakeRoom(uint64_t line) {
+  for (size_t steps = 2 * table_.size(); bytes() > max_bytes_ && nodes_ > 1;) {
+    if (HasManyGaps()) {
+      CloseGaps();
+      CountBytes();
+      continue;
+    }
+    if (steps-- == 0) return;
+    if (hand_ >= table_.size()) hand_ = 0;
+    const Place place = table_[hand_];
+    if (place == kNowhere || At(place).line() == line || At(place).ForgetUse()) {
+      ++hand_;
+    } else {
+      EraseSlot(hand_);  // another node may have it now
+    }
+  }
+  if (HasManyGaps()) CloseGaps();
+  CountBytes();
+}
+
+void ArtCache::CountBytes() {
+  bytes_.store(table_.size() * sizeof(Place) + MemoryOfChunks(), std::memory_order_relaxed);
+}
+
+// --- Copies ---
+
+std::optional<ArtCopy> ArtCache::Find(rdma::GlobalAddress node) const {
+  const std::optional<size_t> slot = SlotIfKnown(node);
+  if (!slot.has_value()) return std::nullopt;
+  const ArtCopy copy = At(table_[*slot]);
+  copy.NoteUse();
+  return copy;
 }
 
 bool ArtCache::Go(ArtWay* way) const {
   while (way->step() == ArtWay::Step::kRead) {
-    const Node* const node = way->must_read() ? nullptr : Find(way->next().address);
-    if (node == nullptr) return false;
+    if (way->must_read()) return false;
+    const std::optional<ArtCopy> node = Find(way->next().address);
+    if (!node.has_value()) return false;
     Charge(Cost::kIndexStep);
     way->Take(*node, /*is_fresh=*/false);
   }
@@ -86,9 +165,9 @@ std::optional<NodeRef> ArtCache::DeepestFor(rdma::GlobalAddress root, std::strin
   std::optional<NodeRef> deepest;
   NodeRef next{root, kLargestNode};
   for (size_t bytes = 0;; ++bytes) {
-    const Node* const node = Find(next.address);
-    if (node == nullptr || !key.starts_with(node->prefix()) || node->prefix().size() < bytes) return deepest;
-    deepest = {node->address(), node->type()};
+    const std::optional<ArtCopy> node = Find(next.address);
+    if (!node.has_value() || !key.starts_with(node->prefix()) || node->prefix().size() < bytes) return deepest;
+    deepest = {next.address, node->type()};
     bytes = node->prefix().size();
     if (bytes == key.size()) return deepest;
     const int byte = ByteAt(key, bytes);
@@ -101,14 +180,15 @@ std::optional<NodeRef> ArtCache::DeepestFor(rdma::GlobalAddress root, std::strin
 std::optional<ArtCache::FreeEntry> ArtCache::FreeEntryFor(rdma::GlobalAddress root, std::string_view low) const {
   const std::optional<NodeRef> deepest = DeepestFor(root, low);
   if (!deepest.has_value()) return std::nullopt;
-  const Node& node = *Find(deepest->address);
+  const ArtCopy node = *Find(deepest->address);
+  const std::optional<uint32_t> version = node.version();
   const size_t bytes = node.prefix().size();
   const int byte = ByteAt(low, bytes);
   const uint64_t there = node.EntryUpTo(byte);
-  const int slot = node.type() == kLargestNode ? byte : node.count_;
+  const int slot = node.type() == kLargestNode ? byte : static_cast<int>(node.count());
   const bool fits = low.size() <= bytes + kEntryBytes && slot < kNodeEntries[node.type()];
-  if (!fits || (there != 0 && ByteOf(there) == byte)) return std::nullopt;
-  return FreeEntry{*deepest, node.state_, bytes, slot};
+  if (!version.has_value() || !fits || (there != 0 && ByteOf(there) == byte)) return std::nullopt;
+  return FreeEntry{*deepest, *version, bytes, slot};
 }
 
 void ArtCache::LeavesFrom(rdma::GlobalAddress root, std::string_view key, bool below, bool reverse, size_t most,
@@ -125,114 +205,70 @@ void ArtCache::LeavesFrom(rdma::GlobalAddress root, std::string_view key, bool b
 }
 
 void ArtCache::Put(const NodeImage& image) {
-  const std::string_view prefix = image.prefix();
-  Node* const node = NewNode(prefix.size(), static_cast<size_t>(image.count()));
-  node->address_ = image.address().bits();
-  node->state_ = image.state();
-  node->type_ = image.type();
-  node->used_ = 1;
-  if (!prefix.empty()) std::memcpy(node->Words(), prefix.data(), prefix.size());
-  uint64_t* const entries = node->Entries();
-  image.ForEach([&](uint64_t entry) { entries[node->count_++] = entry; });
-  if (BytesOf(*node) + kFirstPlaces * sizeof(Node*) > max_bytes_) {
-    ::operator delete(node);
-    return Drop(image.address());
-  }
-  if (8 * (nodes_ + 1) > 7 * table_.size()) Grow();
-  Replace(PlaceOf(node->address_), node);
-  MakeRoom(node->address_);
+  if (max_bytes_ < 2 * kChunkBytes) return;  // a chunk, and the table for what it may have
+  const uint64_t line = LineOf(image.address());
+  GANNET_CHECK(line != 0, "no node is at %s", image.address().ToString());
+  ArtCopy::Content content;
+  content.line = line;
+  content.type = image.type();
+  content.prefix = ByteKey(image.prefix());
+  // The version of a node that is alive is its state.
+  if (image.state() <= UINT32_MAX) content.version = static_cast<uint32_t>(image.state());
+  image.ForEach([&](uint64_t entry) { content.entries[content.count++] = entry; });
+  if (8 * (nodes_ + 1) > 7 * table_.size()) GrowTable();
+  Store(SlotOf(line), content);
 }
 
-void ArtCache::Replace(size_t place, Node* node) {
-  Node* const before = std::exchange(table_[place], node);
-  AddBytes(static_cast<int64_t>(BytesOf(*node)));
-  if (before == nullptr) {
+void ArtCache::Store(size_t slot, const ArtCopy::Content& content) {
+  const Place before = table_[slot];
+  if (before != kNowhere && At(before).bytes() == content.bytes()) return At(before).Store(content);
+  const Place place = Allocate(content.bytes());
+  At(place).Store(content);
+  if (before == kNowhere) {
     ++nodes_;
-    return;
+  } else {
+    Free(before);
   }
-  AddBytes(-static_cast<int64_t>(BytesOf(*before)));
-  ::operator delete(before);
-}
-
-void ArtCache::Grow() {
-  std::vector<Node*> old = std::move(table_);
-  table_ = std::vector<Node*>(std::max(kFirstPlaces, old.size() + old.size() / 4));
-  for (Node* const node : old) {
-    if (node != nullptr) table_[PlaceOf(node->address_)] = node;
-  }
-  AddBytes(static_cast<int64_t>((table_.size() - old.size()) * sizeof(Node*)));
+  table_[slot] = place;
+  CountBytes();
+  MakeRoom(content.line);
 }
 
 void ArtCache::Drop(rdma::GlobalAddress node) {
-  if (table_.empty()) return;
-  const size_t place = PlaceOf(node.bits());
-  if (table_[place] != nullptr) EraseAt(place);
+  const std::optional<size_t> slot = SlotIfKnown(node);
+  if (!slot.has_value()) return;
+  EraseSlot(*slot);
+  if (HasManyGaps()) CloseGaps();
+  CountBytes();
 }
 
-// Nodes behind the freed place move up if a search would not find them any more.
-void ArtCache::EraseAt(size_t place) {
-  AddBytes(-static_cast<int64_t>(BytesOf(*table_[place])));
-  ::operator delete(table_[place]);
-  --nodes_;
-  for (size_t next = place;;) {
-    next = next + 1 == table_.size() ? 0 : next + 1;
-    if (table_[next] == nullptr) break;
-    const size_t home = HomeOf(table_[next]->address_);
-    const bool stays = place < next ? place < home && home <= next : place < home || home <= next;
-    if (stays) continue;
-    table_[place] = table_[next];
-    place = next;
+void ArtCache::NoteEntry(rdma::GlobalAddress node, uint64_t entry) {
+  const std::optional<size_t> slot = SlotIfKnown(node);
+  if (!slot.has_value()) return;
+  ArtCopy::Content content;
+  const ArtCopy copy = At(table_[*slot]);
+  copy.Load(&content);
+  const size_t at = copy.LowerBound(ByteOf(entry));
+  uint64_t* const place = content.entries.data() + at;
+  if (at == content.count || ByteOf(*place) != ByteOf(entry)) {
+    std::copy_backward(place, content.entries.data() + content.count, content.entries.data() + content.count + 1);
+    ++content.count;
   }
-  table_[place] = nullptr;
+  *place = entry;
+  Store(*slot, content);
 }
 
-// Second chance: two rounds find a victim, if there is one.
-void ArtCache::MakeRoom(uint64_t address) {
-  for (size_t steps = 2 * table_.size(); bytes() > max_bytes_ && nodes_ > 1 && steps > 0; --steps) {
-    if (hand_ >= table_.size()) hand_ = 0;
-    const Node* const node = table_[hand_];
-    if (node == nullptr || node->address_ == address || std::exchange(node->used_, uint8_t{0}) != 0) {
-      ++hand_;
-      continue;
-    }
-    EraseAt(hand_);  // another node may be there now
-  }
-}
-
-void ArtCache::NoteEntry(rdma::GlobalAddress address, uint64_t entry) {
-  if (table_.empty()) return;
-  const size_t place = PlaceOf(address.bits());
-  Node* node = table_[place];
-  if (node == nullptr) return;
-  const size_t at = node->LowerBound(ByteOf(entry));
-  if (at < node->count_ && ByteOf(node->Entries()[at]) == ByteOf(entry)) {
-    node->Entries()[at] = entry;
-    return;
-  }
-  if (node->count_ == node->capacity_) {
-    Node* const larger = NewNode(node->prefix_bytes_, node->count_ + size_t{2});
-    const uint16_t capacity = larger->capacity_;
-    std::memcpy(static_cast<void*>(larger), node, sizeof(Node) + (node->PrefixWords() + node->count_) * kWordBytes);
-    larger->capacity_ = capacity;
-    Replace(place, larger);
-    node = larger;
-  }
-  uint64_t* const entries = node->Entries();
-  std::copy_backward(entries + at, entries + node->count_, entries + node->count_ + 1);
-  entries[at] = entry;
-  ++node->count_;
-  MakeRoom(address.bits());
-}
-
-void ArtCache::NoteNoEntry(rdma::GlobalAddress address, uint64_t entry) {
-  if (table_.empty()) return;
-  Node* const node = table_[PlaceOf(address.bits())];
-  if (node == nullptr) return;
-  const std::span<const uint64_t> all = node->entries();
-  const size_t at = node->LowerBound(ByteOf(entry));
-  if (at == all.size() || all[at] != entry) return;
-  std::copy(all.begin() + static_cast<ptrdiff_t>(at) + 1, all.end(), node->Entries() + at);
-  --node->count_;
+void ArtCache::NoteNoEntry(rdma::GlobalAddress node, uint64_t entry) {
+  const std::optional<size_t> slot = SlotIfKnown(node);
+  if (!slot.has_value()) return;
+  ArtCopy::Content content;
+  const ArtCopy copy = At(table_[*slot]);
+  copy.Load(&content);
+  const size_t at = copy.LowerBound(ByteOf(entry));
+  if (at == content.count || content.entries[at] != entry) return;
+  std::copy(content.entries.data() + at + 1, content.entries.data() + content.count, content.entries.data() + at);
+  --content.count;
+  Store(*slot, content);
 }
 
 }  // namespace gannet::index::dolphin

@@ -1,58 +1,35 @@
-// ArtCache: clients' copies of inner nodes (inner_node.h), by address. A copy has 8 bytes for each entry that the node
-// has, in the order of their bytes, and about 56 bytes for the node. It may be stale; what it leads to shows that.
+// ArtCache: clients' packed copies of inner nodes (art_copy.h) of one owner, by address. A copy has 6 bytes for each
+// entry of the node, and about 20 bytes besides its prefix. It may be stale; what it leads to shows that.
+//
+// Copies lie one behind the other in chunks of memory. One that grows, or goes, leaves a gap. When gaps are more than
+// a sixteenth, the copies of the chunk with the most move together, into others.
+//
 // Not thread-safe: shared_leaf::SharedLeavesOf guards it. Functions that are const may run at once.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <vector>
 
 #include "index/dolphin/art.h"
+#include "index/dolphin/art_copy.h"
 #include "index/dolphin/inner_node.h"
 
 namespace gannet::index::dolphin {
 
 class ArtCache {
  public:
-  // A copy. Valid until the next change of the cache.
-  class Node {
-   public:
-    rdma::GlobalAddress address() const { return rdma::GlobalAddress::FromBits(address_); }
-    NodeType type() const { return type_; }
-    std::string_view prefix() const { return {reinterpret_cast<const char*>(Words()), prefix_bytes_}; }
-    std::span<const uint64_t> entries() const { return {Words() + PrefixWords(), count_}; }
-    uint64_t EntryUpTo(int most) const;
-    uint64_t EntryFrom(int least) const;
-
-   private:
-    friend class ArtCache;
-    const uint64_t* Words() const { return reinterpret_cast<const uint64_t*>(this + 1); }
-    uint64_t* Words() { return reinterpret_cast<uint64_t*>(this + 1); }
-    uint64_t* Entries() { return Words() + PrefixWords(); }
-    size_t PrefixWords() const { return (prefix_bytes_ + kWordBytes - 1) / kWordBytes; }
-    size_t LowerBound(int byte) const;
-
-    uint64_t address_;
-    uint64_t state_;
-    uint16_t count_;
-    uint16_t capacity_;  // of entries
-    uint8_t prefix_bytes_;
-    NodeType type_;
-    mutable uint8_t used_;  // since the last search for a victim; atomic
-    uint8_t spare_;
-  };
-
-  explicit ArtCache(size_t max_bytes) : max_bytes_(max_bytes) {}
-  ~ArtCache();
+  explicit ArtCache(size_t max_bytes) : max_bytes_(std::min(max_bytes, kMostBytes)) {}
   ArtCache(const ArtCache&) = delete;
   ArtCache& operator=(const ArtCache&) = delete;
 
-  // Null: the node is not in the cache.
-  const Node* Find(rdma::GlobalAddress node) const;
+  // A copy, valid until the next change of the cache. nullopt: the node is not in the cache.
+  std::optional<ArtCopy> Find(rdma::GlobalAddress node) const;
   // Goes on with a way as far as copies lead. True: it has come to its end. False: the way's next() is to be READ.
   bool Go(ArtWay* way) const;
   // The deepest node known whose prefix `key` has; nullopt: not even the root is known.
@@ -84,28 +61,53 @@ class ArtCache {
   void NoteEntry(rdma::GlobalAddress node, uint64_t entry);
   void NoteNoEntry(rdma::GlobalAddress node, uint64_t entry);
 
-  // Memory of the cache. Thread-safe.
+  // Memory of the cache, at most as much as it may take; less than 16 KB: it takes none. Thread-safe.
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   size_t nodes() const { return nodes_; }
 
  private:
-  static Node* NewNode(size_t prefix_bytes, size_t entries);
-  // Bytes that the allocator takes for a node.
-  static size_t BytesOf(const Node& node);
-  size_t HomeOf(uint64_t address) const;
-  // Where the node is in the table, or would be added. The table has a free place.
-  size_t PlaceOf(uint64_t address) const;
-  void EraseAt(size_t place);
-  void Replace(size_t place, Node* node);
-  void Grow();
+  // Where a copy is: number of its chunk, and of the unit there.
+  using Place = uint32_t;
+  static constexpr Place kNowhere = 0;  // the first unit of a chunk is not used
+  static constexpr size_t kChunkBytes = 8192;
+  static constexpr size_t kUnitsOfPlaces = kChunkBytes / ArtCopy::kUnit;
+  static constexpr size_t kUnits = kUnitsOfPlaces - 4;  // the allocator needs the rest
+  static constexpr size_t kMostBytes = ((uint64_t{1} << 32) - 8 * kUnitsOfPlaces) * ArtCopy::kUnit;
+  struct Chunk {
+    std::unique_ptr<uint32_t[]> memory;
+    size_t filled = 1;  // units
+    size_t gaps = 0;    // bytes
+  };
+
+  ArtCopy At(Place place) const;
+  size_t HomeOf(uint64_t line) const;
+  // Where the table has the node, or would have it. The table has a free slot.
+  size_t SlotOf(uint64_t line) const;
+  // nullopt: the node is not in the cache.
+  std::optional<size_t> SlotIfKnown(rdma::GlobalAddress node) const;
+  void GrowTable();
+  void EraseSlot(size_t slot);
+  // Stores the copy of a node that has this slot, or is to have it.
+  void Store(size_t slot, const ArtCopy::Content& content);
+  void OpenChunk();
+  Place Allocate(size_t bytes);
+  void Free(Place place);
+  size_t MemoryOfChunks() const { return (chunks_.size() - free_chunks_.size()) * kChunkBytes; }
+  bool HasManyGaps() const { return gaps_ > std::max(kChunkBytes / 4, MemoryOfChunks() / 16); }
+  // Moves the copies of the chunk with the most gaps, and gives it back.
+  void CloseGaps();
   // Gives up nodes that were not used lately, but not this one.
-  void MakeRoom(uint64_t address);
-  void AddBytes(int64_t bytes) { bytes_.fetch_add(static_cast<uint64_t>(bytes), std::memory_order_relaxed); }
+  void MakeRoom(uint64_t line);
+  void CountBytes();
 
   const size_t max_bytes_;
-  std::vector<Node*> table_;  // by address, with linear probing; null: free
+  std::vector<Place> table_;  // by line, with linear probing
   size_t nodes_ = 0;
   size_t hand_ = 0;  // where the search for a victim goes on
+  std::vector<Chunk> chunks_;
+  std::vector<size_t> free_chunks_;  // that have no memory
+  size_t open_ = 0;                  // the chunk that new copies go to
+  size_t gaps_ = 0;                  // bytes
   std::atomic<uint64_t> bytes_{0};
 };
 
