@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/random.h"
@@ -15,6 +16,21 @@ constexpr size_t kFirstSlots = 16;
 
 uint64_t LineOf(rdma::GlobalAddress node) {
   return node.offset() / kLineBytes;
+}
+
+// The entries of an old copy whose children were replaced by larger ones: no way leads to copies of those any more.
+std::vector<uint64_t> ReplacedIn(const ArtCopy& old, const ArtCopy::Content& now) {
+  std::vector<uint64_t> replaced;
+  for (size_t i = 0, j = 0; i < old.count() && j < now.count;) {
+    const uint64_t before = old.entry(i);
+    const uint64_t after = now.entries[j];
+    if (ByteOf(before) == ByteOf(after) && TypeOf(before) != kLeafType && TypeOf(before) < TypeOf(after)) {
+      replaced.push_back(before);
+    }
+    i += ByteOf(before) <= ByteOf(after) ? 1 : 0;
+    j += ByteOf(after) <= ByteOf(before) ? 1 : 0;
+  }
+  return replaced;
 }
 
 }  // namespace
@@ -216,7 +232,11 @@ void ArtCache::Put(const NodeImage& image) {
   if (image.state() <= UINT32_MAX) content.version = static_cast<uint32_t>(image.state());
   image.ForEach([&](uint64_t entry) { content.entries[content.count++] = entry; });
   if (8 * (nodes_ + 1) > 7 * table_.size()) GrowTable();
-  Store(SlotOf(line), content);
+  const size_t slot = SlotOf(line);
+  std::vector<uint64_t> replaced;
+  if (table_[slot] != kNowhere) replaced = ReplacedIn(At(table_[slot]), content);
+  Store(slot, content);
+  for (const uint64_t child : replaced) Drop(ChildOf(child, image.address().node()).address);
 }
 
 void ArtCache::Store(size_t slot, const ArtCopy::Content& content) {

@@ -34,6 +34,7 @@ using dolphin::NodeType;
 using rdma::GlobalAddress;
 
 constexpr rdma::NodeId kOwner = 3;
+constexpr uint64_t kNodes = 1500;
 constexpr uint64_t kFarLines = uint64_t{1} << 41;
 constexpr uint64_t kNearLines = (uint64_t{8} << 30) / kLineBytes;
 
@@ -50,7 +51,7 @@ class Model {
   Model(uint64_t seed, size_t max_bytes, bool far) : random_(seed), far_(far), cache_(max_bytes), most_(max_bytes) {}
 
   void Step() {
-    const uint64_t line = 1 + random_.Below(1500);
+    const uint64_t line = 1 + random_.Below(kNodes);
     const GlobalAddress address(kOwner, NodeLine(line) * kLineBytes);
     switch (random_.Below(8)) {
       case 0:
@@ -77,7 +78,7 @@ class Model {
   }
   void CompareAll() {
     size_t known = 0;
-    for (uint64_t line = 1; line <= 1500; ++line) {
+    for (uint64_t line = 1; line <= kNodes; ++line) {
       const GlobalAddress address(kOwner, NodeLine(line) * kLineBytes);
       Compare(line, address);
       known += cache_.Find(address).has_value() ? 1 : 0;
@@ -96,12 +97,15 @@ class Model {
   }
   const ArtCache& cache() const { return cache_; }
   size_t nodes() const { return nodes_.size(); }
+  uint64_t replaced() const { return replaced_; }
 
  private:
   // Nodes are anywhere in the owner's memory.
   static uint64_t NodeLine(uint64_t line) { return line % 2 == 0 ? line : kFarLines + line; }
   uint64_t NewEntry() {
-    const uint64_t line = 1 + (far_ && random_.OneIn(20) ? kFarLines : random_.Below(kNearLines - 1));
+    const uint64_t line = random_.OneIn(10)           ? NodeLine(1 + random_.Below(kNodes))
+                          : far_ && random_.OneIn(20) ? kFarLines
+                                                      : 1 + random_.Below(kNearLines - 1);
     const auto type = static_cast<NodeType>(random_.Below(kLargestNode + 1));
     const auto byte = static_cast<int>(random_.Below(random_.OneIn(3) ? kMostByte + 1 : 8));
     const auto more = byte == 0 ? 0 : static_cast<int>(random_.Below(kMostByte + 1));
@@ -129,8 +133,21 @@ class Model {
       if (!is_new) continue;
       if (!image.Add(entry)) node.entries.erase(at);
     }
+    const bool is_known = cache_.Find(address).has_value();
     cache_.Put(image);
-    nodes_[line] = node;
+    const ModelNode old = std::exchange(nodes_[line], node);
+    // A node that a larger one has replaced is gone.
+    for (const auto& [byte, entry] : old.entries) {
+      const auto now = node.entries.find(byte);
+      if (!is_known || dolphin::TypeOf(entry) == dolphin::kLeafType || now == node.entries.end() ||
+          dolphin::TypeOf(now->second) <= dolphin::TypeOf(entry))
+        continue;
+      for (uint64_t child = 1; child <= kNodes; ++child) {
+        if (NodeLine(child) * kLineBytes != dolphin::OffsetOf(entry)) continue;
+        replaced_ += nodes_.erase(child);
+        ASSERT_FALSE(cache_.Find({kOwner, dolphin::OffsetOf(entry)}).has_value());
+      }
+    }
   }
   void Note(uint64_t line, GlobalAddress address, uint64_t entry) {
     cache_.NoteEntry(address, entry);
@@ -180,6 +197,7 @@ class Model {
   ArtCache cache_;
   const size_t most_;
   std::map<uint64_t, ModelNode> nodes_;  // that the cache has, or had
+  uint64_t replaced_ = 0;
 };
 
 TEST(DolphinCache, HasWhatItWasTold) {
@@ -188,6 +206,7 @@ TEST(DolphinCache, HasWhatItWasTold) {
     for (int step = 0; step < 60'000; ++step) ASSERT_NO_FATAL_FAILURE(model.Step()) << "seed " << seed;
     model.CompareAll();
     EXPECT_EQ(model.cache().nodes(), model.nodes());
+    EXPECT_GT(model.replaced(), 20u);
     // Gaps are at most a sixteenth and a chunk. What is left at the end of a chunk is less than a copy.
     EXPECT_LE(model.cache().bytes(), model.BytesOfCopies() * 9 / 8 + 3 * 8192 + 3000 * sizeof(uint32_t))
         << "seed " << seed;
