@@ -1,6 +1,6 @@
 // Bytes per key of the index kind dolphin, at its owner and in the cache of a client (table II of MSST'24), next to
-// those of blink. Keys are inserted one by one, in random order, into an empty index: random ones of 64 bits, dense
-// ones, and names of up to 40 bytes. The client's cache has all inner nodes: it has looked up every key.
+// those of blink. Keys are inserted one by one into an empty index: random ones of 64 bits, dense ones, in random and
+// in ascending order, and names of up to 40 bytes. The client's cache has all inner nodes: it has looked up every key.
 // Fails if dolphin takes more than 40 bytes at the owner, or more than 1 at a client: names, if they are few, 1.25.
 //
 //   dolphin_memory_table [keys, in thousands; 1000 if left out]
@@ -24,15 +24,15 @@ namespace {
 constexpr IndexId kId = 1;
 constexpr size_t kNameBytes = 40;
 
-enum class Form : uint8_t { kRandom, kDense, kNames };
-constexpr const char* kFormNames[] = {"random", "dense", "names"};
+enum class Form : uint8_t { kRandom, kDense, kAscending, kNames };
+constexpr const char* kFormNames[] = {"random", "dense", "dense, ascending", "names"};
 
-// Key number `i` of `n`. The order of numbers is random.
 OwnedKey KeyOf(Form form, uint64_t i) {
   switch (form) {
     case Form::kRandom:
       return OwnedKey(Key(Mix64(i + 1)));
     case Form::kDense:
+    case Form::kAscending:
       return OwnedKey(Key(i));
     case Form::kNames:
       break;
@@ -78,7 +78,7 @@ bool Measure(Form form, uint64_t keys, size_t key_lines) {
   std::vector<uint64_t> order(keys);
   for (uint64_t i = 0; i < keys; ++i) order[i] = i;
   Random random(1);
-  for (uint64_t i = keys - 1; i > 0; --i) std::swap(order[i], order[random.Below(i + 1)]);
+  for (uint64_t i = keys - 1; i > 0 && form != Form::kAscending; --i) std::swap(order[i], order[random.Below(i + 1)]);
   const EpochGuard owner_guard(owner.epoch());
   const EpochGuard client_guard(&client);
   for (const uint64_t i : order) {
@@ -112,7 +112,7 @@ int Main(uint64_t keys) {
   std::printf("%llu keys\n\n", static_cast<unsigned long long>(keys));
   std::printf("| keys | index | bytes per key at the owner | in the cache of a client |\n|---|---|--:|--:|\n");
   bool is_kept = true;
-  for (const Form form : {Form::kRandom, Form::kDense}) {
+  for (const Form form : {Form::kRandom, Form::kDense, Form::kAscending}) {
     for (const size_t key_lines : {0, 3, 7, 9}) is_kept &= Measure(form, keys, key_lines);
   }
   for (const size_t key_lines : {0, 3}) is_kept &= Measure(Form::kNames, keys, key_lines);

@@ -39,7 +39,13 @@ size_t RemoteBlink<Keys>::LeavesFrom(const Cut& next, const Key& to, bool revers
   }
   std::sort(children.begin(), children.begin() + static_cast<ptrdiff_t>(n),
             [&](int a, int b) { return reverse ? separator(b) < separator(a) : separator(a) < separator(b); });
-  n = std::min(n, fill_.LeavesFor(entries, kMostReads));
+  size_t most = fill_.LeavesFor(entries, kMostReads);
+  if (!reverse && n > 1) {
+    const double skipped =
+        Keys::ShareBefore(separator(children[0]), Keys::PointOf(next, reverse), separator(children[1]));
+    most = std::min(most, fill_.LeavesBehind(skipped, entries, kMostReads));
+  }
+  n = std::min(n, most);
   for (size_t i = 0; i < n; ++i) {
     leaves[i] = this->TargetOf(node->image, children[i]);
     if (leaves[i].node() != owner_) return 0;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/sometimes.h"
 #include "index/backoff.h"
+#include "index/shared_leaf/leaf/byte_keys.h"
 
 namespace gannet::index::dolphin {
 template <class Keys>
@@ -38,17 +39,24 @@ rdma::GlobalAddress ClientWay<Keys>::ExpectAt(const Point& point) {
 }
 
 template <class Keys>
-void ClientWay<Keys>::LeavesFrom(const Point& point, const Key& last, bool reverse, size_t most,
-                                 std::vector<rdma::GlobalAddress>* leaves) {
+double ClientWay<Keys>::LeavesFrom(const Point& point, const Key& last, bool reverse, size_t most,
+                                   std::vector<rdma::GlobalAddress>* leaves) {
+  const ByteKey first = Keys::ArtKey(point);
   std::vector<ArtCache::Leaf> known;
-  Reading(view_)->LeavesFrom(root_, Keys::ArtKey(point).view(), Keys::IsBelow(point), reverse, most, &known);
+  Reading(view_)->LeavesFrom(root_, first.view(), Keys::IsBelow(point), reverse, std::max<size_t>(most, 2), &known);
+  double skipped = 0;
+  if (!reverse && known.size() > 1) {
+    skipped = shared_leaf::ByteKeys::ShareBefore(known[0].low, {first}, known[1].low);
+  }
+  if (known.size() > most) known.resize(most);
   const ByteKey end = Keys::ArtKey(last);
   leaves->clear();
   for (const ArtCache::Leaf& leaf : known) {
-    if (!reverse && !leaves->empty() && leaf.low > end) return;
+    if (!reverse && !leaves->empty() && leaf.low > end) break;
     leaves->push_back(leaf.address);
-    if (reverse && leaf.low <= end) return;
+    if (reverse && leaf.low <= end) break;
   }
+  return skipped;
 }
 
 template <class Keys>

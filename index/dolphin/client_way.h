@@ -45,9 +45,10 @@ class ClientWay final : public Locator<Keys>, private ArtWatch {
   rdma::GlobalAddress Expect(const Key& key) override { return ExpectAt(Keys::At(key)); }
   rdma::GlobalAddress ExpectAt(const Point& point);
   // The leaves that follow each other from the one of `point` on, as far as copies lead and they may have keys up to
-  // `last` (of a reverse scan: down to it); at most `most`.
-  void LeavesFrom(const Point& point, const Key& last, bool reverse, size_t most,
-                  std::vector<rdma::GlobalAddress>* leaves);
+  // `last` (of a reverse scan: down to it); at most `most`. Returns the share of the first leaf's range that lies
+  // before `point`; 0, if that is not known.
+  double LeavesFrom(const Point& point, const Key& last, bool reverse, size_t most,
+                    std::vector<rdma::GlobalAddress>* leaves);
   coro::Task<Status> Locate(Point point, LeafCopy* leaf) override { return LocateFor(For::kEntry, point, leaf); }
   // The image is as that of TernaryLock::Read for this use.
   coro::Task<Status> LocateFor(For use, Point point, LeafCopy* leaf);

@@ -251,8 +251,11 @@ coro::Task<StatusOr<bool>> RemoteDolphin<Keys>::ScanExpected(Key from, Key to, b
   std::array<LeafLook, kMostReads> looks;
   std::array<rdma::GlobalAddress, kMostReads> leaves;
   for (;;) {
-    const size_t most = fill_.LeavesFor(end - result->entries.size(), kMostReads);
-    way_->LeavesFrom(Keys::PointOf(*next, reverse), reverse ? from : to, reverse, most, &expected_);
+    const size_t wanted = end - result->entries.size();
+    const size_t most = fill_.LeavesFor(wanted, kMostReads);
+    const double skipped =
+        way_->LeavesFrom(Keys::PointOf(*next, reverse), reverse ? from : to, reverse, most, &expected_);
+    if (!reverse) expected_.resize(std::min(expected_.size(), fill_.LeavesBehind(skipped, wanted, kMostReads)));
     const size_t n = expected_.size();
     if (n == 0 ||
         !std::ranges::all_of(expected_, [&](rdma::GlobalAddress at) { return leaves_.CheckAddress(at).ok(); })) {

@@ -594,6 +594,25 @@ TEST(TaggedLeafTest, ABorderIsTheShortestThatSeparates) {
   EXPECT_EQ(border("BARBAROUGHT", "BAREINGBAR", 1), "BAREINGBAR");
 }
 
+// How far into a leaf a scan begins decides how many leaves it READs at once.
+TEST(LeafScanTest, TheShareOfKeysBeforeAPoint) {
+  EXPECT_EQ(IntegerKeys::ShareBefore(100, 150, 200), 0.5);
+  EXPECT_EQ(IntegerKeys::ShareBefore(100, 99, 200), 0);
+  EXPECT_EQ(IntegerKeys::ShareBefore(100, 300, 200), 1);
+  EXPECT_EQ(IntegerKeys::ShareBefore(200, 250, 200), 0) << "an empty range";
+  const auto share = [](const char* low, const char* key, const char* high) {
+    return ByteKeys::ShareBefore(ByteKey(low), {ByteKey(key)}, ByteKey(high));
+  };
+  EXPECT_EQ(share("row/a", "row/b", "row/c"), 0.5);
+  EXPECT_NEAR(share("row/a", "row/a\x80", "row/b"), 0.5, 1e-6);
+  EXPECT_EQ(share("row/a", "row/a", "row/c"), 0);
+  EXPECT_EQ(share("row/", "row/", "row/\x10"), 0) << "the range begins with all of its common bytes";
+  EXPECT_EQ(share("row/", "row/\x08", "row/\x10"), 0.5);
+  EXPECT_EQ(share("row/a", "aaa", "row/c"), 0);
+  EXPECT_EQ(share("row/a", "zzz", "row/c"), 1);
+  EXPECT_EQ(share("row/a", "row/d", "row/c"), 1);
+}
+
 TEST(TaggedLeafTest, PositionsCompareLikeKeys) {
   Random random(9);
   for (int n = 0; n < 10000; ++n) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "index/shared_leaf/leaf/integer_keys.h"
 
 namespace gannet::index::shared_leaf {
 
@@ -25,6 +26,23 @@ void ByteKeys::PutCut(const Cut& cut, FewWordsOut words) {
     words[i / 8] |= uint64_t{static_cast<uint8_t>(cut.key.view()[i])} << (56 - i % 8 * 8);
   }
   words[8] = 2 * cut.key.size() + (cut.after ? 1 : 0);
+}
+
+double ByteKeys::ShareBefore(const Key& low, const Point& point, const Key& high) {
+  const std::string_view from = low.view();
+  const std::string_view key = point.key.view();
+  const std::string_view to = high.view();
+  size_t common = 0;
+  while (common < from.size() && common < to.size() && from[common] == to[common]) ++common;
+  if (key.substr(0, common) != from.substr(0, common)) return key < from ? 0 : 1;
+  const auto number = [common](std::string_view bytes) {
+    uint64_t value = 0;
+    for (size_t i = common; i < common + sizeof(value); ++i) {
+      value = value << 8 | (i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0u);
+    }
+    return value;
+  };
+  return IntegerKeys::ShareBefore(number(from), number(key), number(to));
 }
 
 }  // namespace gannet::index::shared_leaf

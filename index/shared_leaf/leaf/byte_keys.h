@@ -125,6 +125,8 @@ struct ByteKeys {
   static bool IsAtMost(const Key& separator, const Point& point) {
     return point.below ? separator.view() < point.key.view() : separator.view() <= point.key.view();
   }
+  // By the eight bytes behind those with which all keys of the range begin.
+  static double ShareBefore(const Key& low, const Point& point, const Key& high);
 
   static Cut Start(const Key& from, const Key& to, bool reverse) { return reverse ? Cut{to, true} : Cut{from, false}; }
   static Cut Behind(const Key& key, bool reverse) { return {key, !reverse}; }

@@ -2,6 +2,7 @@
 // same for byte keys. Code that is written for both takes one of them as its parameter `Keys`.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -90,6 +91,11 @@ struct BasicIntegerKeys {
   static bool EndsBefore(const Image& image, Point point) { return point > image.head.high; }
   // The separator leads to the point, or to its left.
   static bool IsAtMost(Key separator, Point point) { return separator <= point; }
+  // The share of the keys from `low` on, below `high`, that come before the point, if they are spread evenly.
+  static double ShareBefore(Key low, Point point, Key high) {
+    if (point <= low || high <= low) return 0;
+    return std::min(1.0, static_cast<double>(point - low) / static_cast<double>(high - low));
+  }
 
   // A scan's first position, and the one behind a key.
   static Cut Start(Key from, Key to, bool reverse) { return reverse ? to : from; }
