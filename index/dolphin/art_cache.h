@@ -54,7 +54,7 @@ class ArtCache {
   void LeavesFrom(rdma::GlobalAddress root, std::string_view key, bool below, bool reverse, size_t most,
                   std::vector<Leaf>* leaves) const;
 
-  // `image`: whole.
+  // `image`: whole. Where a larger child has replaced one that was in the old copy, that one's copy is dropped.
   void Put(const NodeImage& image);
   void Drop(rdma::GlobalAddress node);
   // A node, if it is known, has this entry now, or has not.
@@ -66,7 +66,7 @@ class ArtCache {
   size_t nodes() const { return nodes_; }
 
  private:
-  // Where a copy is: number of its chunk, and of the unit there.
+  // Where a copy is: number of its chunk, and of its first unit there.
   using Place = uint32_t;
   static constexpr Place kNowhere = 0;  // the first unit of a chunk is not used
   static constexpr size_t kChunkBytes = 8192;
