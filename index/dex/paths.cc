@@ -415,13 +415,14 @@ std::optional<size_t> Paths<Keys>::TakeKeptFrom(size_t at, const Key& from, cons
 }
 
 template <class Keys>
-size_t Paths<Keys>::LeavesFrom(const Point& point, const Key& to, bool reverse, std::span<rdma::GlobalAddress> leaves) {
+size_t Paths<Keys>::LeavesFrom(const Point& point, const Key& to, bool reverse, std::span<rdma::GlobalAddress> leaves,
+                               double* skipped) {
   const End end = Follow(point, 1);
   if (!end.is_reached) return 0;
   std::array<ChildLink, Keys::kSlots> links;
   const size_t most = std::min(links.size(), leaves.size());
-  const size_t known =
-      InnerBody<Keys>::FindFrom(cache_.frames(), end.look, end.place, point, to, reverse, std::span(links).first(most));
+  const size_t known = InnerBody<Keys>::FindFrom(cache_.frames(), end.look, end.place, point, to, reverse,
+                                                 std::span(links).first(most), skipped);
   for (size_t i = 0; i < known; ++i) {
     if (!cache_.LeadsToFrame(links[i])) {
       leaves[i] = cache_.AddressOf(links[i], root_.node());

@@ -116,8 +116,9 @@ class Paths final : public blink::PathCache<Keys> {
   std::optional<size_t> TakeKeptFrom(size_t at, const Key& from, const Key& to, bool* missed);
 
   // The addresses of the leaf that covers the point and of those behind it up to `to` (in reverse: before it), as far
-  // as one inner node knows them. Returns their number.
-  size_t LeavesFrom(const Point& point, const Key& to, bool reverse, std::span<rdma::GlobalAddress> leaves);
+  // as one inner node knows them. Returns their number. *skipped: as InnerBody::FindFrom.
+  size_t LeavesFrom(const Point& point, const Key& to, bool reverse, std::span<rdma::GlobalAddress> leaves,
+                    double* skipped);
 
   // Levels from the one of the first node that a search for the leaf would READ, down to the leaf; 0: it is cached.
   int LevelsToRead(const Point& point);

@@ -365,7 +365,10 @@ template <class Keys>
 size_t RemoteDex<Keys>::LeavesFrom(const Cut& next, const Key& to, bool reverse, size_t entries,
                                    std::span<rdma::GlobalAddress, kMostReads> leaves) {
   const size_t most = fill_.LeavesFor(entries, kMostReads);
-  return paths_.LeavesFrom(Keys::PointOf(next, reverse), to, reverse, std::span(leaves).first(most));
+  double skipped = 0;
+  const size_t known =
+      paths_.LeavesFrom(Keys::PointOf(next, reverse), to, reverse, std::span(leaves).first(most), &skipped);
+  return reverse ? known : std::min(known, fill_.LeavesBehind(skipped, entries, kMostReads));
 }
 
 template <class Keys>

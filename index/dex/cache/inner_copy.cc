@@ -265,7 +265,8 @@ ChildFound InnerBody<Keys>::Find(const Frames& frames, const FrameLook& look, co
 
 template <class Keys>
 size_t InnerBody<Keys>::FindFrom(const Frames& frames, const FrameLook& look, const Place& place, const Point& point,
-                                 const Key& to, bool reverse, std::span<ChildLink> links) {
+                                 const Key& to, bool reverse, std::span<ChildLink> links, double* skipped) {
+  *skipped = 0;
   Decoded decoded;
   if (!Decode(frames, look, place, &decoded)) return 0;
   size_t at = 0;
@@ -277,6 +278,8 @@ size_t InnerBody<Keys>::FindFrom(const Frames& frames, const FrameLook& look, co
     if (!reverse && child >= at && to < decoded.separator(child)) break;
     links[n++] = PageCache::LoadLink(look.body(), child);
   }
+  if (!reverse && at < decoded.size)
+    *skipped = Keys::ShareBefore(decoded.separator(at - 1), point, decoded.separator(at));
   return frames.Unchanged(look) ? n : 0;
 }
 

@@ -53,9 +53,10 @@ class InnerBody {
 
   static ChildFound Find(const Frames& frames, const FrameLook& look, const Place& place, const Point& point);
   // Links to the child that covers `point` and to those behind it, up to `to`, or in reverse those before it. Returns
-  // their number; 0 also if the frame was changed.
+  // their number; 0 also if the frame was changed. *skipped: the share of the first one's range that lies before
+  // `point`; 0 if that is not known.
   static size_t FindFrom(const Frames& frames, const FrameLook& look, const Place& place, const Point& point,
-                         const Key& to, bool reverse, std::span<ChildLink> links);
+                         const Key& to, bool reverse, std::span<ChildLink> links, double* skipped);
 
  private:
   struct Decoded;
