@@ -262,33 +262,36 @@ void ArtCache::Drop(rdma::GlobalAddress node) {
   CountBytes();
 }
 
-void ArtCache::NoteEntry(rdma::GlobalAddress node, uint64_t entry) {
+template <class Edit>
+void ArtCache::Change(rdma::GlobalAddress node, uint64_t entry, const Edit& edit) {
   const std::optional<size_t> slot = SlotIfKnown(node);
   if (!slot.has_value()) return;
   ArtCopy::Content content;
   const ArtCopy copy = At(table_[*slot]);
   copy.Load(&content);
-  const size_t at = copy.LowerBound(ByteOf(entry));
-  uint64_t* const place = content.entries.data() + at;
-  if (at == content.count || ByteOf(*place) != ByteOf(entry)) {
-    std::copy_backward(place, content.entries.data() + content.count, content.entries.data() + content.count + 1);
-    ++content.count;
-  }
-  *place = entry;
-  Store(*slot, content);
+  uint64_t* const at = content.entries.data() + copy.LowerBound(ByteOf(entry));
+  uint64_t* const end = content.entries.data() + content.count;
+  if (edit(at, end, &content.count)) Store(*slot, content);
+}
+
+void ArtCache::NoteEntry(rdma::GlobalAddress node, uint64_t entry) {
+  Change(node, entry, [entry](uint64_t* at, uint64_t* end, size_t* count) {
+    if (at == end || ByteOf(*at) != ByteOf(entry)) {
+      std::copy_backward(at, end, end + 1);
+      ++*count;
+    }
+    *at = entry;
+    return true;
+  });
 }
 
 void ArtCache::NoteNoEntry(rdma::GlobalAddress node, uint64_t entry) {
-  const std::optional<size_t> slot = SlotIfKnown(node);
-  if (!slot.has_value()) return;
-  ArtCopy::Content content;
-  const ArtCopy copy = At(table_[*slot]);
-  copy.Load(&content);
-  const size_t at = copy.LowerBound(ByteOf(entry));
-  if (at == content.count || content.entries[at] != entry) return;
-  std::copy(content.entries.data() + at + 1, content.entries.data() + content.count, content.entries.data() + at);
-  --content.count;
-  Store(*slot, content);
+  Change(node, entry, [entry](uint64_t* at, uint64_t* end, size_t* count) {
+    if (at == end || *at != entry) return false;
+    std::copy(at + 1, end, at);
+    --*count;
+    return true;
+  });
 }
 
 }  // namespace gannet::index::dolphin

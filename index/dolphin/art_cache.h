@@ -87,6 +87,10 @@ class ArtCache {
   std::optional<size_t> SlotIfKnown(rdma::GlobalAddress node) const;
   void GrowTable();
   void EraseSlot(size_t slot);
+  // Calls edit(at, end, &count) for the entries of a node that is known, from the first whose byte is not less than
+  // that of `entry` on. True: they have changed.
+  template <class Edit>
+  void Change(rdma::GlobalAddress node, uint64_t entry, const Edit& edit);
   // Stores the copy of a node that has this slot, or is to have it.
   void Store(size_t slot, const ArtCopy::Content& content);
   void OpenChunk();

@@ -41,6 +41,7 @@
 namespace gannet::index::dolphin {
 
 using shared_leaf::ByteKey;
+using shared_leaf::CommonBytes;
 using shared_leaf::LeafLook;
 
 // 0 for a leaf, 1 to kLargestNode for nodes of more and more entries.
@@ -91,12 +92,6 @@ inline NodeRef NodeOfReversePointer(uint64_t word) {
 // "Byte + 1" of a key behind its first `at` bytes; 0 if it ends there.
 constexpr int ByteAt(std::string_view key, size_t at) {
   return at == key.size() ? 0 : static_cast<unsigned char>(key[at]) + 1;
-}
-// Bytes with which both begin.
-constexpr size_t CommonBytes(std::string_view a, std::string_view b) {
-  size_t common = 0;
-  while (common < a.size() && common < b.size() && a[common] == b[common]) ++common;
-  return common;
 }
 
 constexpr int ByteOf(uint64_t entry) {

@@ -9,17 +9,8 @@
 namespace gannet::index::rolex {
 namespace {
 
-// The first 8 bytes, in big-endian order, padded with zeros.
-uint64_t NumberFrom(std::string_view bytes) {
-  uint64_t number = 0;
-  const size_t size = std::min(bytes.size(), sizeof(number));
-  for (size_t i = 0; i < size; ++i) number |= uint64_t{static_cast<uint8_t>(bytes[i])} << (56 - 8 * i);
-  return number;
-}
-
-size_t CommonBytes(std::string_view a, std::string_view b) {
-  return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
-}
+using shared_leaf::CommonBytes;
+using shared_leaf::NumberFrom;
 
 }  // namespace
 

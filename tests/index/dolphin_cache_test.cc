@@ -85,7 +85,7 @@ class Model {
     }
     EXPECT_EQ(known, cache_.nodes());
   }
-  // Of a cache without a bound.
+  // What the copies of all nodes take, if the cache gives none up.
   size_t BytesOfCopies() const {
     size_t bytes = 0;
     for (const auto& [line, node] : nodes_) {

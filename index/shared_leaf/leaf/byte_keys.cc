@@ -7,6 +7,13 @@
 
 namespace gannet::index::shared_leaf {
 
+uint64_t NumberFrom(std::string_view bytes) {
+  uint64_t number = 0;
+  const size_t size = std::min(bytes.size(), sizeof(number));
+  for (size_t i = 0; i < size; ++i) number |= uint64_t{static_cast<uint8_t>(bytes[i])} << (56 - 8 * i);
+  return number;
+}
+
 Status ByteKeys::CheckLength(const Schema& schema, const index::Key& key) {
   if (key.size() <= schema.max_key_bytes) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -32,16 +39,9 @@ double ByteKeys::ShareBefore(const Key& low, const Point& point, const Key& high
   const std::string_view from = low.view();
   const std::string_view key = point.key.view();
   const std::string_view to = high.view();
-  size_t common = 0;
-  while (common < from.size() && common < to.size() && from[common] == to[common]) ++common;
+  const size_t common = CommonBytes(from, to);
   if (key.substr(0, common) != from.substr(0, common)) return key < from ? 0 : 1;
-  const auto number = [common](std::string_view bytes) {
-    uint64_t value = 0;
-    for (size_t i = common; i < common + sizeof(value); ++i) {
-      value = value << 8 | (i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0u);
-    }
-    return value;
-  };
+  const auto number = [common](std::string_view bytes) { return NumberFrom(bytes.substr(common)); };
   return IntegerKeys::ShareBefore(number(from), number(key), number(to));
 }
 

@@ -19,6 +19,16 @@
 
 namespace gannet::index::shared_leaf {
 
+// Bytes with which both begin.
+constexpr size_t CommonBytes(std::string_view a, std::string_view b) {
+  size_t common = 0;
+  while (common < a.size() && common < b.size() && a[common] == b[common]) ++common;
+  return common;
+}
+
+// The first 8 bytes, in big-endian order, padded with zeros.
+uint64_t NumberFrom(std::string_view bytes);
+
 struct ByteKeys {
   static constexpr KeyKind kKind = KeyKind::kBytes;
   static constexpr bool kKeysElsewhere = true;
@@ -141,9 +151,7 @@ struct ByteKeys {
   // The border between two nodes: between leaves the shortest key that separates them.
   static Key Border(const Key& left, const Key& right, uint8_t level, bool /*appended*/) {
     if (level > 0) return right;
-    size_t common = 0;
-    while (common < left.size() && left.view()[common] == right.view()[common]) ++common;
-    return ByteKey(right.view().substr(0, common + 1));
+    return ByteKey(right.view().substr(0, CommonBytes(left.view(), right.view()) + 1));
   }
   static void SetLow(Draft* draft, const Key& low) { draft->set_low(low); }
   static void SetNextLow(Draft* draft, const std::optional<Key>& next_low) { draft->set_high(next_low); }
