@@ -96,6 +96,7 @@ class ThreadedLog final : public Log {
   }
 
   Status health() const override { return shared_.Health(); }
+  void TryAgain() override { group_commit_.TryAgain(); }
   StatusOr<uint64_t> BeginSegment(bool give_back, uint64_t keep_free) override {
     return group_commit_.BeginSegment(give_back, keep_free);
   }

@@ -100,6 +100,9 @@ class Log {
   // refuses. False also while health() is an error that does not prevent that: a message of another node was lost, or
   // the disk is full, but has room for what was appended.
   bool is_stuck() const { return shared_.stuck.load(std::memory_order_acquire); }
+  // Writes again what could not be written, in place of at the next of the regular attempts, and waits for the outcome:
+  // is_stuck() tells it.
+  virtual void TryAgain() = 0;
 
   // Begins a segment and returns its number. The segments below it have only epochs below `current_epoch()` (as of
   // after this call), so a checkpoint of all these epochs makes them unnecessary. Such a checkpoint reads the records

@@ -61,6 +61,11 @@ class GroupCommit {
   // Waits until a round has seen all writers that are open now, and made room for them or reported that there is none;
   // but for a limited time: the disk may hang.
   void AwaitRoom();
+  // Waits until a round has tried the disk again, if it had failed; like AwaitRoom, for a limited time.
+  void TryAgain() {
+    retry_at_nanos_.store(0, std::memory_order_relaxed);
+    AwaitRoom();
+  }
   void SetAlarm(uint64_t disk_bytes, std::function<void()> alarm);
 
  private:
@@ -127,7 +132,6 @@ class GroupCommit {
   AdaptiveSpin spin_;
   uint32_t served_ = 0;  // number of threads that are blocked until batch_ is durable
   GroupPace pace_;
-  uint64_t retry_at_nanos_ = 0;  // when the disk failed
   uint64_t room_retry_at_nanos_ = 0;
   uint64_t round_wanted_ = 0;  // Wanted() when the round began
   uint64_t last_wanted_ = 0;
@@ -139,6 +143,9 @@ class GroupCommit {
   std::atomic<uint64_t> hold_until_nanos_{0};
   std::atomic<uint64_t> keep_free_{0};
   std::atomic<uint64_t> stop_by_nanos_{UINT64_MAX};  // UINT64_MAX: no stop requested
+  // When to write again, after the disk has failed. TryAgain stores 0, which a failure at the same moment may replace:
+  // that one was an attempt, too.
+  std::atomic<uint64_t> retry_at_nanos_{0};
 
   mutable Mutex mutex_;  // guards the members below
   CondVar segment_begun_;

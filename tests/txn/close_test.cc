@@ -146,6 +146,17 @@ TEST(CloseTogetherTest, TheLastCommitsOfEachNodeBecomeDurable) {
   }
 }
 
+// Lets the disk of node 0 fail, and inserts rows until its log has noticed.
+void BreakLogOfFirst(log::FaultyFileSystem* disk, DurableCluster* cluster) {
+  disk->Schedule({.times = UINT64_MAX, .path_contains = "node-0"});
+  Database& broken = cluster->database(0);
+  for (uint64_t key = 0; broken.log_health().ok(); ++key) {
+    const Status wrote = broken.Run([&](BlockingTransaction& t) { return t.Insert(cluster->table("rows"), key, key); });
+    // The log may break at any moment.
+    ASSERT_TRUE(wrote.ok() || !broken.log_health().ok()) << wrote;
+  }
+}
+
 // What a node has last becomes durable only with the logs of all nodes. A node does not wait for one whose disk fails.
 TEST(CloseTogetherTest, ABrokenLogOfAnotherNodeIsNamed) {
   const auto disk = std::make_shared<log::FaultyFileSystem>(3);
@@ -153,20 +164,25 @@ TEST(CloseTogetherTest, ABrokenLogOfAnotherNodeIsNamed) {
   options.database.durability = DurabilityMode::kAsync;
   auto cluster = DurableCluster::Open(disk, {HashTable("rows", Placement::ByHash())}, options);
   ASSERT_TRUE(cluster.ok()) << cluster.status();
-  disk->Schedule({.times = UINT64_MAX, .path_contains = "node-0"});
-  uint64_t key = 0;
-  while ((*cluster)->database(0).log_health().ok()) {
-    const Status wrote = (*cluster)->database(0).Run(
-        [&](BlockingTransaction& t) { return t.Insert((*cluster)->table("rows"), key, key); });
-    // The log may break at any moment.
-    ASSERT_TRUE(wrote.ok() || !(*cluster)->database(0).log_health().ok()) << wrote;
-    ++key;
-  }
+  BreakLogOfFirst(disk.get(), cluster->get());
   std::thread other([&] { (*cluster)->database(0).Close().IgnoreError(); });
   const Status closed = (*cluster)->database(1).Close();
   other.join();
   EXPECT_TRUE(absl::IsUnavailable(closed)) << closed;
   EXPECT_NE(closed.message().find("the log of node 0 is broken"), std::string_view::npos) << closed;
+}
+
+// The log would try its disk again a little later only, and the other node would not wait for it.
+TEST(CloseTogetherTest, ALogWhoseDiskWorksAgainIsNotBroken) {
+  const auto disk = std::make_shared<log::FaultyFileSystem>(3);
+  DurableOptions options{.nodes = 2};
+  options.database.durability = DurabilityMode::kAsync;
+  auto cluster = DurableCluster::Open(disk, {HashTable("rows", Placement::ByHash())}, options);
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  BreakLogOfFirst(disk.get(), cluster->get());
+  disk->Heal();
+  const Status closed = (*cluster)->Close();
+  EXPECT_TRUE(closed.ok()) << closed;
 }
 
 // A node with a broken log cannot help the others to make anything durable, so it does not wait until they close, too.
@@ -177,16 +193,9 @@ TEST(CloseTogetherTest, ANodeWithABrokenLogDoesNotWaitForOthers) {
   options.database.durability = DurabilityMode::kAsync;
   auto cluster = DurableCluster::Open(disk, {HashTable("rows", Placement::ByHash())}, options);
   ASSERT_TRUE(cluster.ok()) << cluster.status();
-  disk->Schedule({.times = UINT64_MAX, .path_contains = "node-0"});
-  Database& broken = (*cluster)->database(0);
-  for (uint64_t key = 0; broken.log_health().ok(); ++key) {
-    const Status wrote =
-        broken.Run([&](BlockingTransaction& t) { return t.Insert((*cluster)->table("rows"), key, key); });
-    // The log may break at any moment.
-    ASSERT_TRUE(wrote.ok() || !broken.log_health().ok()) << wrote;
-  }
+  BreakLogOfFirst(disk.get(), cluster->get());
   const auto begun = std::chrono::steady_clock::now();
-  EXPECT_FALSE(broken.Close().ok());
+  EXPECT_FALSE((*cluster)->database(0).Close().ok());
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(9));
 }
 

@@ -155,6 +155,8 @@ Status EpochWords::CloseTogether(log::Log& log, absl::Duration timeout) {
   coro::Worker worker;
   if (channel.ok()) worker.AddPoller([c = channel->get()] { return c->Poll(); });
   const uint64_t durable_by = NowNanos() + NanosOf(timeout);
+  // A disk that works again is no reason to let the others fail.
+  if (log.is_stuck()) log.TryAgain();
   // Even if another log is broken already, this log gets time to write what it has: that node may have written it, too.
   while (channel.ok() && !log.is_stuck() && NowNanos() < durable_by) {
     if (log.WaitDurable(log.last_dirty_epoch(), kLookAtOthersEvery).ok()) break;
