@@ -16,6 +16,7 @@
 #include "index/shared_leaf/change/change_calls.h"
 #include "index/types.h"
 #include "rdma/rpc.h"
+#include "tests/index/kinds.h"
 #include "tests/index/record_helper.h"
 
 namespace gannet::index {
@@ -93,7 +94,7 @@ class IndexRightsTest : public testing::TestWithParam<IndexKind> {
   std::unique_ptr<ClientThread> client_;
   std::unique_ptr<RemoteIndex> remote_;
 };
-INSTANTIATE_TEST_SUITE_P(Kinds, IndexRightsTest, testing::Values(IndexKind::kBlink, IndexKind::kRolex, IndexKind::kDex),
+INSTANTIATE_TEST_SUITE_P(Kinds, IndexRightsTest, testing::ValuesIn(KindsThatClientsChange()),
                          [](const auto& instance) { return EntryOf(instance.param).name; });
 
 // The fabric refuses verbs of a client that does not keep the rules.
@@ -230,7 +231,7 @@ TEST(IndexRights, KindsThatOnlyTheOwnerChangesHaveNoOthers) {
     EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
     EXPECT_NE(refused.message().find(entry.name), std::string::npos) << refused;
   }
-  for (const IndexKind kind : {IndexKind::kBlink, IndexKind::kRolex, IndexKind::kDex}) {
+  for (const IndexKind kind : KindsThatClientsChange()) {
     const IndexKindEntry& entry = EntryOf(kind);
     EXPECT_EQ(*RightsFor(entry, {}), IndexRights::kClients);
     EXPECT_EQ(*RightsFor(entry, IndexRights::kOwnerOnly), IndexRights::kOwnerOnly);
