@@ -65,6 +65,12 @@ class ClusterVerbsTest : public ClusterFixture {
   }
 };
 
+TEST_F(ClusterVerbsTest, TheDeviceMadeOfSoftwareIsNamed) {
+  const Outcome outcome = RunProgram({"devices"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("rxe0: would be chosen\n  made of software"));
+}
+
 TEST_F(ClusterVerbsTest, TpccHoldsWhoeverComesFirstAndWhoeverIsKilled) {
   setenv("COLUMNS", "1000", 1);  // so that no line of the report is broken
   const std::string address = AddressOfDevice(/*ipv6=*/false);

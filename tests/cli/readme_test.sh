@@ -26,6 +26,8 @@ while IFS= read -r command; do
       ;;
     build/release/cli/gannet)
       if [[ " $command " == *" run "* ]]; then words+=(--duration 200ms --warmup 0s); fi
+      if [[ " $command " == *" ycsb "*" --duration 1s "* ]]; then read -ra words <<<"${command/--duration 1s/--duration 200ms}"; fi
+      if [[ " $command " == *" sim --seeds 100 "* ]]; then words[-1]=10; fi
       if [[ " $command " == *" reproduce xstore "* ]]; then words+=(--keys 2K --clients 2x2 --scale 0.05); fi
       if [[ " $command " == *" reproduce catfish "* ]]; then words+=(--keys 5K --clients 2x2 --only fig11 --scale 0.02); fi
       if [[ " $command " == *" reproduce rolex "* ]]; then words+=(--keys 2K --clients 2x2 --only fig7 --scale 0.05); fi

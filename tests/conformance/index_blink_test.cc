@@ -32,7 +32,7 @@ INSTANTIATE_TEST_SUITE_P(Blink, IndexSuite, testing::ValuesIn(AllCases(BlinkFact
                          CaseName);
 // Room for a few inner nodes.
 INSTANTIATE_TEST_SUITE_P(BlinkSmallCache, IndexSuite,
-                         testing::ValuesIn(AllCases(BlinkFactory("blink_small_cache", 10'000))), CaseName);
+                         testing::ValuesIn(OtherClients(BlinkFactory("blink_small_cache", 10'000))), CaseName);
 // Clients may only READ the nodes.
 INSTANTIATE_TEST_SUITE_P(
     BlinkOwnerOnly, IndexSuite,

@@ -28,7 +28,7 @@ IndexFactory HashFactory(const char* name, size_t location_cache_bytes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Hash, IndexSuite, testing::ValuesIn(AllCases(HashFactory("hash", 1 << 16))), CaseName);
-INSTANTIATE_TEST_SUITE_P(HashUncached, IndexSuite, testing::ValuesIn(AllCases(HashFactory("hash_uncached", 0))),
+INSTANTIATE_TEST_SUITE_P(HashUncached, IndexSuite, testing::ValuesIn(OtherClients(HashFactory("hash_uncached", 0))),
                          CaseName);
 
 }  // namespace index_hash_test

@@ -1,14 +1,21 @@
 #include "tests/conformance/index_suite.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tests/support/thorough.h"
 
 namespace gannet::index {
 
 std::vector<IndexCase> AllCases(const IndexFactory& factory) {
   return {{factory, KeyKind::kInteger}, {factory, KeyKind::kBytes}};
+}
+
+std::vector<IndexCase> OtherClients(IndexFactory factory) {
+  factory.client_differs = true;
+  return AllCases(factory);
 }
 
 std::string CaseName(const testing::TestParamInfo<IndexCase>& info) {
@@ -79,6 +86,15 @@ void IndexSuite::Start(uint64_t expected_keys, const IndexCluster::Options& opti
   index_ = std::move(*index);
   cluster_->Serve();
   main_ = std::make_unique<OwnerThread>(cluster_.get());
+}
+
+void IndexSuite::SetUp() {
+  if (!GetParam().factory.client_differs || IsThorough()) return;
+  const std::string_view file = testing::UnitTest::GetInstance()->current_test_info()->file();
+  if (!file.ends_with("_remote_test.cc") && !file.ends_with("_client_test.cc") &&
+      !file.ends_with("_client_change_test.cc")) {
+    GTEST_SKIP() << "the owner is that of another case";
+  }
 }
 
 void IndexSuite::TearDown() {

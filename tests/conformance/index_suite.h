@@ -38,6 +38,8 @@ struct IndexFactory {
   // Replace may change the word that covers the key.
   bool replace_changes_word = false;
   bool client_writes = false;             // clients change it by verbs (IndexTraits::client_writes)
+  // Its owner is that of another factory of the kind: the gate runs only the tests of clients.
+  bool client_differs = false;
   size_t max_key_bytes = kShortKeyBytes;  // of byte keys (IndexTraits)
   // The n-th test key of a kind that does not take every byte string. Null: TestKey.
   OwnedKey (*key)(uint64_t n) = nullptr;
@@ -58,6 +60,8 @@ struct IndexCase {
 };
 
 std::vector<IndexCase> AllCases(const IndexFactory& factory);
+// The same, of a factory whose owner is that of another one (client_differs).
+std::vector<IndexCase> OtherClients(IndexFactory factory);
 std::string CaseName(const testing::TestParamInfo<IndexCase>& info);
 
 // The n-th test key: n itself, or a byte string of at most `longest` bytes, mostly of few. 0 and UINT64_MAX give the
@@ -92,6 +96,7 @@ class IndexSuite : public testing::TestWithParam<IndexCase> {
 
   // Makes the cluster, the index and the thread `main_` of the owner.
   void Start(uint64_t expected_keys, const IndexCluster::Options& options = {});
+  void SetUp() override;
   void TearDown() override;
 
   bool ordered() const { return GetParam().factory.ordered; }

@@ -64,8 +64,9 @@ OwnedKey LongKey(uint64_t n) {
   return OwnedKey(Key(std::string_view(bytes)));
 }
 
-IndexCase LongKeys(const char* name, const XCacheOptions& cache) {
+IndexCase LongKeys(const char* name, const XCacheOptions& cache, bool client_differs = true) {
   IndexFactory factory = Factory(name, cache);
+  factory.client_differs = client_differs;
   factory.max_key_bytes = kMaxKeyBytes;
   factory.key = LongKey;
   return {factory, KeyKind::kBytes};
@@ -80,21 +81,21 @@ IndexCase LongerKeys() {
 INSTANTIATE_TEST_SUITE_P(XStoreShort, IndexSuite, testing::Values(ShortKeys()), CaseName);
 INSTANTIATE_TEST_SUITE_P(XStore, IndexSuite, testing::ValuesIn(AllCases(Factory("xstore", {}))), CaseName);
 INSTANTIATE_TEST_SUITE_P(XStoreModelOnly, IndexSuite,
-                         testing::ValuesIn(AllCases(Factory("xstore_model_only", {.mode = XCacheMode::kModelOnly}))),
+                         testing::ValuesIn(OtherClients(Factory("xstore_model_only", {.mode = XCacheMode::kModelOnly}))),
                          CaseName);
 INSTANTIATE_TEST_SUITE_P(XStoreTopOnly, IndexSuite,
-                         testing::ValuesIn(AllCases(Factory("xstore_top_only", {.mode = XCacheMode::kTopOnly}))),
+                         testing::ValuesIn(OtherClients(Factory("xstore_top_only", {.mode = XCacheMode::kTopOnly}))),
                          CaseName);
 INSTANTIATE_TEST_SUITE_P(XStoreLonger, IndexSuite, testing::Values(LongerKeys()), CaseName);
 INSTANTIATE_TEST_SUITE_P(XStoreLong, IndexSuite,
-                         testing::Values(LongKeys("xstore_long", {}),
+                         testing::Values(LongKeys("xstore_long", {}, /*client_differs=*/false),
                                          LongKeys("xstore_long_model_only", {.mode = XCacheMode::kModelOnly}),
                                          LongKeys("xstore_long_top_only", {.mode = XCacheMode::kTopOnly}),
                                          LongKeys("xstore_long_by_call", {.by_call = true})),
                          CaseName);
 // A cache with room for the tables of only a few sub-models.
 INSTANTIATE_TEST_SUITE_P(XStoreSmallCache, IndexSuite,
-                         testing::ValuesIn(AllCases(Factory("xstore_small_cache", {.max_bytes = 3000}))), CaseName);
+                         testing::ValuesIn(OtherClients(Factory("xstore_small_cache", {.max_bytes = 3000}))), CaseName);
 
 }  // namespace index_xstore_test
 }  // namespace gannet::index

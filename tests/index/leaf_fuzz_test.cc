@@ -124,7 +124,7 @@ class LeafFuzzTest : public ::testing::TestWithParam<std::tuple<SharedLeafCase, 
 TEST_P(LeafFuzzTest, DamagedLeavesGiveErrorsOrWrongRows) {
   const auto& [of, seed] = GetParam();
   Random seeds(seed);
-  const int rounds = (std::get<0>(of)->learned ? 4 : 12) / static_cast<int>(StepOfPlaces(2));  // about as many keys
+  const int rounds = (std::get<0>(of)->learned ? 4 : 12) / static_cast<int>(StepOfPlaces(4));  // about as many keys
   for (int round = 0; round < rounds; ++round) {
     FuzzWorld world(of, seeds());
     world.Load();

@@ -18,7 +18,7 @@ RunOptions ShortRun() {
   RunOptions options;
   options.threads = 2;
   options.warmup = absl::Milliseconds(100);
-  options.duration = absl::Milliseconds(600);
+  options.duration = absl::Milliseconds(400);
   options.interval = absl::Milliseconds(100);
   return options;
 }

@@ -60,6 +60,21 @@ inline Status Put(DurableCluster& cluster, const std::string& table, uint64_t ke
       [&](BlockingTransaction& t) { return t.Upsert(cluster.table(table, node), key, value); });
 }
 
+// Rows [0, rows) with their keys as values, many in a transaction.
+inline Status PutMany(DurableCluster& cluster, const std::string& table, uint64_t rows, int node = 0) {
+  constexpr uint64_t kAtATime = 100;
+  for (uint64_t from = 0; from < rows; from += kAtATime) {
+    const Status put = cluster.database(node).Run([&](BlockingTransaction& t) -> Status {
+      for (uint64_t key = from; key < std::min(rows, from + kAtATime); ++key) {
+        GANNET_RETURN_IF_ERROR(t.Upsert(cluster.table(table, node), key, key));
+      }
+      return absl::OkStatus();
+    });
+    GANNET_RETURN_IF_ERROR(put);
+  }
+  return absl::OkStatus();
+}
+
 // The number at the begin of a row, which may be longer.
 inline StatusOr<uint64_t> Get(DurableCluster& cluster, const std::string& table, uint64_t key, int node = 0) {
   uint64_t value = 0;
@@ -67,6 +82,18 @@ inline StatusOr<uint64_t> Get(DurableCluster& cluster, const std::string& table,
       [&](BlockingTransaction& t) { return t.Get(cluster.table(table, node), key, &value, 0); });
   if (!status.ok()) return status;
   return value;
+}
+
+inline void ExpectMany(DurableCluster& cluster, const std::string& table, uint64_t rows, int node = 0) {
+  const Status read = cluster.database(node).Run([&](BlockingTransaction& t) -> Status {
+    for (uint64_t key = 0; key < rows; ++key) {
+      uint64_t value = 0;
+      GANNET_RETURN_IF_ERROR(t.Get(cluster.table(table, node), key, &value, 0));
+      EXPECT_EQ(value, key) << "node " << node;
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(read.ok()) << read;
 }
 
 inline std::vector<std::string> Names(const Database& database) {

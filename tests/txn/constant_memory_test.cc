@@ -209,7 +209,7 @@ TEST_P(ConstantMemoryTest, TransactionsWithHundredsOfRemovals) {
 
 // Each session fills 1 MB, empties it, and then idles.
 TEST_P(ConstantMemoryTest, SessionsThatRetireMuchAndIdle) {
-  constexpr int kSessions = 40;
+  constexpr int kSessions = 20;
   constexpr uint64_t kRows = 500;
   Expect(6 << 20, [&](Session&) {
     for (int i = 0; i < kSessions && !HasFatalFailure(); ++i) {

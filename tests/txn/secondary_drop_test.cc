@@ -108,7 +108,7 @@ TEST_P(SecondaryDropTest, ATableWithAnIndexIsWidenedIfItsKeysStay) {
 // An index comes and goes while nodes change rows. Each time that it is complete, it is right.
 TEST_P(SecondaryDropTest, TransactionsRunMeanwhile) {
   constexpr uint64_t kKeys = 60;
-  const int rounds = nodes() == 1 ? 40 : 10;
+  const int rounds = nodes() == 1 ? 15 : 10;
   const Disk disk = NewDisk();
   {
     const auto cluster = OpenNodes(disk, nodes(), {SpreadPeople()});
@@ -141,7 +141,7 @@ TEST_P(SecondaryDropTest, TransactionsRunMeanwhile) {
       ASSERT_TRUE(right.ok()) << right;
       const Status dropped = Drop(cluster->nodes(), "by_mail");
       ASSERT_TRUE(dropped.ok()) << dropped;
-      if (round % 10 == 0) {
+      if (round % 5 == 0) {
         ASSERT_TRUE(cluster->database(last()).Checkpoint().ok());
       }
     }

@@ -35,11 +35,16 @@ std::vector<std::byte> PayloadOf(uint64_t n, size_t bytes) {
   return payload;
 }
 
-Status PutRow(Session& session, const Table& table, uint64_t n, size_t bytes) {
-  const std::vector<std::byte> payload = PayloadOf(n, bytes);
+// Writes these rows in one transaction.
+Status PutRows(Session& session, const Table& table, const std::vector<uint64_t>& rows, size_t bytes) {
   return session.RunBlocking([&](Transaction& t) -> coro::Task<Status> {
-    const index::OwnedKey key = KeyOf(table.options(), n);
-    co_return co_await t.Upsert(table, key.view(), std::span<const std::byte>(payload));
+    for (const uint64_t n : rows) {
+      const std::vector<std::byte> payload = PayloadOf(n, bytes);
+      const index::OwnedKey key = KeyOf(table.options(), n);
+      const Status put = co_await t.Upsert(table, key.view(), std::span<const std::byte>(payload));
+      GANNET_CO_RETURN_IF_ERROR(put);
+    }
+    co_return absl::OkStatus();
   });
 }
 
@@ -90,24 +95,30 @@ TEST_P(WidenTableTest, RowsGetZerosAtTheirEnd) {
           ExpectWideRows(*sessions[static_cast<size_t>(node)], cluster->table(options.name, node), rows, written);
         }
       };
-      const auto put = [&](const TableOptions& options, uint64_t n, size_t bytes) {
+      // The rows first, first + step, ...: some by each node.
+      const auto put = [&](const TableOptions& options, uint64_t first, uint64_t step, size_t bytes) -> Status {
         const auto number = static_cast<uint64_t>(nodes());
-        const auto node = static_cast<int>((n + n / number) % number);
-        return PutRow(*sessions[static_cast<size_t>(node)], cluster->table(options.name, node), n, bytes);
+        std::vector<std::vector<uint64_t>> of_nodes(number);
+        for (uint64_t n = first; n < rows; n += step) of_nodes[(n + n / number) % number].push_back(n);
+        for (size_t node = 0; node < number; ++node) {
+          const Table& table = cluster->table(options.name, static_cast<int>(node));
+          GANNET_RETURN_IF_ERROR(PutRows(*sessions[node], table, of_nodes[node], bytes));
+        }
+        return absl::OkStatus();
       };
       for (const TableOptions& options : kinds) {
         SCOPED_TRACE(testing::Message() << options.name << ", " << way);
-        for (uint64_t n = 0; n < rows; ++n) ASSERT_TRUE(put(options, n, 24).ok());
+        ASSERT_TRUE(put(options, 0, 1, 24).ok());
         expect(options, {24});
         const Status widened = Widen(cluster->nodes(), options.name, 1000);
         ASSERT_TRUE(widened.ok()) << widened;
         EXPECT_EQ(SizeOnAll(*cluster, options.name), 1000u);
         expect(options, {24});
-        for (uint64_t n = 1; n < rows; n += 3) ASSERT_TRUE(put(options, n, 1000).ok());
-        EXPECT_TRUE(absl::IsInvalidArgument(put(options, 1, 24)));
+        ASSERT_TRUE(put(options, 1, 3, 1000).ok());
+        EXPECT_TRUE(absl::IsInvalidArgument(put(options, 1, rows, 24)));
         expect(options, {24, 1000, 24});
         ASSERT_TRUE(Widen(cluster->nodes(), options.name, 1001).ok());
-        for (uint64_t n = 2; n < rows; n += 3) ASSERT_TRUE(put(options, n, 1001).ok());
+        ASSERT_TRUE(put(options, 2, 3, 1001).ok());
         expect(options, {24, 1000, 1001});
         EXPECT_EQ(KeysOnAll(*cluster, options.name), rows);
         for (int node = 0; node < nodes(); ++node) {
@@ -232,7 +243,8 @@ TEST_P(WidenTableTest, ATableThatIsHalfWidenedIsCompletedByTheNextStart) {
   const Disk disk = NewDisk();
   {
     const auto cluster = OpenNodes(disk, nodes(), {HashTable("a")}, {.bytes_per_node = uint64_t{32} << 20});
-    for (uint64_t key = 0; key < rows; ++key) ASSERT_TRUE(Put(*cluster, "a", key, key).ok());
+    const Status filled = PutMany(*cluster, "a", rows);
+    ASSERT_TRUE(filled.ok()) << filled;
     const Status widened = Widen(cluster->nodes(), "a", kWide);
     EXPECT_TRUE(absl::IsFailedPrecondition(widened)) << widened;
     EXPECT_EQ(SizeOnAll(*cluster, "a"), kWide);
@@ -246,9 +258,7 @@ TEST_P(WidenTableTest, ATableThatIsHalfWidenedIsCompletedByTheNextStart) {
   }
   const auto cluster = OpenNodes(disk, nodes());
   EXPECT_EQ(SizeOnAll(*cluster, "a"), kWide);
-  for (int node = 0; node < nodes(); ++node) {
-    for (uint64_t key = 0; key < rows; ++key) ASSERT_EQ(Get(*cluster, "a", key, node).value(), key);
-  }
+  for (int node = 0; node < nodes(); ++node) ExpectMany(*cluster, "a", rows, node);
 }
 
 // A session knows the places of rows that were the last ones in the owner's memory. A READ of a row of the new size
