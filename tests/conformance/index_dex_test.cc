@@ -30,8 +30,8 @@ IndexFactory DexFactory(const char* name, size_t cache_bytes, IndexRights rights
 
 INSTANTIATE_TEST_SUITE_P(Dex, IndexSuite, testing::ValuesIn(AllCases(DexFactory("dex", size_t{1} << 20))), CaseName);
 // Room for a few nodes.
-INSTANTIATE_TEST_SUITE_P(DexSmallCache, IndexSuite, testing::ValuesIn(OtherClients(DexFactory("dex_small_cache", 10'000))),
-                         CaseName);
+INSTANTIATE_TEST_SUITE_P(DexSmallCache, IndexSuite,
+                         testing::ValuesIn(OtherClients(DexFactory("dex_small_cache", 10'000))), CaseName);
 // Clients may only READ the nodes.
 INSTANTIATE_TEST_SUITE_P(
     DexOwnerOnly, IndexSuite,

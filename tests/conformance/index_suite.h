@@ -37,7 +37,7 @@ struct IndexFactory {
   bool long_changes = false;
   // Replace may change the word that covers the key.
   bool replace_changes_word = false;
-  bool client_writes = false;             // clients change it by verbs (IndexTraits::client_writes)
+  bool client_writes = false;  // clients change it by verbs (IndexTraits::client_writes)
   // Its owner is that of another factory of the kind: the gate runs only the tests of clients.
   bool client_differs = false;
   size_t max_key_bytes = kShortKeyBytes;  // of byte keys (IndexTraits)

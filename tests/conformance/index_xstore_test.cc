@@ -80,9 +80,9 @@ IndexCase LongerKeys() {
 
 INSTANTIATE_TEST_SUITE_P(XStoreShort, IndexSuite, testing::Values(ShortKeys()), CaseName);
 INSTANTIATE_TEST_SUITE_P(XStore, IndexSuite, testing::ValuesIn(AllCases(Factory("xstore", {}))), CaseName);
-INSTANTIATE_TEST_SUITE_P(XStoreModelOnly, IndexSuite,
-                         testing::ValuesIn(OtherClients(Factory("xstore_model_only", {.mode = XCacheMode::kModelOnly}))),
-                         CaseName);
+INSTANTIATE_TEST_SUITE_P(
+    XStoreModelOnly, IndexSuite,
+    testing::ValuesIn(OtherClients(Factory("xstore_model_only", {.mode = XCacheMode::kModelOnly}))), CaseName);
 INSTANTIATE_TEST_SUITE_P(XStoreTopOnly, IndexSuite,
                          testing::ValuesIn(OtherClients(Factory("xstore_top_only", {.mode = XCacheMode::kTopOnly}))),
                          CaseName);

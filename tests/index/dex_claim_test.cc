@@ -459,7 +459,8 @@ TEST(DexClaim, EachRuleIsNeeded) {
   };
   for (const Mistake& mistake :
        {Mistake{Mutant::kClaimNotEnded, "ClaimNotEnded"}, Mistake{Mutant::kBoardUnseen, "BoardUnseen"},
-        Mistake{Mutant::kLeaseUnseen, "LeaseUnseen", true}, Mistake{.mutant = Mutant::kClaimSameVersion, .name = "ClaimSameVersion", .first = 290},
+        Mistake{Mutant::kLeaseUnseen, "LeaseUnseen", true},
+        Mistake{.mutant = Mutant::kClaimSameVersion, .name = "ClaimSameVersion", .first = 290},
         Mistake{Mutant::kClaimBeforeFrame, "ClaimBeforeFrame"}, Mistake{Mutant::kCopyStaysGood, "CopyStaysGood"},
         Mistake{Mutant::kUnmarkedChange, "UnmarkedChange"}, Mistake{Mutant::kNoClaimTerm, "NoClaimTerm", true},
         Mistake{Mutant::kBoardAfter, "BoardAfter"}, Mistake{Mutant::kClockAtRead, "ClockAtRead", true, true},

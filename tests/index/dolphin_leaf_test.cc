@@ -1189,8 +1189,7 @@ const auto kMistakes = ::testing::Values(
     Mistake{Mutant::kRaiseFirst, "RaiseFirst"}, Mistake{.mutant = Mutant::kAnySlot, .name = "AnySlot", .races = true},
     Mistake{Mutant::kNoDrain, "NoDrain"},
     Mistake{.mutant = Mutant::kHeadFirst, .name = "HeadFirst", .first = {2160, 610}, .dies = true, .merges = true},
-    Mistake{
-        .mutant = Mutant::kNoNumbers, .name = "NoNumbers", .first = {1250, 1980}, .splits = true, .scatter = 0.7},
+    Mistake{.mutant = Mutant::kNoNumbers, .name = "NoNumbers", .first = {1250, 1980}, .splits = true, .scatter = 0.7},
     Mistake{Mutant::kStateInRead, "StateInRead"},
     Mistake{.mutant = Mutant::kRepeatWords, .name = "RepeatWords", .fails = true},
     Mistake{.mutant = Mutant::kClearsAllBits, .name = "ClearsAllBits", .dies = true},
@@ -1198,23 +1197,19 @@ const auto kMistakes = ::testing::Values(
 const auto kName = [](const ::testing::TestParamInfo<Mistake>& of) { return std::string(of.param.name); };
 
 INSTANTIATE_TEST_SUITE_P(All, MistakeWithIntegers, kMistakes, kName);
-INSTANTIATE_TEST_SUITE_P(Own, MistakeWithIntegers,
-                         ::testing::Values(Mistake{Mutant::kNoGeneration, "NoGeneration", {1850, 1}},
-                                           Mistake{Mutant::kNoReservation, "NoReservation"},
-                                           Mistake{.mutant = Mutant::kNotVoid, .name = "NotVoid", .races = true},
-                                           Mistake{.mutant = Mutant::kReservedStay,
-                                                   .name = "ReservedStay",
-                                                   .dies = true,
-                                                   .brief = true}),
-                         kName);
+INSTANTIATE_TEST_SUITE_P(
+    Own, MistakeWithIntegers,
+    ::testing::Values(Mistake{Mutant::kNoGeneration, "NoGeneration", {1850, 1}},
+                      Mistake{Mutant::kNoReservation, "NoReservation"},
+                      Mistake{.mutant = Mutant::kNotVoid, .name = "NotVoid", .races = true},
+                      Mistake{.mutant = Mutant::kReservedStay, .name = "ReservedStay", .dies = true, .brief = true}),
+    kName);
 INSTANTIATE_TEST_SUITE_P(All, MistakeWithBytes, kMistakes, kName);
-INSTANTIATE_TEST_SUITE_P(Own, MistakeWithBytes,
-                         ::testing::Values(Mistake{.mutant = Mutant::kOneHighFence,
-                                                   .name = "OneHighFence",
-                                                   .first = {1, 430},
-                                                   .dies = true,
-                                                   .merges = true}),
-                         kName);
+INSTANTIATE_TEST_SUITE_P(
+    Own, MistakeWithBytes,
+    ::testing::Values(Mistake{
+        .mutant = Mutant::kOneHighFence, .name = "OneHighFence", .first = {1, 430}, .dies = true, .merges = true}),
+    kName);
 
 }  // namespace dolphin_leaf_test
 }  // namespace gannet::index
