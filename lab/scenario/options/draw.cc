@@ -24,7 +24,8 @@ constexpr uint64_t kMillisecond = 1'000'000;
 constexpr uint64_t kLongCallTimeoutNanos = 10 * kMillisecond;
 // This is for terminals of TPC-C, which accept no error. With the most frequent pauses a node stands still for 10 ms
 // and more, because one pause begins before the last has ended. A call may wait for a leaf whose lock another node
-// holds, and that node for stuck completions of several verbs.
+// holds, and that node for stuck completions of several verbs; or until a claim has ended whose holder died
+// (index::kClaimTerm).
 constexpr uint64_t kPatientCallTimeoutNanos = 100 * kMillisecond;
 constexpr uint64_t kLongDurableWithinNanos = 10'000 * kMillisecond;
 constexpr uint64_t kLargeSegmentBytes = uint64_t{256} << 10;
@@ -201,13 +202,15 @@ ScenarioOptions Drawn(const ScenarioOptions& options) {
   // A terminal of TPC-C accepts no error, and without faults there must be none.
   if (options.call_timeout_nanos == 0 && (tpcc || !drawn.faults->Any())) {
     const bool stands_still = drawn.faults->pause_every != 0 || drawn.faults->stuck_completion > 0;
-    drawn.call_timeout_nanos = stands_still ? kPatientCallTimeoutNanos : kLongCallTimeoutNanos;
+    const bool waits_for_claims = drawn.ordered_index == "dex" && drawn.deaths > 0;
+    drawn.call_timeout_nanos = stands_still || waits_for_claims ? kPatientCallTimeoutNanos : kLongCallTimeoutNanos;
   }
   if (options.durable_within_nanos == 0 && (tpcc || !drawn.faults->OfDisks())) {
     drawn.durable_within_nanos = kLongDurableWithinNanos;
   }
   if (drawn.settle_nanos == 0) {
-    drawn.settle_nanos = kLeastSettleNanos +
+    // A transaction may lose against others until it has precedence.
+    drawn.settle_nanos = kLeastSettleNanos + drawn.precedence_after_nanos +
                          (drawn.precedence_limit_nanos < kLeastSettleNanos ? 4 * drawn.precedence_limit_nanos : 0) +
                          2 * std::max({drawn.faults->stuck_nanos, drawn.faults->pause_nanos, drawn.faults->cut_nanos}) +
                          (drawn.faults->OfDisks() ? kDisksSettleNanos : 0);
