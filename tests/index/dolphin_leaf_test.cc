@@ -36,6 +36,7 @@
 #include "index/record_header.h"
 #include "index/shared_leaf/blocks/leaf_blocks.h"
 #include "index/shared_leaf/change/leaf_keys.h"
+#include "index/shared_leaf/leaf/leaf_scan.h"
 #include "rdma/epoch.h"
 #include "rdma/sim/sim_fabric.h"
 #include "rdma/slab.h"
@@ -519,6 +520,25 @@ class Client {
 };
 
 // What runs have met.
+// What a scan of all keys takes of a leaf.
+template <class Keys>
+ScanResult Scanned(const shared_leaf::LeafCopyOf<Keys>& leaf) {
+  const typename Keys::Key low = Keys::LowOf(leaf.image);
+  typename Keys::Key greatest = low;
+  for (uint64_t used = leaf.image.template used<typename Keys::Entry>(); used != 0; used &= used - 1) {
+    const int slot = std::countr_zero(used);
+    if (Keys::Knows(leaf.keys, slot)) greatest = std::max(greatest, Keys::KeyAt(leaf.image, leaf.keys, slot));
+  }
+  ScanResult result;
+  typename Keys::Cut next = Keys::Start(low, greatest, /*reverse=*/false);
+  shared_leaf::TakeLeaf<Keys>(leaf, low, greatest, /*reverse=*/false, SIZE_MAX, &result, &next);
+  return result;
+}
+bool IsInOrder(const ScanResult& result) {
+  const auto is_not_before = [](const auto& a, const auto& b) { return !(a.key.view() < b.key.view()); };
+  return std::ranges::adjacent_find(result.entries, is_not_before) == result.entries.end();
+}
+
 struct Tally {
   void CountMarks() {
     for (const Mark* mark : Mark::All()) {
@@ -734,6 +754,8 @@ class Trial {
   void Validate(Client<Keys>* client, uint64_t key, Random* random) {
     const auto found = client->Find(KeyOf(key), For::kWitness);
     if (!found.ok()) return;
+    const ScanResult scanned = Scanned<Keys>(found->leaf);
+    if (!IsInOrder(scanned)) Note(absl::StrCat("a scan of leaf ", found->leaf.address.ToString(), " is not in order"));
     SleepForNanos(random->Below(20'000));
     const uint64_t begin = history_.Tick();
     const Witness witness = found->leaf.witness();
@@ -949,6 +971,40 @@ TYPED_TEST(DolphinLeaf, DeathsAtAnyVerbLeaveNothingLockedLostOrLeaked) {
     ASSERT_EQ(Trial<TypeParam>(seed, options, death).Go(&tally), "") << "death at verb " << death.verbs;
   }
   EXPECT_GT(tally.deaths, Seeds(300) / 2);
+}
+
+// A READ may last so long that a key is removed behind it, and inserted again before it.
+TYPED_TEST(DolphinLeaf, AScanTakesAKeyOnceThatAnImageHasTwice) {
+  using Keys = TypeParam;
+  World<Keys> world(1, {.leaves = 1});
+  Runtime::Thread* const thread = world.simulation_.StartOn(1, "scan", [&] {
+    Client<Keys> client(&world, 1, /*seed=*/1);
+    for (uint64_t n = 0; n < 5; ++n) {
+      ASSERT_TRUE(client.Insert(world.names_[n], world.NewTarget(n, n + 1), nullptr).ok());
+    }
+    const auto before = client.Find(world.names_[3], TernaryLock<Keys>::For::kWitness);
+    ASSERT_TRUE(before.ok()) << before.status();
+    const rdma::GlobalAddress address = before->leaf.address;
+    const size_t entries = Scanned<Keys>(before->leaf).entries.size();
+    ASSERT_GT(entries, 0u);
+    world.ForEach([&](rdma::GlobalAddress at, const typename Keys::Leaf& leaf) {
+      if (at != address) return;
+      int from = 0;
+      int to = 0;
+      while (leaf.key_word(from) == 0) ++from;
+      while (leaf.key_word(to) != 0) ++to;
+      if constexpr (!Keys::kKeysElsewhere) StoreWord(world.At(at) + leaf.target_offset(to), leaf.target(from));
+      StoreWord(world.At(at) + leaf.key_offset(to), leaf.key_word(from));
+    });
+    const auto after = client.Find(world.names_[3], TernaryLock<Keys>::For::kWitness);
+    ASSERT_TRUE(after.ok()) << after.status();
+    const auto used = static_cast<size_t>(std::popcount(after->leaf.image.template used<typename Keys::Entry>()));
+    EXPECT_EQ(used, entries + 1);
+    const ScanResult scanned = Scanned<Keys>(after->leaf);
+    EXPECT_EQ(scanned.entries.size(), entries);
+    EXPECT_TRUE(IsInOrder(scanned));
+  });
+  world.simulation_.Join(thread);
 }
 
 // The old content of a block with the state word of its next leaf: with byte keys, too few READs meet both.
