@@ -59,7 +59,7 @@ bool LeafDraft<Keys>::Add(const Entry& entry) {
 template <class Keys>
 void LeafDraft<Keys>::Replace(int slot, const Entry& entry) {
   image_.Put(slot, entry);
-  added_ |= uint64_t{1} << slot;
+  is_rewritten_ = true;
 }
 
 template <class Keys>

@@ -1,7 +1,7 @@
 // LeafDraft: a leaf of Dolphin as the holder of its exclusive side wants it, and the verbs that make it so (leaf.h).
 //
 //   words      [target][key word] of each new entry; release. The lines keep their number. Byte keys: [entry]
-//   tidy       [all lines][head]; release
+//   tidy       [all lines][head]; release. The same if the record of an integer key is replaced
 //   split      [lock of the right leaf][right leaf][head of the left one, which commits][all its lines]; release; the
 //              right leaf lives. Byte keys: the fence lines go before the head (byte_leaf.h)
 //   absorb     [all lines, with the entries of the right leaf in free slots][head, which commits]; the right leaf is
@@ -51,7 +51,9 @@ class LeafDraft {
   void Tidy();
   // Puts an entry into a free slot. False: there is none.
   bool Add(const Entry& entry);
-  // Changes the entry of a slot, which keeps its key.
+  // Changes the entry of a slot, which keeps its key. All lines get a new number: a removal takes the entry out by its
+  // key word, and knows by its image alone which target it removes. A READ may bring the target line from before this
+  // change and the state word from behind it.
   void Replace(int slot, const Entry& entry);
   void TakeOut(uint64_t slots);
   // Of a new leaf, before its next low fence.
@@ -60,7 +62,7 @@ class LeafDraft {
   void SetNextLow(const std::optional<Key>& next_low);
   void set_right(rdma::GlobalAddress right) { image_.head.right = right.bits(); }
 
-  // The leaf of this draft, released: words, or all lines if slots were freed.
+  // The leaf of this draft, released: words, or all lines if it is rewritten.
   void AppendChange(Posting* posting);
   // WRITEs of the words that Add has changed.
   void AppendWords(Posting* posting);
@@ -88,7 +90,7 @@ class LeafDraft {
   uint64_t before_;
   uint64_t after_ = 0;
   uint64_t added_ = 0;         // slots
-  bool is_rewritten_ = false;  // slots were freed: words are not enough
+  bool is_rewritten_ = false;  // slots were freed, or a target replaced: words are not enough
   Leaf image_;
 };
 

@@ -973,6 +973,31 @@ TYPED_TEST(DolphinLeaf, DeathsAtAnyVerbLeaveNothingLockedLostOrLeaked) {
   EXPECT_GT(tally.deaths, Seeds(300) / 2);
 }
 
+// A removal must not take out the record that has replaced the one of its image.
+TEST(DolphinIntegerLeaf, ImagesFromBeforeARecordWasReplacedAreTorn) {
+  using Keys = IntegerKeys;
+  World<Keys> world(1, {.leaves = 1});
+  Runtime::Thread* const thread = world.simulation_.StartOn(1, "replace", [&] {
+    Client<Keys> client(&world, 1, /*seed=*/1);
+    const auto leaf = [&world] {
+      std::optional<Keys::Leaf> found;
+      world.ForEach([&](rdma::GlobalAddress /*at*/, const Keys::Leaf& image) { found = image; });
+      return *found;
+    };
+    const uint64_t from = world.NewTarget(0, 1);
+    ASSERT_TRUE(client.Insert(world.names_[0], from, nullptr).ok());
+    const Keys::Leaf before = leaf();
+    ASSERT_TRUE(client.Replace(world.names_[0], from, world.NewTarget(0, 2)).ok());
+    Keys::Leaf mixed = leaf();
+    EXPECT_EQ(dolphin::LookAtLeaf(&mixed, world.schema_.shape_lines(), Part::kWhole), LeafLook::kWhole);
+    mixed.lines = before.lines;
+    EXPECT_EQ(dolphin::LookAtLeaf(&mixed, world.schema_.shape_lines(), Part::kWhole), LeafLook::kTorn);
+    mixed.head = before.head;
+    EXPECT_EQ(dolphin::LookAtLeaf(&mixed, world.schema_.shape_lines(), Part::kWhole), LeafLook::kTorn);
+  });
+  world.simulation_.Join(thread);
+}
+
 // A READ may last so long that a key is removed behind it, and inserted again before it.
 TYPED_TEST(DolphinLeaf, AScanTakesAKeyOnceThatAnImageHasTwice) {
   using Keys = TypeParam;
